@@ -134,6 +134,7 @@ class Schema:
     unnamed: bool = False  # a frame: whatever name a log uses is its name
     related: tuple[Related, ...] = ()  # other tables, by their keys
     unread: tuple[str, ...] = ()  # declared tables with rows of people that this use does not look at
+    unreviewed: tuple[str, ...] = ()  # columns that nobody may ask about until somebody has looked at their roles
     repeated: bool = False  # True: several rows have one id, and are records of one person
     # the values of public columns of text, where they were looked up
     spelt: Mapping[str, frozenset[str]] = field(default_factory=dict, compare=False)

@@ -92,12 +92,16 @@ def settings(
         asked.append(name)
         if name not in named or text != name:
             named[name] = column
+        named[name] = replace(named[name], reviewed=True)
+    public = dict(read.columns.public)
+    for name in {*asked, *names(id), *names(hidden)} & public.keys():  # who says a role has looked at it
+        public[name] = replace(public[name], reviewed=True)
     columns = Columns.checked(
         {
             "id": names(id) or read.columns.id,
             "hidden": names(hidden) or read.columns.hidden,
             "private": named,
-            "public": read.columns.public,
+            "public": public,
         },
         "the options",
     )
@@ -116,9 +120,14 @@ def settings(
     return Settings(where, replace(read, columns=columns, source=source), tuple(asked) or tuple(named))
 
 
+def has_private(found: Settings) -> bool:
+    """Is a column private, of the people's table or of another one?"""
+    return bool(found.columns.private) or any(t.private for t in found.config.tables.values())
+
+
 def with_private(found: Settings) -> Settings:
     """The same, or an error where no column is private: there would be nothing to judge."""
-    if not found.columns.private and not any(t.private for t in found.config.tables.values()):
+    if not has_private(found):
         told = found.config if found.config != Config() else None
         raise ConfigError(
             f"no column is private: name one with --private COL, or under [columns.private.COL]{_unread(told)}"

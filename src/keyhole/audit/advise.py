@@ -68,9 +68,10 @@ class LogAdvice:
         self.seconds = seconds
         texts: dict[str, str] = {}
         self.first: dict[str, str] = {}  # a statement -> the first with the same text
-        for entry in self.evidence.transcript.entries:
-            at = statement(entry.number)
-            self.first[at] = texts.setdefault(" ".join(entry.sql.split()), at)
+        for part in (exposure, *exposure.readings):
+            for entry in part.evidence.transcript.entries:
+                at = statement(entry.number)
+                self.first[at] = texts.setdefault(" ".join(entry.sql.split()), at)
 
     def withholding(self) -> Remedy[str]:
         """The smallest set of statements without which nobody is exposed or narrowed down."""

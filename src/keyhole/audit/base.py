@@ -253,6 +253,8 @@ class Exposure:
     limited: frozenset[tuple[int, str]] = frozenset()  # (row, column) of whom a limit ended the search too early
     log: Log | None = None
     views: Mapping[str, Exposure] = field(default_factory=dict)  # analyst -> what he asked alone gives away
+    readings: tuple[Exposure, ...] = ()  # what is found besides where columns that nobody reviewed have other roles
+    doubts: tuple[str, ...] = ()  # of `missed`: whether the log is about these people, and what their columns are
     firsts: Mapping[tuple[tuple[int, ...], str], First] = field(default_factory=dict)  # (rows, column) -> statement
     index: Index = field(init=False, repr=False)
     judged: int = field(init=False, repr=False)  # queries that were judged, parts counted one by one; public ones are
@@ -345,7 +347,7 @@ class Exposure:
     @property
     def exit_code(self) -> int:
         """0 nobody exposed and the verdict is complete; 1 somebody exposed or inferred; 3 nobody, but not complete."""
-        return 1 if self.findings or self.groups else self.doubt
+        return 1 if any(part.findings or part.groups for part in (self, *self.readings)) else self.doubt
 
     @property
     def doubt(self) -> int:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import datetime as dt
+import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from decimal import Decimal
@@ -25,11 +26,11 @@ from keyhole.audit.width import Within
 from keyhole.errors import ConfigError, NumberError, read_fraction
 from keyhole.evidence import OF_TABLE, Evidence, System, Unjudged
 from keyhole.gather import gather, transcribe
-from keyhole.knowledge import Config, Knowledge
+from keyhole.knowledge import Columns, Config, FactTable, Knowledge
 from keyhole.logs.fold import apart, folded
 from keyhole.logs.open import Log, as_log
 from keyhole.logs.people_table import keep_people_table
-from keyhole.settings import Names, settings, with_private
+from keyhole.settings import Names, Settings, has_private, settings, with_private
 from keyhole.sql.clock import said_now
 from keyhole.tables.open import Table, Use, compared_with_text, open_table
 from keyhole.transcript import ABSENT, Noise, Transcript
@@ -37,6 +38,8 @@ from keyhole.transcript import ABSENT, Noise, Transcript
 Progress = Callable[[str, int, int], None]
 NO_TIME = "the time limit was reached before a statement was read: give it more (--time-limit)"
 SEARCHING = 0.95  # of the time: what is searched ends by itself a little before all is ended
+NAMED = 5  # columns that a sentence lists
+_ALL_COLUMNS = re.compile(r"(select|distinct|all|,|\.)\s*\*")
 BRIEF = 2.0  # seconds for ranges of a part of the log, when it is asked which statement completed a finding
 
 
@@ -82,38 +85,112 @@ def examine(
     """
     if group_size < 1:
         raise ConfigError(f"group size {group_size} must be at least 1")
-    given = with_private(settings(config, data=data, table=table, view=view, private=private, id=id, hidden=hidden))
+    given = settings(config, data=data, table=table, view=view, private=private, id=id, hidden=hidden)
     read = as_log(log, dialect)
     lines = read.lines
     answered = bool(lines) and all(line.answer is not ABSENT for line in lines)
-    text = compared_with_text(lines, given.columns.private)
     clock = time_limit if isinstance(time_limit, Deadline) else Deadline(time_limit)
+    doubt = _doubt_of_roles(given.columns.unreviewed)
+    both_ways = roles_both_ways(given, read)
 
-    def prepared() -> Examination:
-        opened = open_table(given, Use.ANSWERED if answered else Use.AUDIT, text=text)
+    def prepared(roles: Settings) -> Examination:
+        text = compared_with_text(lines, roles.columns.private)
+        opened = open_table(roles, Use.ANSWERED if answered else Use.AUDIT, text=text)
         judge = Judge(rules_for(group_size, within, clock), progress, opened.source, within is None, clock=clock)
         brief = replace(judge, rules=rules_for(1, within, BRIEF), progress=None)
         law = _rounded(rounding, answered=answered)
-        return Examination(opened, given.knowledge(), law, said_now(now), judge, brief, clock)
+        doubts = [doubt] if doubt else []
+        return Examination(opened, roles.knowledge(), law, said_now(now), judge, brief, clock, doubts=doubts)
 
-    return _in_time(prepared, read, by, clock)
+    if not has_private(given) and both_ways:
+        given, *both_ways = both_ways
+    return _in_time(prepared, [with_private(given), *both_ways], read, by, clock)
 
 
-def _in_time(prepared: Callable[[], Examination], read: Log, by: str | None, clock: Deadline) -> Exposure:
-    """The verdict; what is found when the time is up is it."""
+def _in_time(
+    prepared: Callable[[Settings], Examination], roles: Sequence[Settings], read: Log, by: str | None, clock: Deadline
+) -> Exposure:
+    """The verdict under the first roles, with what the others add; what is found when the time is up is it."""
     found: Exposure | None = None
     try:
         with clock.ringing():
-            asked = prepared()
-            read = asked.about_people(read)
-            found = asked.of(folded(read))
-            found = replace(found, views={} if by is None else asked.alone(read, by, found))
+            for given in roles:
+                asked = prepared(given)
+                about = asked.about_people(read)
+                part = asked.of(folded(about))
+                part = replace(part, views={} if by is None else asked.alone(about, by, part))
+                found = part if found is None else with_reading(found, part)
+                if interrupted(part) or asked.heard:
+                    break
     except KeyboardInterrupt:
         if not clock.rang:
             raise
     if found is None:
         raise ConfigError(NO_TIME)
     return found
+
+
+def roles_both_ways(given: Settings, log: Log) -> list[Settings]:
+    """The settings under which columns that nobody has reviewed are judged too, besides those that are given.
+
+    Of such columns that the log names one is private at a time, or none; the others are public, so that whoever asks
+    is assumed to know them. Facts about a column that is then public, or under a condition on one that is then
+    private, are left out: nothing is proved by them.
+    """
+    columns, texts = given.columns, [line.sql.casefold() for line in log.lines]
+    every = any(_ALL_COLUMNS.search(text) for text in texts)
+    named = [name for name in columns.unreviewed if every or any(name.casefold() in text for text in texts)]
+    unnamed = set(columns.unreviewed) - set(named)
+    seen = [columns.private.keys() - unnamed]
+    found = []
+    for wanted in (None, *named) if named else ():
+        roles = columns.with_private_only(wanted)
+        config = replace(given.config, columns=roles, facts=_facts_under(given.config, roles, wanted))
+        judged = replace(given, config=config, asked=tuple(roles.private))
+        if has_private(judged) and (private := roles.private.keys() - unnamed) not in seen:
+            seen.append(private)
+            found.append(judged)
+    return found
+
+
+def _facts_under(config: Config, roles: Columns, wanted: str | None) -> tuple[FactTable, ...]:
+    names = list(config.columns.private)
+    only = names[0] if len(names) == 1 else None
+    facts = (replace(fact, column=fact.column or only) for fact in config.facts)
+    about = (fact for fact in facts if fact.column in roles.private)
+    return tuple(fact for fact in about if wanted is None or wanted.casefold() not in fact.where.casefold())
+
+
+def _doubt_of_roles(names: Sequence[str]) -> str:
+    """Why a verdict is not complete where nobody has reviewed the roles of some columns; empty if there are none."""
+    if not names:
+        return ""
+    listed = ", ".join(names[:NAMED]) + (f" and {len(names) - NAMED} more" if len(names) > NAMED else "")
+    guess = "role of {} is a guess" if len(names) == 1 else "roles of {} are guesses"
+    return (
+        f"the {guess.format(listed)}, judged both ways, as public and as private: correct keyhole.toml and write "
+        "reviewed = true there"
+    )
+
+
+def with_reading(found: Exposure, other: Exposure) -> Exposure:
+    """A verdict with what is found beside it where the roles of columns are others."""
+    known = [found, *found.readings]
+    seen = {(f.row, f.rows, f.column, f.form, f.status) for part in known for f in part.findings}
+    exposed = {(f.row, f.rows, f.column, f.form) for part in known for f in part.exposed}
+    totals = {(g.rows, g.column) for part in known for g in part.groups}
+    findings = tuple(
+        f
+        for f in other.findings
+        if (f.row, f.rows, f.column, f.form) not in exposed and (f.row, f.rows, f.column, f.form, f.status) not in seen
+    )
+    groups = tuple(g for g in other.groups if (g.rows, g.column) not in totals)
+    views = {who: with_reading(v, other.views[who]) if who in other.views else v for who, v in found.views.items()}
+    if not findings and not groups:
+        return replace(found, views=views)
+    return replace(
+        found, views=views, readings=(*found.readings, replace(other, findings=findings, groups=groups, views={}))
+    )
 
 
 @dataclass(frozen=True, slots=True)
@@ -128,7 +205,7 @@ class Examination:
     brief: Judge
     clock: Deadline
     heard: list[bool] = field(default_factory=list)  # Ctrl-C, while it was asked what completed a finding
-    doubts: list[str] = field(default_factory=list)  # why it is not sure that the log is about these people
+    doubts: list[str] = field(default_factory=list)  # is the log about these people, and what are their columns?
 
     def about_people(self, read: Log) -> Log:
         """What of a log is about these people; why that is not sure is kept."""
@@ -156,9 +233,7 @@ class Examination:
         evidence = replace(evidence, nobody=(*evidence.nobody, *self._strays(read)))
         found = irreducible(self.judge.examine(evidence, roster), self._of_answers)
         found = with_firsts(found, self._again, lambda: self.heard.append(True))
-        doubts = [Unjudged(f"{OF_TABLE}{roster.schema.table}", "", said) for said in self.doubts if found.findings]
-        evidence = replace(found.evidence, nobody=(*found.evidence.nobody, *doubts))
-        return replace(found, evidence=evidence, missed=(*found.missed, *self.doubts))
+        return replace(found, missed=(*found.missed, *self.doubts), doubts=tuple(self.doubts))
 
     def _gathered(self, read: Log, transcript: Transcript) -> Evidence:
         """The evidence, with what the log itself lists as refused and not judged."""

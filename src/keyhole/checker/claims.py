@@ -15,7 +15,8 @@ LISTS = ("excluded", "allowed")
 STATUSES = ("exposed", "inferred", *UNSETTLED)
 
 # What docs/json.md knows. A field that is not here may say anything, so that nothing with it is said to hold.
-SAID = {"column", "proof", "certificate", "first", "why"}  # `first` and `why` retell the proof, and are not replayed
+# `first` and `why` retell the proof, and are not replayed; `private` are the roles that it is replayed under.
+SAID = {"column", "private", "proof", "certificate", "first", "why"}
 PERSONAL = {"person", "form", "rows", "grade"}
 FIELDS = {
     "exposed": {*SAID, *PERSONAL, "cell", "record", "row", "value", "status", "singled_out", "known"},
@@ -114,6 +115,7 @@ class Claimed:
     singled_out: bool | None = None
     prior: tuple[Any, Any] | None = None  # what the entry itself says was known before
     unknown: str = ""  # a field of the entry that is not among those of docs/json.md
+    private: tuple[str, ...] = ()  # the private columns, where they are others than those of the verdict
 
     @property
     def who(self) -> str:
@@ -288,6 +290,7 @@ def _claim(entry: Mapping[str, Any], where: str, ends: Mapping[str, Any], value:
         singled_out=entry.get("singled_out"),
         prior=None if prior is None else (prior[0], prior[1]),
         unknown=half or unknown_field(entry, where) or (unknown_field(ends, "intervals") if ends is not entry else ""),
+        private=_private(entry),
     )
 
 
@@ -331,7 +334,16 @@ def known_before(claim: Claimed) -> Iterator[Claimed]:
 
 def _name(entry: Mapping[str, Any], *, row: bool = False) -> str:
     """Whose value it is; with `row` ids repeat, and the row tells records apart."""
-    return json.dumps([entry["record"], entry["column"], entry["row"] if row else None], default=str, sort_keys=True)
+    about = [entry["record"], entry["column"], entry["row"] if row else None, _private(entry)]
+    return json.dumps(about, default=str, sort_keys=True)
+
+
+def _private(entry: Mapping[str, Any]) -> tuple[str, ...]:
+    """The private columns under which an entry is proved; empty: those of the verdict."""
+    names = entry.get("private", [])
+    if not isinstance(names, list) or not all(isinstance(name, str) for name in names):
+        raise ValueError("private lists names of columns")
+    return tuple(names)
 
 
 def _form(e: Mapping[str, Any], where: str) -> Claimed:
@@ -349,13 +361,14 @@ def _form(e: Mapping[str, Any], where: str) -> Claimed:
         str(e.get("grade", "")),
         e.get("singled_out"),
         unknown=unknown,
+        private=_private(e),
     )
 
 
 def _group(g: Mapping[str, Any]) -> Claimed:
     total, found, unknown = g["total"], _proof(g["proof"], g), unknown_field(g, "groups")
     about = (tuple(g["records"]), None, g["column"], total, total, total, (), ())
-    return Claimed("group", *about, *found, _rows(g["rows"]), unknown=unknown)
+    return Claimed("group", *about, *found, _rows(g["rows"]), unknown=unknown, private=_private(g))
 
 
 def _rows(listed: Sequence[Any]) -> tuple[int, ...]:

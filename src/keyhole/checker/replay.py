@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import functools
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from contextlib import closing
 from dataclasses import dataclass, replace
 from enum import StrEnum
@@ -93,27 +93,40 @@ def replay(
     view: str | None = None,
     bits: int = BITS,
     declared: Declared | None = None,
+    unreviewed: Collection[str] = (),
 ) -> Replay:
     """Replay the proofs of a verdict (a path, or its text) against the data. A wrong sum passes with chance 2^-bits.
 
     `declared`: the private columns by the settings, each with its min, max, step and values; without it what the
     verdict says was declared is taken as it is. With `log` every statement of a proof must stand in it, with the same
-    answer where the log has one.
+    answer where the log has one. What is proved under other roles of columns is replayed under these; by the settings
+    they may differ in the columns that are `unreviewed`.
     """
     try:
         read = parse(verdict.read_text(encoding="utf-8") if isinstance(verdict, Path) else verdict)
     except (OSError, UnicodeDecodeError) as error:
         raise Unreadable(f"cannot read the verdict: {error}") from None
-    with closing(Engine(data, read.source, table=table, view=view)) as engine:
-        _same_columns(read, engine)
-        for name in declared or ():
-            if name not in (read.source.get("private") or ()):
-                raise Unreadable(f"the settings call {name!r} private, and the verdict does not")
-        logged = None if log is None else read_log(log)
-        with closing(DealtTables(data, engine.private)) as dealt:
-            checker = Checker(read, engine, logged, bits, dealt)
-            checker.declared = declared
-            return Replay(tuple(checker.checked()), read.contradictions, read.unknown)
+    logged = None if log is None else read_log(log)
+    checked: list[Checked] = []
+    for private in dict.fromkeys(((), *(claim.private for claim in read.claims))):
+        claims = tuple(claim for claim in read.claims if claim.private == private)
+        roles = read if not private else replace(read, source={**read.source, "private": list(private)})
+        with closing(Engine(data, roles.source, table=table, view=view)) as engine:
+            _same_columns(roles, engine)
+            _same_roles(roles, declared, unreviewed)
+            with closing(DealtTables(data, engine.private)) as dealt:
+                checker = Checker(replace(roles, claims=claims), engine, logged, bits, dealt)
+                checker.declared = declared
+                checked += checker.checked()
+    return Replay(tuple(checked), read.contradictions, read.unknown)
+
+
+def _same_roles(verdict: Claims, declared: Declared | None, unreviewed: Collection[str]) -> None:
+    """Private columns are those of the settings, but for columns that nobody has reviewed."""
+    private = [str(name) for name in verdict.source.get("private") or ()]
+    for name in declared or ():
+        if name not in private and name not in unreviewed:
+            raise Unreadable(f"the settings call {name!r} private, and the verdict does not")
 
 
 def _same_columns(verdict: Claims, engine: Engine) -> None:

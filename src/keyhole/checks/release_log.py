@@ -25,7 +25,7 @@ from keyhole.sql import lower
 def declared_schema(roles: Columns, table: str) -> Schema:
     """The columns of a declaration, without a table: kinds are declared or implied."""
     found = [Column(name, Kind(c.implied()), Role.PRIVATE) for name, c in roles.private.items()]
-    found += [Column(name, Kind(c.implied())) for name, c in roles.public.items()]
+    found += [Column(name, Kind(c.implied())) for name, c in roles.public.items() if c.has_kind]
     return Schema(table, tuple(found))
 
 

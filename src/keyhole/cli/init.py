@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from contextlib import ExitStack
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -21,6 +22,8 @@ if TYPE_CHECKING:
 HELP = """Look at a file or database and propose a keyhole.toml.
 
 It says who is who: which column names a person, which are private, which nobody may ask about; all others are public.
+A column whose name it does not know gets `reviewed = false`: `keyhole audit` judges it both ways, as public and as
+private, and gives no all-clear until you have looked at it and written `reviewed = true`.
 Of private columns it writes name and kind, and never a value or a bound from the data: what everybody knows of them
 (min, max, step, values) is asked for, or given with --bounds. DATA may be a .duckdb file or a folder with several
 tables.
@@ -92,6 +95,8 @@ def init(
         bare_of_secrets = not made.of(Role.PRIVATE) and len(survey.tables) == 1
     if bare_of_secrets:
         instead = ("No column looks private, and without one there is nothing to protect: name it with --private COL.",)
+    if unreviewed := [name for name, _, p in told if p.guessed]:
+        instead = (*instead, _look_at(unreviewed, at))
     _told(format, at, seen, told, instead)
 
 
@@ -100,13 +105,24 @@ def _told(how: Format, at: Path, seen: int, told: list[tuple[str, str, Proposed]
     if how is Format.JSON:
         import json
 
-        columns = [{"column": n, "kind": k, "role": str(p.role), "why": p.why} for n, k, p in told]
+        columns = [
+            {"column": n, "kind": k, "role": str(p.role), "why": p.why, "reviewed": not p.guessed} for n, k, p in told
+        ]
         data = {"written": str(at), "rows": seen, "columns": columns} | ({"instead": " ".join(more)} if more else {})
         emit_json(json.dumps(data, indent=2, ensure_ascii=False), None)
         return
     wide, kinds = max(len(n) for n, _, _ in told), max(len(k) for _, k, _ in told)
     lines = [f"{name:<{wide}}  {kind:<{kinds}}  {p.role!s:<7}  {p.why}" for name, kind, p in told]
     emit("\n".join([f"{seen} rows, {len(told)} columns", *lines, *more, *_next(at)]), None)
+
+
+def _look_at(names: list[str], at: Path) -> str:
+    """What to do about columns whose role is a guess."""
+    several = "their roles are guesses" if len(names) > 1 else "its role is a guess"
+    return (
+        f"Not reviewed: {', '.join(names)}: {several}. Correct {at} and write reviewed = true there; until then they "
+        "are judged both ways, and no verdict is an all-clear."
+    )
 
 
 def _next(at: Path) -> tuple[str, str]:
@@ -118,12 +134,16 @@ def _next(at: Path) -> tuple[str, str]:
 
 
 def _asked(made: Proposal) -> Proposal:
-    """The proposal after a few questions; an empty answer takes what is proposed."""
+    """The proposal after a few questions; an empty answer takes what is proposed.
+
+    The columns that a question or an answer names are reviewed by that; nobody has looked at the others.
+    """
     from keyhole.knowledge import Columns, Config, parse_private
     from keyhole.schema import Role
     from keyhole.verbs.init import proposal
 
     roles = {name: p.role for name, p in made.roles.items()}
+    seen: set[str] = set()
     for role, question in (
         (Role.ID, "Which columns name a person"),
         (Role.PRIVATE, "Which columns are private (nobody should learn them)"),
@@ -135,6 +155,7 @@ def _asked(made: Proposal) -> Proposal:
         for name in chosen:
             made.table.column(name)
         roles |= dict.fromkeys(now, Role.PUBLIC) | dict.fromkeys(chosen, role)
+        seen |= {*now, *chosen}
     known = {name: column for name, column in made.known.items() if roles[name] is Role.PRIVATE}
     for name in (n for n, r in roles.items() if r is Role.PRIVATE and n not in known):
         question = f"What does everybody know of {name}? min..max, min..max:step, values a,b,c, or real (any number)"
@@ -143,7 +164,10 @@ def _asked(made: Proposal) -> Proposal:
             is_range = ".." in answer or answer.lower() == "real"
             short = f"{name}:{answer.replace(' ', '')}" if is_range else f"{name}={answer}"
             known[name] = parse_private(short)[1]
-    return proposal(made.survey, table=made.table.name, roles=roles, bounds=Config(columns=Columns(private=known)))
+    bounds = Config(columns=Columns(private=known))
+    answered = proposal(made.survey, table=made.table.name, roles=roles, bounds=bounds)
+    guesses = {name: made.roles[name] for name in made.unreviewed if name not in seen}
+    return replace(answered, roles={**answered.roles, **guesses})
 
 
 command = click.Command(

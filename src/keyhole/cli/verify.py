@@ -58,7 +58,15 @@ def verify(
         plain = Path(str(prepared(given.data, given.config.source, _texts(verdict), life)))
         try:
             declared = None if config is None else {name: _declared(c) for name, c in given.columns.private.items()}
-            found = replay(verdict, plain, log=log, table=given.table, view=given.view, declared=declared)
+            found = replay(
+                verdict,
+                plain,
+                log=log,
+                table=given.table,
+                view=given.view,
+                declared=declared,
+                unreviewed=given.columns.unreviewed,
+            )
         except Unreadable as error:
             raise DataError(str(error)) from None
     if format is Format.JSON:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from decimal import Decimal
 from typing import Literal
 
@@ -20,7 +20,8 @@ class PrivateColumn(TomlTable):
     """[columns.private.NAME]: what an attacker knows of a private column.
 
     `domain` says what holds where no min, max, step or values are given: "real", any number is possible; "?", nobody
-    said, and what is not said is assumed against us.
+    said, and what is not said is assumed against us. `reviewed` false: `keyhole init` guessed that the column is
+    private, and nobody has looked yet.
     """
 
     min: Number | None = None
@@ -34,6 +35,7 @@ class PrivateColumn(TomlTable):
     missing: Missing = field(default=None, repr=False)  # what NULL and undeclared values count as in private answers
     prior: dict[str, Number] = field(default_factory=dict, repr=False, hash=False)  # base rates, for attacks
     domain: Literal["real", "?"] = field(default="?", repr=False)
+    reviewed: bool = field(default=True, repr=False)
 
     def __post_init__(self) -> None:
         _exact(self, "min", "max", "step", "width")
@@ -106,7 +108,10 @@ def _rates(rates: Mapping[str, Decimal], prior: Prior) -> None:
 
 @dataclass(frozen=True, slots=True)
 class PublicColumn(TomlTable):
-    """[columns.public.NAME]: a finite domain, for private answering."""
+    """[columns.public.NAME]: a finite domain, for private answering; and whether somebody has looked at the role.
+
+    `reviewed` false: `keyhole init` guessed that the column is public; None: the settings do not speak of it.
+    """
 
     min: Number | None = None
     max: Number | None = None
@@ -115,10 +120,12 @@ class PublicColumn(TomlTable):
     kind: KindName | None = None
     cuts: tuple[Number, ...] = field(default=(), repr=False)
     missing: Missing = field(default=None, repr=False)
+    reviewed: bool | None = field(default=None, repr=False)
 
     def __post_init__(self) -> None:
         _exact(self, "min", "max", "width")
-        bare = self.kind is not None and self.max is None and self.width is None
+        named = self.kind is not None or self.reviewed is not None
+        bare = named and self.max is None and self.width is None
         if (self.values is None) == (self.min is None) and not (bare and self.values is None):
             raise ValueError("write either values = [...] or min, max and width")
         if self.min is not None and (self.max is None or self.min > self.max):
@@ -131,6 +138,11 @@ class PublicColumn(TomlTable):
     def finite(self) -> bool:
         """Is a domain declared, or only a kind?"""
         return self.values is not None or self.min is not None
+
+    @property
+    def has_kind(self) -> bool:
+        """Does a kind follow from what is declared?"""
+        return self.finite or self.kind is not None
 
     def implied(self) -> KindName:
         """The kind that was declared, or else follows from the declaration.
@@ -187,6 +199,35 @@ class Columns(TomlTable):
                 if name in seen:
                     raise ValueError(f"column {name!r} is listed as {seen[name]} and as {role}: keep one")
                 seen[name] = role
+
+    @property
+    def unreviewed(self) -> tuple[str, ...]:
+        """The columns whose role is a guess that nobody has looked at yet.
+
+        >>> Columns(public={"dx": PublicColumn(reviewed=False), "sex": PublicColumn(values=("F", "M"))}).unreviewed
+        ('dx',)
+        """
+        private = (name for name, column in self.private.items() if not column.reviewed)
+        taken = {*self.id, *self.hidden, *self.private}
+        public = (name for name, column in self.public.items() if column.reviewed is False and name not in taken)
+        return (*private, *public)
+
+    def with_private_only(self, wanted: str | None) -> Columns:
+        """The same, where of the columns that nobody has reviewed one (or none) is private, and the others are public.
+
+        >>> both = Columns(private={"los": PrivateColumn(reviewed=False)}, public={"dx": PublicColumn(reviewed=False)})
+        >>> [list(both.with_private_only(name).private) for name in ("los", "dx", None)]
+        [['los'], ['dx'], []]
+        """
+        unreviewed = set(self.unreviewed)
+        private = {name: column for name, column in self.private.items() if name not in unreviewed or name == wanted}
+        public = {name: column for name, column in self.public.items() if name != wanted}
+        for name in unreviewed - private.keys() - {wanted}:
+            if name not in public and (kind := self.private[name].kind) is not None:
+                public[name] = PublicColumn(kind=kind)
+        if wanted is not None and wanted not in private:
+            private[wanted] = PrivateColumn(kind=self.public[wanted].kind, reviewed=False)
+        return replace(self, private=private, public=public)
 
 
 @dataclass(frozen=True, slots=True)

@@ -74,6 +74,7 @@ def as_json(verdict: Plain, everybody: Sequence[Record]) -> dict[str, Any]:
                 "singled_out": case.singled_out,
                 "first": _first(case),
                 **_personal(case),
+                **_roles(case),
             }
             for case in verdict.exposed
         ],
@@ -121,16 +122,17 @@ def _status(verdict: Plain, case: Case | None, row: int, column: str) -> str:
 def _intervals(
     verdict: Plain, everybody: Sequence[Record], proof: Callable[[Case], list[dict[str, Any]]]
 ) -> Iterator[dict[str, Any]]:
-    found = [case for case in (*verdict.ranges, *verdict.findings) if not case.form]
+    found = [case for case in (*verdict.ranges, *verdict.findings) if not case.form and not case.private]
     known = {(case.rows[0], case.column): case for case in found}
     ranges = {name: (number(prior.lo), number(prior.hi)) for name, prior in verdict.priors.items()}
     if everybody:
         pairs = [(row, name, record) for row, record in enumerate(everybody, 1) for name in verdict.source.private]
     else:
-        listed = [case for case in (*verdict.findings, *verdict.ranges) if not case.form]
+        listed = [case for case in (*verdict.findings, *verdict.ranges) if not case.form and not case.private]
         pairs = [(case.rows[0], case.column, case.records[0]) for case in listed]
-    for row, name, record in pairs:
-        case = known.get((row, name))
+    others = [case for case in verdict.findings if not case.form and case.private]
+    told = [(row, name, record, known.get((row, name))) for row, name, record in pairs]
+    for row, name, record, case in (*told, *((c.rows[0], c.column, c.records[0], c) for c in others)):
         lo, hi = ranges[name] if case is None else (number(case.lo), number(case.hi))
         item = {
             "record": _record(record),
@@ -159,6 +161,8 @@ def _intervals(
             item["allowed"] = [number(v) for v in case.allowed]
         if case is not None and isinstance(case.value, str):
             item["value"] = case.value
+        if case is not None:
+            item |= _roles(case)
         yield item
 
 
@@ -181,7 +185,13 @@ def _group(case: Case, proof: list[dict[str, Any]]) -> dict[str, Any]:
         "proof": proof,
         "certificate": certificate(case.argument),
         "first": _first(case),
+        **_roles(case),
     }
+
+
+def _roles(case: Case) -> dict[str, Any]:
+    """The private columns, where something is proved under other roles than those of the verdict."""
+    return {"private": list(case.private)} if case.private else {}
 
 
 def _feature(case: Case, proof: list[dict[str, Any]]) -> dict[str, Any]:
@@ -194,6 +204,7 @@ def _feature(case: Case, proof: list[dict[str, Any]]) -> dict[str, Any]:
         "certificate": certificate(case.argument),
         "first": _first(case),
         **({"if_shown": True} if case.if_shown else {}),
+        **_roles(case),
     }
 
 

@@ -11,7 +11,7 @@ import numpy as np
 
 from keyhole.audit.base import Exposure, Finding, Group, Proof, name_of, query_order
 from keyhole.audit.end_proof import BoundUsed, EndProof
-from keyhole.evidence import Constraint, Contradiction, Unjudged
+from keyhole.evidence import OF_TABLE, Constraint, Contradiction, Unjudged
 from keyhole.knowledge import Prior
 from keyhole.predicate import Scalar
 from keyhole.query import Aggregate
@@ -139,6 +139,7 @@ class Case:
     form: str = ""  # what is known, where it is no value of one record
     grade: str = ""  # of a yes or no: shown to have, shown not to have, one of his
     place: str = ""  # the row, where the id has several records and this is about one of them
+    private: tuple[str, ...] = ()  # the private columns, where they are others than those of the verdict
 
     @property
     def named(self) -> str:
@@ -212,6 +213,16 @@ class Plain:
 
 def plain(exposure: Exposure) -> Plain:
     """An exposure as plain data. Cost: a step for each query that each proof names."""
+    own = _plain(exposure)
+    findings, groups, priors = [*own.findings], [*own.groups], dict(own.priors)
+    for other in map(_plain, exposure.readings):
+        findings += [replace(case, private=other.source.private) for case in other.findings]
+        groups += [replace(case, private=other.source.private) for case in other.groups]
+        priors = {**other.priors, **priors}
+    return replace(own, findings=tuple(findings), groups=tuple(groups), priors=priors)
+
+
+def _plain(exposure: Exposure) -> Plain:
     cites = _Cites(exposure)
     source = Provenance.of(exposure)
     return Plain(
@@ -223,7 +234,7 @@ def plain(exposure: Exposure) -> Plain:
         rank=exposure.rank,
         promise=exposure.promise,
         assumed=exposure.assumed,
-        nobody=tuple({each.number: each for each in exposure.evidence.nobody}.values()),
+        nobody=(*{each.number: each for each in exposure.evidence.nobody}.values(), *_doubts(exposure, source)),
         complete=exposure.complete,
         gap=exposure.gap,
         exit_code=exposure.exit_code,
@@ -241,6 +252,11 @@ def plain(exposure: Exposure) -> Plain:
         limited=frozenset((row + 1, name) for row, name in exposure.limited),
         disputed=_disputed(exposure),
     )
+
+
+def _doubts(exposure: Exposure, source: Provenance) -> Iterator[Unjudged]:
+    """Doubts about the table that the promise does not tell, because another gap comes first."""
+    return (Unjudged(f"{OF_TABLE}{source.table}", "", doubt) for doubt in exposure.doubts if doubt != exposure.gap)
 
 
 def _disputed(exposure: Exposure) -> dict[str, str]:

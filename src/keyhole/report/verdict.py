@@ -47,25 +47,25 @@ class Verdict:
         return cls(exposure, plain(exposure), views={who: cls.of(part) for who, part in exposure.views.items()})
 
     def __iter__(self) -> Iterator[Finding]:
-        return iter(self.exposure.findings)
+        return iter(self.findings)
 
     def __len__(self) -> int:
-        return len(self.exposure.findings)
+        return len(self.findings)
 
     @property
     def findings(self) -> tuple[Finding, ...]:
-        """What is proved of single people, in the order of the table."""
-        return self.exposure.findings
+        """What is proved of single people, in the order of the table; last what holds if other columns are private."""
+        return tuple(f for part in self._parts() for f in part.findings)
 
     @property
     def exposed(self) -> tuple[Finding, ...]:
         """The people whose value is known exactly."""
-        return self.exposure.exposed
+        return tuple(f for part in self._parts() for f in part.exposed)
 
     @property
     def inferred(self) -> tuple[Finding, ...]:
         """The people of whom something new is known, but not all."""
-        return self.exposure.inferred
+        return tuple(f for part in self._parts() for f in part.inferred)
 
     @property
     def ranges(self) -> tuple[Finding, ...]:
@@ -75,7 +75,10 @@ class Verdict:
     @property
     def groups(self) -> tuple[Group, ...]:
         """Small groups whose total is determined."""
-        return self.exposure.groups
+        return tuple(g for part in self._parts() for g in part.groups)
+
+    def _parts(self) -> tuple[Exposure, ...]:
+        return (self.exposure, *self.exposure.readings)
 
     @property
     def refused(self) -> tuple[Refusal, ...]:

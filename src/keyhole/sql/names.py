@@ -72,6 +72,12 @@ class Scope:
             raise UnknownColumn(message, self.source.text, self.at(node))
         if isinstance(found, Column) and found.role is Role.HIDDEN:
             raise self.source.refuse(f"column {found.name} is hidden: nobody may ask about it", node)
+        if isinstance(found, Column) and found.name in self.schema.unreviewed:
+            raise self.source.refuse(
+                f"nobody has reviewed the role of column {found.name}: say in keyhole.toml whether it is private or "
+                "public, and write reviewed = true there",
+                node,
+            )
         return found
 
     def _joined(self, node: exp.Column) -> Joined | None:

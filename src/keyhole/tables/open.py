@@ -42,8 +42,8 @@ class Use(Enum):
 
     AUDIT = Reading(records=True)
     ANSWERED = Reading(may_lack=True, records=True)
-    WATCH = Reading(may_lack=True, declared=True, records=True)
-    EXACT = Reading(declared=True, records=True)
+    WATCH = Reading(may_lack=True, declared=True, records=True, reviewed=True)
+    EXACT = Reading(declared=True, records=True, reviewed=True)
     ATTACK = Reading(may_lack=True, leave_out=True, records=True)
     PLAN = Reading(may_lack=True, declared=True)
     ANSWER = Reading(declared=True, guarded=True)

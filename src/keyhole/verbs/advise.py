@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 
 from keyhole.audit.advise import Alternatives, LogAdvice, cited, statement
+from keyhole.audit.base import Exposure, Proof
 from keyhole.audit.deadline import Deadline
 from keyhole.audit.examine import rules_for
 from keyhole.audit.interrupted import interrupted
@@ -50,9 +51,16 @@ def advise(
     made = LogAdvice(verdict.exposure, rules_for(group_size, within, min(seconds, SECONDS)), seconds)
     seen: dict[frozenset[str], Verdict] = {}
 
+    def used(parts: Sequence[Exposure]) -> list[frozenset[str]]:
+        proved: list[Proof | None] = [f.proof for part in parts for f in part.findings]
+        proved += [g.proof for part in parts for g in part.groups]
+        return [frozenset(made.first[q] for q in cited(p)) for p in proved if p is not None]
+
     def proofs(gone: frozenset[str]) -> list[frozenset[str]]:
         found = made.proofs(gone)
-        if found or not gone:
+        if not gone:
+            return [*found, *used(verdict.exposure.readings)]
+        if found:
             return found
         rest = _rest(log, made.every(gone))
         if not rest.lines:
@@ -61,13 +69,13 @@ def advise(
         if interrupted(exposure):
             raise KeyboardInterrupt  # what it does not list may still be proved
         seen[gone] = without
-        proved = [f.proof for f in exposure.findings] + [g.proof for g in exposure.groups]
-        return [frozenset(made.first[q] for q in cited(p)) for p in proved if p is not None]
+        return used((exposure, *exposure.readings))
 
     remedy = withhold(proofs, seconds=seconds, ringing=clock.ringing)
-    texts = {statement(e.number): e.sql for e in verdict.evidence.transcript.entries}
+    parts = (verdict.exposure, *verdict.exposure.readings)
+    texts = {statement(e.number): e.sql for part in parts for e in part.evidence.transcript.entries}
     listed = tuple((q, texts[q], made.times(q)) for q in sorted(remedy.units, key=int))
-    found = bool(verdict.findings or verdict.groups) and not remedy.stopped
+    found = bool(verdict.findings or verdict.groups) and not remedy.stopped and len(parts) == 1
     return Advice(remedy, listed, len(texts), seen.get(remedy.units), _until_stopped(made, clock) if found else None)
 
 

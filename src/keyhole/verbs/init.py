@@ -22,6 +22,7 @@ from keyhole.verbs.roles import Proposed, is_person, propose, sounds_public
 
 VALUES = 50  # of a public column that are listed
 BINS = 20
+NOT_REVIEWED = "reviewed = false"  # no value is written of such a column: it may be private
 RELATED = any(f.name == "tables" for f in fields(Config))
 
 
@@ -48,6 +49,11 @@ class Proposal:
             and any(p.role is Role.PRIVATE for p in propose(table, repeated=RELATED).values())
         ]
         return tuple(table.name for table in sorted(found, key=lambda table: -table.rows))
+
+    @property
+    def unreviewed(self) -> tuple[str, ...]:
+        """The columns whose role is a guess."""
+        return tuple(name for name, proposed in self.roles.items() if proposed.guessed)
 
     def of(self, role: Role) -> tuple[str, ...]:
         """The columns of a role."""
@@ -152,6 +158,11 @@ def _lines(made: Proposal, at: Path) -> Iterator[str]:
         yield f"table = {_text(table.name)}"
     yield from _layout(made.survey.layout)
     yield ""
+    if made.unreviewed:
+        yield f"# Not reviewed: {_comment(', '.join(made.unreviewed))}. Their names say nothing that is known here, so"
+        yield "# their roles are guesses. Until they say reviewed = true, `keyhole audit` judges them both ways, as"
+        yield "# public and as private, and gives no all-clear. Where a role is wrong, write the right one."
+        yield ""
     yield "[columns]"
     ids, hidden = made.of(Role.ID), made.of(Role.HIDDEN)
     yield f"id = {_list(ids)}    # who a row is about" + ("" if ids else "; without one, people are rows by number")
@@ -206,6 +217,8 @@ def _private(made: Proposal) -> Iterator[str]:
             yield f"# kind: {column.kind}, as the file says"
         else:
             yield f'kind = "{_kind(column, known)}"'
+        if made.roles[name].guessed:
+            yield NOT_REVIEWED
         if bounds := _bounds(known):
             yield from bounds
             continue
@@ -257,6 +270,12 @@ def _public(made: Proposal) -> Iterator[str]:
     yield "# occur, so that they tell nothing about who is in the table."
     left_out = []
     for name in names:
+        if made.roles[name].guessed:
+            yield f"[columns.public.{_key(name)}]    # {made.roles[name].why}"
+            if not made.table.typed:
+                yield f'kind = "{_kind(made.table.column(name), None)}"'
+            yield NOT_REVIEWED
+            continue
         domain = _domain(made, made.table.column(name))
         if not domain:
             left_out.append(name)

@@ -42,6 +42,7 @@ class Proposed:
 
     role: Role
     why: str
+    guessed: bool = False  # no rule recognised its name: somebody must look at it
 
 
 def words_of(name: str) -> list[str]:
@@ -142,12 +143,14 @@ def _role(column: Surveyed, rows: int) -> Proposed:
     if any(word.endswith(("year", "date", "time")) for word in words):
         return Proposed(Role.PUBLIC, "its name sounds public")
     if column.kind in (Kind.DECIMAL, Kind.DOUBLE):
-        return Proposed(Role.PRIVATE, "something measured")
+        return Proposed(Role.PRIVATE, "something measured", guessed=True)
     if column.kind is Kind.INTEGER and column.distinct > MANY:
-        return Proposed(Role.PRIVATE, "a number with many values")
+        return Proposed(Role.PRIVATE, "a number with many values", guessed=True)
     if column.kind is Kind.TEXT and column.numerals > (rows - column.nulls) * 4 // 5 and column.distinct > 2:
-        return Proposed(Role.PRIVATE, "numbers written as text: --decimal and --thousands name their signs")
+        why = "numbers written as text: --decimal and --thousands name their signs"
+        return Proposed(Role.PRIVATE, why, guessed=True)
     told_apart = column.distinct == rows and rows > FEW_ROWS
     if column.kind in (Kind.TEXT, Kind.OTHER) and (told_apart or column.distinct > max(MANY, rows // 2)):
         return Proposed(Role.HIDDEN, "almost every row has another text")
-    return Proposed(Role.PUBLIC, "few values" if column.distinct <= MANY else "nothing speaks against it")
+    why = "few values" if column.distinct <= MANY else "nothing speaks against it"
+    return Proposed(Role.PUBLIC, why, guessed=True)

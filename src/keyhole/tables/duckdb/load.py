@@ -46,6 +46,7 @@ class Reading:
     text: frozenset[str] = frozenset()  # private columns that the data may lack and that hold text
     decides: bool = False  # before each answer: a column without bounds must hold more than a few values
     records: bool = False  # rows with one id are records of one person, and other tables have rows of his
+    reviewed: bool = False  # nobody may ask about columns whose role is a guess
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -171,7 +172,10 @@ def _read(
     unnamed = table is None and not isinstance(data, str | Path)
     strict = table is not None or (how.declared and not unnamed)
     schema = Schema(table or stem, tuple(found), strict, names, unnamed, related=tuple(related))
-    schema = replace(schema, unread=tuple(name for name in others if schema.table_named(name) is None))
+    unread = tuple(name for name in others if schema.table_named(name) is None)
+    names_unreviewed = {folded(name) for name in roles.unreviewed} if how.reviewed else set()
+    unreviewed = tuple(column.name for column in found if folded(column.name) in names_unreviewed)
+    schema = replace(schema, unread=unread, unreviewed=unreviewed)
     if not how.guarded and int(scalar(con, "SELECT count(*) FROM loaded")) == 0:
         raise DataError.of_file(f"{called(data)} has no rows: there is nobody to ask about")
     schema = replace(schema, repeated=check_ids(con, schema, records=how.records))
@@ -210,7 +214,7 @@ def _wanted(roles: Columns, how: Reading, name: str, typed: bool) -> str | None:
     """The kind that a column is cast to; None: the one it has, or (in a text file) seems to have."""
     private = roles.private.get(name)
     public = roles.public.get(name) or next((c for n, c in roles.public.items() if folded(n) == folded(name)), None)
-    declared = private or public
+    declared = private or (public if public is not None and public.has_kind else None)
     if private is not None and private.values is not None and not how.guarded:
         if private.kind not in (None, "text"):
             raise ConfigError(
@@ -248,7 +252,7 @@ def _describe(con: Connection, roles: Columns, kinds: Mapping[str, str], how: Re
         if name in roles.private and not how.guarded:
             listed[name] = listed_values(roles.private[name].values, str(was) if typed else None)
         if name in kinds:
-            secret = name not in roles.public
+            secret = name not in roles.public or name in roles.unreviewed
             cast_to(con, name, kinds[name], _where_declared(roles, name), secret=secret, total=how.guarded)
     for raw_name, raw_type in con.execute("SELECT column_name, column_type FROM (DESCRIBE loaded)").fetchall():
         name = str(raw_name)
