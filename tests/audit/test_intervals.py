@@ -39,7 +39,7 @@ JOHN = "[[facts]]\nwhere = \"Name = 'John Smith'\"\nmax = 5\n"
 
 
 def hospital(declared: str = "", facts: str = JOHN, log: list[Any] | None = None, **more: Any) -> Verdict:
-    text = f'[columns]\nid = ["Name"]\n[columns.private."Blood sugar"]\n{declared}\n{facts}'
+    text = f'[source]\ndigits = 12\n[columns]\nid = ["Name"]\n[columns.private."Blood sugar"]\n{declared}\n{facts}'
     return keyhole.examine(log or LOG, data=pa.table(HOSPITAL), config=Config.parse(text), **more)
 
 

@@ -49,7 +49,8 @@ def told(verdict: keyhole.Verdict) -> list[tuple[str, str, bool]]:
         # a second aggregation is linear in the cells, or only its cells are looked at
         ("SELECT SUM(p) FROM (SELECT dept, SUM(pay) AS p FROM t WHERE dept = 'c' GROUP BY 1)", 1,
          [("Fay", "exposed", False)]),
-        ("SELECT AVG(p) FROM (SELECT dept, AVG(pay) AS p FROM t WHERE dept <> 'c' GROUP BY 1)", 0, []),
+        ("SELECT AVG(p) FROM (SELECT dept, AVG(pay) AS p FROM t WHERE dept <> 'c' GROUP BY 1)", 3, []),  # last digits
+        ("SELECT ROUND(AVG(p), 6) FROM (SELECT dept, AVG(pay) AS p FROM t WHERE dept <> 'c' GROUP BY 1)", 0, []),
         ("SELECT MAX(p) FROM (SELECT dept, SUM(pay) AS p FROM t GROUP BY 1)", 3, []),
         # shares, ranks, differences, scalar subqueries
         ("SELECT dept, COUNT(*) * 100.0 / SUM(COUNT(*)) OVER () FROM t GROUP BY dept", 0, []),

@@ -12,6 +12,9 @@ from math import inf
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+from numpy.typing import NDArray
+
 from keyhole.audit.base import Exposure, query_order
 from keyhole.audit.deadline import Deadline
 from keyhole.audit.deletion_filter import irreducible
@@ -19,6 +22,7 @@ from keyhole.audit.first import with_firsts
 from keyhole.audit.interrupted import by_the_clock, interrupted
 from keyhole.audit.judge import Judge
 from keyhole.audit.known import Known, Rule, Rules
+from keyhole.audit.promise import last_digits_gap
 from keyhole.audit.read_in_time import not_read, read_in_time
 from keyhole.audit.rules import every_rule, groups
 from keyhole.audit.rules.interval import SECONDS, interval
@@ -224,7 +228,19 @@ class Examination:
             evidence = self._gathered(read, Transcript((), (), tuple(not_read(read.lines))))
             found = replace(self.judge, rules=(), stopped=True).examine(evidence, opened.roster)
         found = by_the_clock(found) if self.clock.rang else found
+        if found.complete:
+            given = any(line.answer is not ABSENT for line in read.lines)
+            schema, digits = opened.roster.schema, opened.given.config.source.digits
+            gap = last_digits_gap(found.evidence, schema, self._held_floats, digits, given=given)
+            found = replace(found, missed=(gap,)) if gap else found
         return replace(found, version=opened.version, assumed=opened.assumed, dialect=read.dialect, log=read)
+
+    def _held_floats(self, column: str) -> NDArray[np.float64] | None:
+        """A private column of the people's table as it is held; None if it is not at hand."""
+        source = self.opened.source
+        if source is None or column not in {c.name for c in source.schema.columns}:
+            return None
+        return source.values(column).floats
 
     def _of(self, read: Log) -> Exposure:
         roster, source = self.opened.roster, self.opened.source

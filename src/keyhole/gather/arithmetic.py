@@ -9,10 +9,13 @@ Reference: Higham, Accuracy and Stability of Numerical Algorithms, 4.2.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
-from math import gcd, lcm
+from math import gcd, isfinite, lcm
+
+import numpy as np
+from numpy.typing import NDArray
 
 from keyhole.gather.answers import TINY, ULP, exact_weight
 from keyhole.grid import Grid
@@ -50,6 +53,20 @@ class Arithmetic:
 
 
 EXACT = Arithmetic()
+
+
+def lowest_bit(values: NDArray[np.float64]) -> Fraction | None:
+    """The largest power of two of which all these numbers are multiples; None if all are 0.
+
+    >>> lowest_bit(np.array([1.5, -4.0, 0.0])), lowest_bit(np.array([0.1])) == Fraction(1, 2**55)
+    (Fraction(1, 2), True)
+    """
+    mantissas, exponents = np.frexp(values[values != 0])
+    if not len(mantissas):
+        return None
+    whole = np.abs(np.ldexp(mantissas, 53)).astype(np.int64)
+    trailing = np.log2((whole & -whole).astype(np.float64)).astype(np.int64)
+    return Fraction(2) ** int((exponents.astype(np.int64) - 53 + trailing).min())
 
 
 @dataclass(frozen=True, slots=True)
@@ -103,6 +120,73 @@ class Computed:
                 return None
             found = common_unit(found, s.factor * each * s.weight_unit)
         return found or None
+
+    def adds_exactly(self, query: Query, values: Callable[[str], NDArray[np.float64] | None], n: int) -> bool:
+        """Is a sum of DOUBLEs, or a quotient of such sums, exact in whatever order an engine adds n records up?
+
+        All that is added must be multiples of one power of two, with at most 53 bits in the sum of absolute values: on
+        the declared grid, or without one by the `values` of a column (None: not at hand).
+        """
+        for terms in (query.terms, query.per):
+            unit, total = Fraction(0), Fraction(0)
+            for term in terms:
+                if term.weight is not None or not _two_power(term.factor.denominator):
+                    return False
+                if term.column is None:
+                    step, most = Fraction(1), Fraction(n)
+                else:
+                    size = self._step_and_size(term.column, term.power, values, n)
+                    if size is None or not _two_power(size[0].denominator):
+                        return False
+                    step, most = size
+                unit = common_unit(unit, step * term.factor)
+                total += most * abs(term.factor)
+            if unit and total / unit >= BITS:
+                return False
+        return True
+
+    def cancelled_dust(
+        self, query: Query, values: Callable[[str], NDArray[np.float64] | None], n: int
+    ) -> Fraction | None:
+        """How far a sum may be off because numbers of both signs cancel in it; 0 if none do, None if that is not known.
+
+        Weighted sums are left out: the rows of a system know how large what they add up is.
+        """
+        signs, size = set(), Fraction(0)
+        for term in query.terms:
+            if term.weight is not None:
+                continue
+            if term.column is None:
+                least, most = Fraction(1), Fraction(1)
+            else:
+                grid, held = self._grid(SummedPart(term.column, term.factor, 1, n, Fraction(n))), values(term.column)
+                low, high = (grid.lo, grid.hi) if held is None else (held.min(initial=0), held.max(initial=0))
+                if low is None or high is None:
+                    return None
+                least, most = Fraction(low) ** term.power, Fraction(high) ** term.power
+            signs |= {(end > 0) == (term.factor > 0) for end in (least, most) if end}
+            size += n * max(abs(least), abs(most)) * abs(term.factor)
+        return (n + MORE) * ULP * size if len(signs) > 1 else Fraction(0)
+
+    def _step_and_size(
+        self, column: str, power: int, values: Callable[[str], NDArray[np.float64] | None], n: int
+    ) -> tuple[Fraction, Fraction] | None:
+        """What all values of a column are multiples of, and how much their absolute values add up to at most."""
+        part = SummedPart(column, Fraction(1), power, n, Fraction(n))
+        step, most = self._step(part), self._most(part)
+        if step is not None and most is not None:
+            return step, most * n
+        held = values(column)
+        if held is None:
+            return None
+        if step is None:
+            lowest = lowest_bit(held)
+            step = Fraction(1) if lowest is None else lowest**power
+        if most is None:
+            with np.errstate(over="ignore"):
+                added = float(np.sum(np.abs(held) ** power))
+            return None if not isfinite(added) else (step, Fraction(added) * (1 + n * ULP))
+        return step, most * n
 
     def _exact_sum(self, query: Query, top: Sequence[SummedPart], at: Fraction, below: Fraction) -> Arithmetic:
         """A sum without dust: what is left is the constant, and a division by a count."""
@@ -211,4 +295,4 @@ def _two_power(n: int) -> bool:
     return abs(n) & (abs(n) - 1) == 0
 
 
-__all__ = ["EXACT", "Arithmetic", "Computed", "SummedPart", "common_unit", "dyadic"]
+__all__ = ["EXACT", "Arithmetic", "Computed", "SummedPart", "common_unit", "dyadic", "lowest_bit"]

@@ -7,6 +7,8 @@ from typing import Literal
 
 from keyhole.knowledge.toml_table import TomlTable
 
+MOST_DIGITS = 15  # that every DOUBLE keeps
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FileLayout(TomlTable):
@@ -53,3 +55,9 @@ class SourceTable(FileLayout):
     ignore: tuple[str, ...] = ()
     view: str | None = None
     version: str | None = None
+    digits: int | None = None  # of an answer that analysts see at most, from its first that is not 0
+
+    def __post_init__(self) -> None:
+        FileLayout.__post_init__(self)
+        if self.digits is not None and not 1 <= self.digits <= MOST_DIGITS:
+            raise ValueError(f"digits = {self.digits}: write a number from 1 to {MOST_DIGITS}, such as 12")

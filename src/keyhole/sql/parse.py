@@ -70,6 +70,22 @@ class SourceText:
         return UnsupportedQuery(message, self.text, self.position(node))
 
 
+def divides_before_adding(text: str) -> bool:
+    """Does a statement divide single values, so that an engine adds rounded quotients up?
+
+    >>> divides_before_adding("SELECT SUM(pay / 3) FROM t"), divides_before_adding("SELECT SUM(pay) / 3 FROM t")
+    (True, False)
+    """
+    try:
+        tree = parse(text)[1]
+    except QueryError:
+        return True
+    return any(
+        node.find_ancestor(exp.AggFunc) is not None or node.this.find(exp.AggFunc) is None
+        for node in tree.find_all(exp.Div)
+    )
+
+
 def parse(text: str) -> tuple[SourceText, exp.Select]:
     """The syntax tree of the one SELECT that `text` holds.
 
