@@ -136,6 +136,8 @@ def ask(rng: random.Random, roster: Roster) -> str:
     kind = rng.random()
     if kind < 0.12:
         return f"SELECT SUM(x) FROM t{where}"
+    if kind < 0.2:
+        return f"SELECT k, COUNT(*) FROM t GROUP BY k ORDER BY {compared(rng, roster, sum_only=True)}, k"
     if kind < 0.3:
         return f"SELECT k, COUNT(*) FROM t GROUP BY k HAVING {compared(rng, roster, sum_only=True)} ORDER BY k"
     if kind < 0.36:

@@ -68,7 +68,8 @@ def dashboard(rng: random.Random, private: float) -> str:
     k = rng.choice(KEYS[:3])
     where = f" WHERE {condition(rng, 1, private)}" if rng.random() < 0.4 else ""
     other = f" WHERE {condition(rng, 0)}"
-    n, v = rng.randrange(1, 4), rng.randrange(3)
+    ann = rng.choice((" WHERE name = 'Ann'", other))
+    n, v, op = rng.randrange(1, 4), rng.randrange(3), rng.choice(("<", ">=", "="))
     grouped = f"SELECT {k} AS k, {a} AS s, COUNT(*) AS n FROM t{where} GROUP BY 1"
     return rng.choice(
         (
@@ -76,6 +77,12 @@ def dashboard(rng: random.Random, private: float) -> str:
             f"SELECT {k}, COUNT(*) * 100.0 / SUM(COUNT(*)) OVER () AS pct, {a} FROM t{where} GROUP BY 1",
             f"SELECT {k}, {a} AS s FROM t{where} GROUP BY 1 ORDER BY s DESC, 1 LIMIT {n}",
             f"SELECT {k}, {a} AS s FROM t{where} GROUP BY 1 ORDER BY {b}, 1 LIMIT {n}",
+            f"SELECT {k}, {a} AS s FROM t{where} GROUP BY 1 ORDER BY {b}, 1",
+            f"SELECT {k}, COUNT(*) AS n FROM t{where} GROUP BY 1 ORDER BY {a} {op} {v}, 1",
+            f"SELECT k, n FROM ({grouped}) q ORDER BY s {op} {v}, k",
+            f"SELECT 1 AS side, {a} AS s FROM t{where} UNION ALL SELECT 2, {b} FROM t{other} ORDER BY s, side",
+            f"SELECT 1 AS s, COUNT(*) FROM t UNION ALL SELECT 2, 3 ORDER BY ABS(s - (SELECT {a} FROM t{ann})), s",
+            f"SELECT {k}, RANK() OVER (ORDER BY {a}) AS r FROM t{where} GROUP BY 1 ORDER BY r, 1",
             f"SELECT {k}, {a} AS s FROM t{where} GROUP BY 1 QUALIFY ROW_NUMBER() OVER (ORDER BY {a}, {k}) <= {n}",
             f"SELECT {rng.choice(('AVG', 'MAX', 'SUM', 'MIN', 'COUNT'))}(s) FROM ({grouped}) q",
             f"SELECT SUM(s) AS s, SUM(n) FROM ({grouped}) q",

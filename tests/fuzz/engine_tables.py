@@ -18,6 +18,7 @@ from typing import Any
 import duckdb
 import pyarrow as pa
 from tests.fuzz.soak import run
+from tests.fuzz.twin import is_ordered
 
 from keyhole.audit.base import Exposure
 from keyhole.audit.examine import examine
@@ -158,10 +159,12 @@ def ask(rng: random.Random, cuts: tuple[int, ...], calm: bool) -> Ask:
         if rng.random() < 0.5:
             inner = aggregate(rng, cuts, True).replace("@", "")
             having = f" HAVING {inner} {rng.choice(('>', '>=', '<'))} {rng.choice(cuts[:4])}"
-        return Ask(
-            f"SELECT {key}, {bare} FROM t WHERE {where} GROUP BY {key}{having}",
-            f"SELECT world, {key}, {bare} FROM worlds WHERE {where} GROUP BY world, {key}{having}",
-        )
+        asked = f"SELECT {key}, {bare} FROM t WHERE {where} GROUP BY {key}{having}"
+        everywhere = f"SELECT world, {key}, {bare} FROM worlds WHERE {where} GROUP BY world, {key}{having}"
+        if rng.random() < 0.4:
+            order = rng.choice((key, f"{aggregate(rng, cuts, True).replace('@', '')}, {key}", f"{bare}, {key}"))
+            return Ask(f"{asked} ORDER BY {order}", f"{everywhere} ORDER BY world, {order}")
+        return Ask(asked, everywhere)
     spread = listed.replace("@", f" FILTER (WHERE {where})")
     return Ask(f"SELECT {bare} FROM t WHERE {where}", f"SELECT world, {spread} FROM worlds GROUP BY world")
 
@@ -192,8 +195,9 @@ def same(asked: list[Ask], world: World) -> list[tuple[Any, ...]]:
         for number, *row in connection.execute(each.everywhere).fetchall():
             if number in said:
                 said[number].append(tuple(row))
-        told = sorted(said[at], key=repr)
-        keep = {number for number in keep if sorted(said[number], key=repr) == told}
+        if not is_ordered(each.sql):
+            said = {number: sorted(rows, key=repr) for number, rows in said.items()}
+        keep = {number for number in keep if said[number] == said[at]}
     return [tables[number] for number in sorted(keep)]
 
 

@@ -267,6 +267,15 @@ def grouping(rng: random.Random, chosen: Sequence[str], named: bool) -> tuple[st
     return f"GROUPING SETS ({rng.choice(('(), ', '', '(), '))}({listed}), ({chosen[0]}))", True
 
 
+def ordering(rng: random.Random, items: int, private: float) -> str:
+    """ORDER BY, down to rows that are alike: by what is shown, and by an aggregate that may be shown or not."""
+    first = ["1", "1", str(items), "COUNT(*)"]
+    if rng.random() < private:
+        first = ["SUM(x)", "MAX(x)", "AVG(x) > 1", "SUM(x) - COUNT(*)"]
+    way = rng.choice(("", " NULLS FIRST", " DESC"))
+    return f" ORDER BY {rng.choice(first)}{way}, {', '.join(str(i + 1) for i in range(items))}"
+
+
 def statement(rng: random.Random, private: float = 0.0) -> Made:
     """One random statement; `private` is the share of conditions on private columns."""
     before, table = source(rng, private)
@@ -284,8 +293,8 @@ def statement(rng: random.Random, private: float = 0.0) -> Made:
     chosen = tuple(rng.sample(KEYS[:3] if rng.random() < 0.6 else KEYS, rng.choice((1, 1, 2))))
     shown = rng.random() < 0.85
     by, several = grouping(rng, chosen, shown)
-    order = f" ORDER BY 1{rng.choice(('', ' NULLS FIRST', ' DESC'))}" if shown and rng.random() < 0.2 else ""
     listed = (*chosen, *items) if shown else tuple(items)
+    order = ordering(rng, len(listed), private) if shown and rng.random() < 0.2 else ""
     return Made(listed, f"FROM {table}{where} GROUP BY {by}{having}{order}", chosen, several, before)
 
 

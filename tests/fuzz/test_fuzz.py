@@ -9,6 +9,9 @@ from pathlib import Path
 import pytest
 from tests.fuzz import comparisons, conditions, dashboards, enumeration, logs, nasty, streams
 from tests.fuzz.soak import Play, attempt, line
+from tests.fuzz.statements import Made
+from tests.fuzz.twin import EveryTable
+from tests.fuzz.world import make_world
 
 LONG = {
     "logs": 600,
@@ -41,6 +44,19 @@ def test_dashboards_are_judged_as_every_table_with_their_answers_says() -> None:
     score = played(dashboards.play, range(1, 4))
     assert score["exposures compared"] > 5
     assert score["judged"] > score["statements"] / 2
+
+
+def test_the_order_of_rows_is_part_of_an_answer() -> None:
+    world = make_world(random.Random(5), 3, logs.FEW)
+    world.public["g"] = ["a", "b", "b"]
+    world.private.update(x=[0, 1, 2], y=[None, None, None])
+    twin = EveryTable(logs.engine(), world, logs.FEW)
+    everything = set(range(len(twin.tables)))
+    counted = Made(("g", "COUNT(*)"), "FROM t GROUP BY g")
+    assert twin.same(counted, everything) == everything
+    in_order = twin.same(Made(counted.items, f"{counted.rest} ORDER BY SUM(x), g"), everything)
+    assert {sum(twin.tables[k]["x"][1:]) >= twin.tables[k]["x"][0] for k in in_order} == {True}
+    assert len(in_order) < len(everything)
 
 
 def test_conditions_without_parentheses_match_whom_the_engine_says() -> None:

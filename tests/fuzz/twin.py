@@ -128,7 +128,10 @@ class LinearTwin:
         """What the statement says of private values; None if that is not affine."""
         width = len(made.items)
         runs = [self.engine.run(made.marked, k) for k in range(len(self._fillings) - 1)]
-        return self._affine([_by_key(rows, width) for rows in runs], width)
+        found = [_by_key(rows, width) for rows in runs]
+        if is_ordered(made.sql) and any(list(rows) != list(found[0]) for rows in found):
+            return None  # the order of the rows is part of the answer
+        return self._affine(found, width)
 
     def read_text(self, sql: str) -> Affine | None:
         """The same for any text: what is equal in all tables tells its rows apart; None also if nothing does."""
@@ -245,10 +248,29 @@ class EveryTable:
         return self.engine.run(made.sql, self.at)
 
     def same(self, made: Made, among: set[int]) -> set[int]:
-        """Those tables on which the statement has the same answer as on the true one."""
-        found = {k: _canonical(self.engine.run(made.marked, k)) for k in {self.at, *among}}
-        return {k for k, rows in found.items() if rows == found[self.at]}
+        """Those tables on which the statement has the same answer as on the true one, in the same order."""
+        found = {k: self._seen(made, k) for k in {self.at, *among}}
+        return {k for k, seen in found.items() if seen == found[self.at]}
+
+    def _seen(self, made: Made, k: int) -> tuple[list[str], list[str]]:
+        """The rows, and the order in which they come where ORDER BY stands."""
+        rows = sorted(_written(self.engine.run(made.marked, k)))
+        return rows, _written(self.engine.run(made.sql, k)) if is_ordered(made.sql) else []
 
 
-def _canonical(rows: Iterable[tuple[Any, ...]]) -> list[str]:
-    return sorted(repr([f"{v:.9g}" if isinstance(v, float) else v for v in row]) for row in rows)
+def _written(rows: Iterable[tuple[Any, ...]]) -> list[str]:
+    return [repr([f"{v:.9g}" if isinstance(v, float) else v for v in row]) for row in rows]
+
+
+def is_ordered(sql: str) -> bool:
+    """Does ORDER BY stand outside of all parentheses? Texts in quotes are taken for words.
+
+    >>> is_ordered("SELECT g FROM t ORDER BY 1"), is_ordered("SELECT RANK() OVER (ORDER BY g) FROM t")
+    (True, False)
+    """
+    outside, depth = [], 0
+    for letter in sql:
+        depth -= letter == ")"
+        outside.append(" " if depth else letter)
+        depth += letter == "("
+    return "ORDER BY" in "".join(outside)
