@@ -61,6 +61,11 @@ def test_firms_by_init(place: Path) -> None:
     path = third_party("business") / "indiv_dt.csv"
     assert called("init", str(path), "--yes").exit_code == 0
     (place / "q.sql").write_text("SELECT NUTS2, SIZE, SUM(TURNOVER) FROM firms WHERE A21 = 'C' GROUP BY NUTS2, SIZE")
+    both = called("audit", "q.sql", "-c", "keyhole.toml")
+    assert both.exit_code == 1
+    assert "A21       is not C" in both.output  # if the branch of a firm is private
+    settings = place / "keyhole.toml"
+    settings.write_text(settings.read_text().replace("reviewed = false", "reviewed = true"))
     done = called("audit", "q.sql", "-c", "keyhole.toml", "--format", "json", "--out", "v.json")
     assert done.exit_code == 1
     checked = called("verify", "v.json", "-c", "keyhole.toml")
