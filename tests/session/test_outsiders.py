@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from pathlib import Path
 
 import pyarrow as pa
@@ -10,7 +11,7 @@ import pytest
 import keyhole
 import keyhole.knowledge
 from keyhole.book import Book, Mark
-from keyhole.errors import BookError, ConfigError
+from keyhole.errors import BookError, ConfigError, DataError
 from keyhole.session.reply import Reply
 
 PEOPLE = "name,dept,pay\nAnn,a,51\nBob,a,51\nCyd,b,70\nDan,b,80\n"
@@ -80,7 +81,7 @@ def test_what_monitored_gave_is_not_recalled_under_audited(tmp_path: Path) -> No
 
 def test_an_entry_takes_the_same_room_for_tiny_and_huge_numbers(tmp_path: Path) -> None:
     sizes = set()
-    for number, value in enumerate((1.0, 1e300)):
+    for number, value in enumerate((1.0, 1e69)):
         folder = tmp_path / str(number)
         folder.mkdir()
         people = pa.table({"name": [f"p{i}" for i in range(60)], "g": [i // 2 for i in range(60)], "pay": [value] * 60})
@@ -91,6 +92,56 @@ def test_an_entry_takes_the_same_room_for_tiny_and_huge_numbers(tmp_path: Path) 
             rows = book._db.execute("SELECT length(body) FROM entry WHERE kind = ?", (str(Mark.ANSWER),))
             sizes |= set(rows.fetchall())
     assert len(sizes) == 1
+
+
+OVERFLOWING = (
+    "SELECT SUM(pay) FROM t",
+    "SELECT AVG(pay) FROM t WHERE g < 20",
+    "SELECT g % 3, SUM(pay * 1000000000000) FROM t GROUP BY g % 3",
+    "SELECT SUM(pay * w * w) FROM t",
+    "SELECT SUM(pay) / SUM(tiny) FROM t",
+)
+
+
+def numbers_of(pay: list[float]) -> pa.Table:
+    n = len(pay)
+    return pa.table(
+        {"name": [f"p{i}" for i in range(n)], "g": list(range(n)), "w": [1e34] * n, "tiny": [1e-300] * n, "pay": pay}
+    )
+
+
+@pytest.mark.parametrize("huge", [1.7e308, -1.7e308, 1e71])
+@pytest.mark.parametrize("command", ["ask", "audit"])
+def test_numbers_whose_sums_may_be_infinite_are_found_when_the_data_is_loaded(command: str, huge: float) -> None:
+    data = numbers_of([1.0 + i for i in range(59)] + [huge])
+    call = partial(keyhole.ask, exact_above=1) if command == "ask" else partial(keyhole.examine, list(OVERFLOWING))
+    with pytest.raises(DataError, match="column 'pay' holds a number beyond 1e70") as told:
+        call(data=data, private="pay:real", id="name", table="t")
+    assert ("row 60" in str(told.value)) == (command == "audit")
+    public = data.rename_columns(["name", "g", "pay", "tiny", "w"])
+    with pytest.raises(DataError, match="column 'w' holds a number beyond 1e70"):
+        keyhole.ask(data=public, private="pay:real", id="name", exact_above=1, table="t")
+
+
+@pytest.mark.parametrize("sql", OVERFLOWING)
+def test_whether_an_answer_comes_does_not_depend_on_how_large_numbers_are(sql: str, tmp_path: Path) -> None:
+    seen = set()
+    for number, size in enumerate((1.0, 1e60, 1e69 / 60, -1e69 / 60)):
+        data = numbers_of([size * (1 + i) for i in range(60)])
+        told = keyhole.knowledge.Config.parse(f"[book]\npath = '{tmp_path}/{number}.keyhole'")
+        with keyhole.ask(told, data=data, private="pay:real", id="name", exact_above=1, table="t") as session:
+            reply = session.ask(sql)
+            seen.add((reply.answered, str(reply.outcome)))
+    assert seen == {(True, "answered")}
+
+
+def test_a_weight_beyond_what_sums_hold_is_refused_whatever_the_private_values_are(tmp_path: Path) -> None:
+    for number, size in enumerate((1e-300, 1.0, 1e66)):
+        data = numbers_of([size * i for i in range(60)])
+        told = keyhole.knowledge.Config.parse(f"[book]\npath = '{tmp_path}/{number}.keyhole'")
+        with keyhole.ask(told, data=data, private="pay:real", id="name", exact_above=1, table="t") as session:
+            reply = session.ask("SELECT SUM(pay * w * w * w) FROM t")
+            assert (str(reply.outcome), "is beyond 1e70 for some record" in str(reply.reason)) == ("refused", True)
 
 
 @pytest.mark.parametrize(

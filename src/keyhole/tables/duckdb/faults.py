@@ -18,6 +18,7 @@ from keyhole.tables.duckdb.roster import first
 
 Connection: TypeAlias = duckdb.DuckDBPyConnection
 LARGE = 10**15
+LARGEST_DOUBLE = "1e70"  # sums of its squares, times weights and constants, stay below 1.7e308, where DOUBLEs end
 OUTSIDE, OFF_STEP = "lies outside what", "is not on the step that"  # was declared
 
 
@@ -72,7 +73,7 @@ def make_finite(con: Connection, schema: Schema) -> None:
 
 
 def check_values(con: Connection, schema: Schema, roles: Columns, absent: tuple[str, ...]) -> None:
-    """Refuse NaN and infinite numbers, and private values outside their declared domain."""
+    """Refuse NaN, infinite numbers and those whose sums could be infinite, and private values outside their domain."""
     for column in schema.columns:
         name = quote_name(column.name)
         if column.name in absent:
@@ -81,6 +82,9 @@ def check_values(con: Connection, schema: Schema, roles: Columns, absent: tuple[
             at = first(con, f"SELECT rowid FROM loaded WHERE NOT isfinite({name}) LIMIT 1")
             if at:
                 raise _not_finite(column, int(at[0]))
+            at = first(con, f"SELECT rowid FROM loaded WHERE abs({name}) > {LARGEST_DOUBLE} LIMIT 1")
+            if at:
+                raise _too_large(column, int(at[0]))
         if column.kind is Kind.TEXT and column.role is Role.PRIVATE:
             _check_words(con, column)
         declared = roles.private.get(column.name)
@@ -186,6 +190,12 @@ def _check_words(con: Connection, column: Column) -> None:
 def _not_finite(column: Column, row: int) -> DataError:
     told = f"column {column.name!r} holds NaN or infinity"
     return DataError(f"{told} (first in row {row + 1}): write NULL instead", told=f"{told}: write NULL instead")
+
+
+def _too_large(column: Column, row: int) -> DataError:
+    told = f"column {column.name!r} holds a number beyond {LARGEST_DOUBLE}, whose sums may be infinite"
+    mend = "write NULL instead, or other units"
+    return DataError(f"{told} (first in row {row + 1}): {mend}", told=f"{told}: {mend}")
 
 
 def type_of(con: Connection, name: str, table: str = "loaded") -> str:

@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 from keyhole.errors import DataError
 from keyhole.open_files import Lifetime
 from keyhole.predicate import Leaf, Opaque, Scalar, held_as, quote_name, to_sql
-from keyhole.query import CUT, Query, Statement
+from keyhole.query import CUT, Aggregate, Query, Statement
 from keyhole.schema import Kind, Role, Schema
 from keyhole.tables.base import GroupKey, PrivateValues
 from keyhole.tables.duckdb.copy import copied
@@ -83,9 +83,12 @@ class DuckDBSource(DuckDBRoster):
         if query.aggregate in CUT and self._double(query.terms[0].column):
             return number(self.connection, *self._as_double(query))
         try:
-            return number(self.connection, query, "everything")
+            found = number(self.connection, query, "everything")
         except duckdb.Error:  # its message may quote a value
             return wide_number(self.connection, query, "everything")
+        if found is None and query.aggregate is Aggregate.SUM:  # NULL, or too large for the engine
+            return wide_number(self.connection, query, "everything")
+        return found
 
     def _double(self, name: str | None) -> bool:
         column = self.schema.find(name or "")

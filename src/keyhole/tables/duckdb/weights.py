@@ -16,6 +16,7 @@ from keyhole.tables.duckdb.codes import scaled
 
 ENDLESS = 16  # signs of a DOUBLE that was cut off
 SMALL = 10**6  # denominators of quotients such as 1 / w
+LARGEST = 10**70  # of a weight
 
 
 def weigh(con: duckdb.DuckDBPyConnection, table: str, weight: str) -> tuple[NDArray[np.int64], Weights]:
@@ -70,6 +71,8 @@ def _exact(text: str, weight: str) -> Fraction:
         found = Fraction(Decimal(text))
     except (InvalidOperation, OverflowError, ValueError):
         raise DataError(f"the weight {weight} is {text!r} for some record: a weight must be a finite number") from None
+    if abs(found) > LARGEST:
+        raise DataError(f"the weight {weight} is beyond 1e70 for some record: the sums that it is for may be infinite")
     if len(text) < ENDLESS:
         return found
     simple = found.limit_denominator(SMALL)

@@ -62,4 +62,9 @@ def _decimal(number: Fraction) -> Decimal:
     for prime in (2, 5):
         while rest % prime == 0:
             rest //= prime
-    return simplest_decimal(number, number) if rest == 1 else Decimal(repr(float(number)))
+    if rest == 1:
+        return simplest_decimal(number, number)
+    try:
+        return Decimal(repr(float(number)))
+    except OverflowError:
+        return Decimal(number.numerator) / Decimal(number.denominator)
