@@ -171,6 +171,28 @@ class TestAudit:
         assert roles_both_ways(given, as_log([ALL])) == []
         assert len(roles_both_ways(given, as_log(["SELECT * FROM ward"]))) == 3
 
+    def test_a_full_name_that_everybody_has_alone(self, tmp_path: Path) -> None:
+        """It was hidden, so that a statement that names it was refused, and what it tells was not found."""
+        rows = "".join(f"{i},Ann {chr(97 + i)}.,{i % 3},{100 * i}\n" for i in range(20))
+        (tmp_path / "staff.csv").write_text(f"person_id,full name,team,pay\n{rows}", encoding="utf-8")
+        called("init", "staff.csv", "--yes", "--force")
+        assert "full name" in Config.load("keyhole.toml").columns.unreviewed
+        found = judged("SELECT SUM(pay) FROM staff", "SELECT SUM(pay) FROM staff WHERE \"full name\" <> 'Ann d.'")
+        assert [(f.record["person_id"], f.column) for f in found.exposed] == [(3, "pay")]
+
+    def test_a_diagnosis_that_another_table_is_joined_on(self, tmp_path: Path) -> None:
+        """A key was public because nothing can be joined on a secret."""
+        folder = tmp_path / "hospital"
+        folder.mkdir()
+        (folder / "patients.csv").write_text("patient,zip,dx_code,cost\nAnn,1,A,3\nBob,1,B,5\nCyd,2,A,4\nDan,3,C,2\n")
+        (folder / "codes.csv").write_text("dx_code,title\nA,flu\nB,hiv\nC,gout\n")
+        called("init", "hospital", "--yes", "--force")
+        assert Config.load("keyhole.toml").columns.unreviewed == ("dx_code",)
+        joined = "SELECT SUM(cost) FROM patients p JOIN codes c ON c.dx_code = p.dx_code WHERE c.title = 'flu'"
+        counted = "SELECT COUNT(*) FROM patients WHERE dx_code = 'C' AND zip = 3"
+        found = judged(joined, counted, "SELECT COUNT(*) FROM hr.codes")
+        assert [(f.who, f.column) for f in found.exposed] == [("Dan", "dx_code")]
+
 
 @pytest.mark.usefixtures("ward")
 class TestElsewhere:

@@ -209,7 +209,7 @@ def test_a_file_without_a_header_is_said(folder: Path) -> None:
         (Surveyed("PAT_AGE", Kind.INTEGER, 0, 22), 99, Role.PUBLIC),
         (Surveyed("TOTAL_CHARGES", Kind.DOUBLE, 0, 98), 99, Role.PRIVATE),
         (Surveyed("hoursPerWeek", Kind.INTEGER, 0, 94), 99, Role.PRIVATE),
-        (Surveyed("notes", Kind.TEXT, 0, 90), 99, Role.HIDDEN),
+        (Surveyed("notes", Kind.TEXT, 0, 90), 99, Role.PUBLIC),
         (Surveyed("E-Mail", Kind.TEXT, 0, 99), 99, Role.HIDDEN),
         (Surveyed("x17", Kind.DOUBLE, 0, 3), 99, Role.PRIVATE),
         (Surveyed("A10", Kind.TEXT, 0, 10), 99, Role.PUBLIC),

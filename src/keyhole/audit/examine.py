@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import datetime as dt
 import re
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from decimal import Decimal
 from functools import partial
@@ -36,6 +36,7 @@ from keyhole.logs.open import Log, as_log
 from keyhole.logs.people_table import keep_people_table
 from keyhole.settings import Names, Settings, has_private, settings, with_private
 from keyhole.sql.clock import said_now
+from keyhole.sql.table_names import tables_read
 from keyhole.tables.open import Table, Use, compared_with_text, open_table
 from keyhole.transcript import ABSENT, Noise, Transcript
 
@@ -120,7 +121,9 @@ def _in_time(
         with clock.ringing():
             for given in roles:
                 asked = prepared(given)
-                about = asked.about_people(read)
+                if found is None:
+                    read = asked.about_people(read)
+                about = _without_tables(read, roles[0].config.tables.keys() - given.config.tables.keys())
                 part = asked.of(folded(about))
                 part = replace(part, views={} if by is None else asked.alone(about, by, part))
                 found = part if found is None else with_reading(found, part)
@@ -139,7 +142,7 @@ def roles_both_ways(given: Settings, log: Log) -> list[Settings]:
 
     Of such columns that the log names one is private at a time, or none; the others are public, so that whoever asks
     is assumed to know them. Facts about a column that is then public, or under a condition on one that is then
-    private, are left out: nothing is proved by them.
+    private, are left out, and so are tables that are joined on it: nothing is proved by them.
     """
     columns, texts = given.columns, [line.sql.casefold() for line in log.lines]
     every = any(_ALL_COLUMNS.search(text) for text in texts)
@@ -149,12 +152,27 @@ def roles_both_ways(given: Settings, log: Log) -> list[Settings]:
     found = []
     for wanted in (None, *named) if named else ():
         roles = columns.with_private_only(wanted)
-        config = replace(given.config, columns=roles, facts=_facts_under(given.config, roles, wanted))
+        tables = {
+            name: table
+            for name, table in given.config.tables.items()
+            if wanted is None or wanted.casefold() not in {column.casefold() for _, column in table.pairs}
+        }
+        facts = _facts_under(given.config, roles, wanted)
+        config = replace(given.config, columns=roles, facts=facts, tables=tables)
         judged = replace(given, config=config, asked=tuple(roles.private))
         if has_private(judged) and (private := roles.private.keys() - unnamed) not in seen:
             seen.append(private)
             found.append(judged)
     return found
+
+
+def _without_tables(log: Log, names: Collection[str]) -> Log:
+    """The log without the statements that read these tables."""
+    if not names:
+        return log
+    left_out = {name.casefold() for name in names}
+    lines = (line for line in log.lines if left_out.isdisjoint(n[-1] for n in tables_read(line.sql, line.dialect)))
+    return replace(log, lines=tuple(lines))
 
 
 def _facts_under(config: Config, roles: Columns, wanted: str | None) -> tuple[FactTable, ...]:

@@ -118,10 +118,10 @@ def _told(how: Format, at: Path, seen: int, told: list[tuple[str, str, Proposed]
 
 def _look_at(names: list[str], at: Path) -> str:
     """What to do about columns whose role is a guess."""
-    several = "their roles are guesses" if len(names) > 1 else "its role is a guess"
+    guess, them = ("their roles are guesses", "they are") if len(names) > 1 else ("its role is a guess", "it is")
     return (
-        f"Not reviewed: {', '.join(names)}: {several}. Correct {at} and write reviewed = true there; until then they "
-        "are judged both ways, and no verdict is an all-clear."
+        f"Not reviewed: {', '.join(names)}: {guess}. Correct {at} and write reviewed = true there; until then {them} "
+        "judged both ways, and no verdict is an all-clear."
     )
 
 

@@ -18,7 +18,7 @@ from keyhole.errors import DataError
 from keyhole.knowledge import Config, FileLayout, PrivateColumn
 from keyhole.schema import Kind, Role, folded
 from keyhole.tables.duckdb.survey import Survey, Surveyed, SurveyedTable
-from keyhole.verbs.roles import Proposed, is_person, propose, sounds_public
+from keyhole.verbs.roles import Proposed, as_key, is_person, propose, sounds_public
 
 VALUES = 50  # of a public column that are listed
 BINS = 20
@@ -74,7 +74,7 @@ def proposal(
     found = propose(people, repeated=RELATED)
     for name, of in _keys(survey, people, found).items():  # a key that is joined on is public, or nothing can be joined
         if found[name].role is not Role.ID:
-            found[name] = Proposed(Role.PUBLIC, f"a key of {of}")
+            found[name] = as_key(name, found[name], of)
     if Role.ID in said.values():
         found = {n: Proposed(Role.HIDDEN, "another id was named") if p.role is Role.ID else p for n, p in found.items()}
     found |= {name: Proposed(role, "as you said") for name, role in said.items()}

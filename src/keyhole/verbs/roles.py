@@ -121,6 +121,20 @@ def is_person(name: str) -> bool:
     return any(word in _set(PERSON) or word.removesuffix("s") in _set(PERSON) for word in words_of(name))
 
 
+def as_key(column: str, proposed: Proposed, table: str) -> Proposed:
+    """The role of a column that another table is joined on: public, since nothing can be joined on a secret.
+
+    That is a guess if the column's name sounds private, or says nothing, and does not say that it is a key.
+
+    >>> code, visit, state = Proposed(Role.PRIVATE, ""), Proposed(Role.PRIVATE, "", True), Proposed(Role.PUBLIC, "")
+    >>> [as_key(*of, "t").guessed for of in (("diagnosis_id", code), ("visit_id", visit), ("state", state))]
+    [True, False, False]
+    """
+    is_named_key = bool(set(words_of(column)) & _set(NAMES))
+    guessed = proposed.role is not Role.PUBLIC if not proposed.guessed else not is_named_key
+    return Proposed(Role.PUBLIC, f"a key of {table}", guessed)
+
+
 def sounds_public(name: str) -> bool:
     """Does a column's name speak of something that anybody may know, and of nothing else?
 
@@ -151,6 +165,6 @@ def _role(column: Surveyed, rows: int) -> Proposed:
         return Proposed(Role.PRIVATE, why, guessed=True)
     told_apart = column.distinct == rows and rows > FEW_ROWS
     if column.kind in (Kind.TEXT, Kind.OTHER) and (told_apart or column.distinct > max(MANY, rows // 2)):
-        return Proposed(Role.HIDDEN, "almost every row has another text")
+        return Proposed(Role.PUBLIC, "almost every row has another text", guessed=True)
     why = "few values" if column.distinct <= MANY else "nothing speaks against it"
     return Proposed(Role.PUBLIC, why, guessed=True)
