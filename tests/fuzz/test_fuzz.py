@@ -7,7 +7,7 @@ from collections import Counter
 from pathlib import Path
 
 import pytest
-from tests.fuzz import comparisons, conditions, dashboards, enumeration, logs, nasty, streams
+from tests.fuzz import comparisons, conditions, dashboards, enumeration, logs, mutants, nasty, streams
 from tests.fuzz.soak import Play, attempt, line
 from tests.fuzz.statements import Made
 from tests.fuzz.twin import EveryTable
@@ -21,6 +21,7 @@ LONG = {
     "nasty": 60,
     "dashboards": 200,
     "comparisons": 200,
+    "mutants": 60,
 }
 
 
@@ -87,6 +88,19 @@ def test_comparisons_are_judged_as_the_engine_answers_them_in_every_table() -> N
     assert score["exposed"] > 0
 
 
+def test_an_argument_whose_change_changes_nothing_is_none() -> None:
+    score = played(lambda seed: mutants.play(seed, 8), range(2))
+    assert score["judged"] > score["mutants"] / 3
+    assert score["alike"] > 5
+    assert score["determined"] > 20
+
+
+def test_an_argument_that_is_not_read_is_noticed(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("keyhole.sql.finer._Finer.check_names", lambda *_: None)
+    wrong = [attempt(mutants.play, seed)[1] for seed in (4,)]
+    assert "another private column, and nothing changes" in wrong[0]
+
+
 @pytest.mark.soak
 @pytest.mark.parametrize(
     ("name", "play"),
@@ -98,6 +112,7 @@ def test_comparisons_are_judged_as_the_engine_answers_them_in_every_table() -> N
         ("streams", streams.play),
         ("nasty", lambda seed: nasty.play(seed, None)),
         ("dashboards", dashboards.play),
+        ("mutants", mutants.play),
     ],
     ids=lambda v: v if isinstance(v, str) else "",
 )

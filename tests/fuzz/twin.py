@@ -249,16 +249,17 @@ class EveryTable:
 
     def same(self, made: Made, among: set[int]) -> set[int]:
         """Those tables on which the statement has the same answer as on the true one, in the same order."""
-        found = {k: self._seen(made, k) for k in {self.at, *among}}
+        found = {k: self.seen(made, k) for k in {self.at, *among}}
         return {k for k, seen in found.items() if seen == found[self.at]}
 
-    def _seen(self, made: Made, k: int) -> tuple[list[str], list[str]]:
+    def seen(self, made: Made, k: int) -> tuple[list[str], list[str]]:
         """The rows, and the order in which they come where ORDER BY stands."""
-        rows = sorted(_written(self.engine.run(made.marked, k)))
-        return rows, _written(self.engine.run(made.sql, k)) if is_ordered(made.sql) else []
+        rows = sorted(written_rows(self.engine.run(made.marked, k)))
+        return rows, written_rows(self.engine.run(made.sql, k)) if is_ordered(made.sql) else []
 
 
-def _written(rows: Iterable[tuple[Any, ...]]) -> list[str]:
+def written_rows(rows: Iterable[tuple[Any, ...]]) -> list[str]:
+    """Each row as a text, numbers to nine digits."""
     return [repr([f"{v:.9g}" if isinstance(v, float) else v for v in row]) for row in rows]
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import random
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -11,6 +12,9 @@ from click.testing import CliRunner
 from planting import ANN, BASES, MOST, PEOPLE, depends_on_ann, find_cleared, survivors
 
 from keyhole.cli import app
+from keyhole.errors import QueryError
+from keyhole.schema import Column, Kind, Role, Schema
+from keyhole.sql import Unread, read
 
 
 def exit_code(folder: Path, log: str, dialect: str = "duckdb") -> int:
@@ -86,6 +90,12 @@ HIDING = [
     "SELECT age, COUNT(*) FROM t GROUP BY age ORDER BY (SELECT MAX(kids))",
     "WITH a AS (SELECT * FROM t WHERE name = 'Ann') SELECT COUNT(*) FROM t WHERE kids > (SELECT MAX(kids) FROM a)",
     "WITH a AS (MAX(kids)) SELECT age, n FROM a ORDER BY n",
+    "SELECT DISTINCT dept FROM t ORDER BY kids",
+    "SELECT DISTINCT dept, age FROM t ORDER BY 1, 2, kids",
+    f"SELECT DISTINCT dept FROM t ORDER BY 1, {ANN}",
+    f"SELECT CORR(age, age, {ANN}) FROM t",
+    f"SELECT COUNT(*), APPROX_COUNT_DISTINCT(age, {ANN}) FROM t",
+    f"SELECT dept, COUNT_IF(age > 3, {MOST} > 1) FROM t GROUP BY dept",
     f"SELECT COUNT(*) FROM t WHERE age > CAST('3' AS INT({ANN}))",
 ]
 PRINTING = [
@@ -187,3 +197,44 @@ def test_no_place_of_any_grammar_hides_a_private_value(dialect: str) -> None:
     planted, readable, lost = planted_and_cleared(dialect, None)
     print(f"{dialect}: {planted} statements with a plant, {readable} read, {lost} arguments take none")  # noqa: T201
     assert planted > 5000
+
+
+def form_of(sql: str, dialect: str) -> object:
+    """What a statement is read as, without its words; the statement itself if it is not judged."""
+    schema = Schema("t", (Column("kids", Kind.INTEGER, Role.PRIVATE), Column("dept", Kind.TEXT)))
+    try:
+        parts = read(sql, dialect, schema)
+    except (QueryError, Unread):
+        return sql
+    unlabelled = (replace(part, queries=tuple(replace(q, label="") for q in part.queries)) for part in parts)
+    return tuple(replace(part, text="", written="") for part in unlabelled)
+
+
+@pytest.mark.parametrize(
+    ("one", "other", "dialect"),
+    [
+        ("CAST(AVG(kids) AS DECIMAL(9, 1))", "CAST(AVG(kids) AS DECIMAL(9, 2))", "duckdb"),
+        ("CAST(AVG(kids) AS DECIMAL(9))", "CAST(AVG(kids) AS DECIMAL(9, 3))", "duckdb"),
+        ("SUM(CAST(kids AS DECIMAL(4, 1)))", "SUM(CAST(kids AS DECIMAL(4, 2)))", "duckdb"),
+        (
+            "MAX(kids) FILTER (WHERE kids = CAST('1.25' AS DECIMAL(9, 1)))",
+            "MAX(kids) FILTER (WHERE kids = 1.25)",
+            "duckdb",
+        ),
+        ("TRY_CAST(AVG(kids) AS DECIMAL(9, 1))", "TRY_CAST(AVG(kids) AS DECIMAL(9, 2))", "duckdb"),
+        ("CAST(AVG(kids) AS DECIMAL(9, 1))", "CAST(AVG(kids) AS DECIMAL(9, 2))", "postgres"),
+        (
+            "SUM(CASE CAST(dept AS VARCHAR(1)) WHEN 'a' THEN kids END)",
+            "SUM(CASE dept WHEN 'a' THEN kids END)",
+            "postgres",
+        ),
+        (
+            "COUNT(CASE WHEN dept = CAST('ab' AS CHAR(1)) THEN 1 END)",
+            "COUNT(CASE WHEN dept = 'ab' THEN 1 END)",
+            "postgres",
+        ),
+    ],
+)
+def test_the_arguments_of_a_type_are_read(one: str, other: str, dialect: str) -> None:
+    first, second = (form_of(f"SELECT dept, {item} FROM t GROUP BY dept", dialect) for item in (one, other))
+    assert first != second

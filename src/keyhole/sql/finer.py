@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from sqlglot import exp
 
 from keyhole.schema import Schema, folded
+from keyhole.sql.grammar import orders_by_shown
 from keyhole.sql.moments import is_aggregate, moments
 
 MAX_SELECTS = 64
@@ -186,6 +187,9 @@ class _Shown:
             if is_aggregate(window.this) and window.this.find(exp.Column, exp.Star) is not None:
                 each.note(window.this)
             each.add(node, exp.Group(expressions=[k.copy() for k in keys]) if keys else None, keys)
+        shown = {folded(item.alias_or_name) for item in node.expressions}
+        if not found and not orders_by_shown(node.args.get("order"), shown):
+            raise NotTold("ORDER BY of DISTINCT is judged by columns that it shows: add the expression to SELECT")
         plain = [item for item in items if item.find(exp.Window) is None]
         if node.args.get("distinct") and plain:
             self.add(node, exp.Group(expressions=[p.copy() for p in plain]), plain)

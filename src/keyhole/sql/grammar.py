@@ -105,6 +105,8 @@ FUNCTIONS: frozenset[type[exp.Expr]] = frozenset(
         *(exp.Lag, exp.Lead, exp.FirstValue, exp.LastValue, exp.NthValue),
     )
 )
+# what is read of an aggregate or of the function of a window; in its other arguments (flags) an expression is dropped
+_READ_OF_AGGREGATES = frozenset(("this", "expression", "expressions", "quantile", "offset", "default"))
 # functions that the parser knows by name alone, and that look at nothing but their arguments
 NAMED_FUNCTIONS = frozenset(("total", "ratio_to_report", "prefix", "suffix", "weekday", "yearweek", "date"))
 
@@ -152,6 +154,10 @@ def _unclaimed_of(node: exp.Expr) -> Iterator[Unclaimed]:
     if claimed is None and kind not in FUNCTIONS:
         yield Unclaimed(node, f"{word} is not judged: leave it out, or put it in --view", whole_node=True)
         return
+    if isinstance(node, exp.AggFunc):
+        for name, value in node.args.items():
+            if name not in _READ_OF_AGGREGATES and isinstance(value, exp.Expr) and not is_constant(value):
+                yield Unclaimed(node, f"{word} with so many arguments is not judged: leave them out", whole_node=False)
     if claimed is not None:
         for name, value in node.args.items():
             if value and name not in claimed:
