@@ -53,8 +53,8 @@ RUNS = {
     "plan about nobody": Run(("plan", *WHO, "--target", "Name = 'Nobody'"), False),
     "ask": Run(("ask", *EXACT, ALL)),
     "ask about one person": Run(("ask", *EXACT, f"{ALL} WHERE {JEREMY}")),
-    "ask for a price": Run(("ask", *NOISY, "--dry-run", COUNT)),
-    "ask privately": Run(("ask", *NOISY, COUNT)),
+    "ask for a price": Run(("ask", "--anyway", *NOISY, "--dry-run", COUNT)),
+    "ask privately": Run(("ask", "--anyway", *NOISY, COUNT)),
     "ask for bounds that cannot be bought": Run(("ask", *EXACT, "--clip", "ZIP"), False),
     "ask with a damaged book": Run(("ask", *DAMAGED, ALL), False),
     "ask for a price with a damaged book": Run(("ask", *DAMAGED, "--dry-run", ALL), False),
@@ -100,7 +100,7 @@ def story(tmp_path_factory: pytest.TempPathFactory) -> Path:
     before = Path.cwd()
     os.chdir(folder)
     try:
-        for line in (("ask", *EXACT, ALL), ("ask", *NOISY, COUNT)):
+        for line in (("ask", *EXACT, ALL), ("ask", "--anyway", *NOISY, COUNT)):
             assert CliRunner().invoke(app, line).exit_code != COULD_NOT_RUN
         line = ("audit", "log.sql", *EXACT, "--format", "json", "--out", "verdict.json")
         assert CliRunner().invoke(app, line).exit_code == 1

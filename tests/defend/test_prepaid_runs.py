@@ -80,7 +80,7 @@ class Liar(PrepaidRun):
             found = self._saved(1, None)
             if found is None:
                 return Refused("used up")
-            taken, _ = self._take(1, None)
+            taken, _ = self._take(question, None)
         releases = [taken.run.answer(query) for query in question.asked]
         with ledger.book.page():
             now = ledger.load_run(taken.name).generation
@@ -92,7 +92,7 @@ class Liar(PrepaidRun):
 
 def work(number, questions, kind):
     with Book.open(path, "people") as book:
-        setting = Setting(people, Ledger(book, Cap(Loss.of_epsilon(1)), domain="d"), 0.05, 1.0, 1000)
+        setting = Setting(people, Ledger(book, Cap(Loss.of_epsilon(1)), domain="d"), 0.05, 1.0, 1000, anyway=True)
         run = kind(setting, noise=noise)
         made = [run.ask(Asked(f"{number} {k}")) for k in range(questions)]
         return [found[0][0].how for found in made if not isinstance(found, Refused)]

@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
+from fractions import Fraction
 from pathlib import Path
 
+import pyarrow as pa
 import pytest
 from tests.defend.test_planner import TOLD, answer, people
 
 import keyhole
 from keyhole.book import Book, Mark
 from keyhole.defend.answering import Answered
+from keyhole.errors import PrivacyParameterError
 from keyhole.knowledge import Config
+from keyhole.session.reply import Reply
 
 WORTHLESS = 10**9  # questions expected: the share of one buys nothing
 
@@ -92,3 +96,100 @@ def _cells(shape: list[int]) -> int:
     for size in shape:
         found *= size
     return found
+
+
+ALL_MECHANISMS = ["laplace", "gaussian", "online-ic", "iterative", "planner"]
+FEW = """
+[columns]
+id = ["name"]
+[columns.private.pay]
+min = 6
+max = 20
+step = 1
+[columns.public.dept]
+values = ["a", "b"]
+[budget]
+epsilon = {epsilon}
+delta = {delta}
+mechanism = "{mechanism}"
+"""
+TOTAL = "SELECT SUM(pay) FROM staff"
+
+
+def few(pay: list[int]) -> pa.Table:
+    n = len(pay)
+    return pa.table({"name": [f"p{i}" for i in range(n)], "dept": ["ab"[i % 2] for i in range(n)], "pay": pay})
+
+
+def asked_of_few(
+    sql: str, folder: Path, mechanism: str, pay: list[int], epsilon: str = "1", *, anyway: bool = False
+) -> Reply:
+    delta = "0.000001" if mechanism in ("gaussian", "planner") else "0"
+    config = Config.parse(FEW.format(mechanism=mechanism, epsilon=epsilon, delta=delta))
+    book = folder / "book.keyhole"
+    with keyhole.ask(config, data=few(pay), table="staff", book=book, anyway=anyway) as session:
+        before = session.book.state.spent("*")
+        reply = session.ask(sql)
+        if not reply.answered:
+            assert session.book.state.spent("*") == before
+        return reply
+
+
+def test_a_sum_of_three_people_is_not_sold_with_a_bar_wider_than_its_range(tmp_path: Path) -> None:
+    """It lies between 18 and 60, or 0 if some pay is NULL; a tenth of the budget bought 30 +- 600."""
+    reply = asked_of_few(TOTAL, tmp_path, "laplace", [10, 10, 10])
+    assert str(reply.outcome) == "refused"
+    assert "SUM(pay): the error bar would be \u00b1 " in reply.reason
+    assert (
+        "lies between 0 and 60 whatever the data are: that says next to nothing, and nothing was spent" in reply.reason
+    )
+    sold = asked_of_few(TOTAL, tmp_path, "laplace", [10, 10, 10], anyway=True)
+    assert sold.noisy is not None
+    assert sold.noisy.cost == Fraction(1, 10)
+
+
+@pytest.mark.parametrize("mechanism", ALL_MECHANISMS)
+@pytest.mark.parametrize(
+    "sql",
+    [
+        TOTAL,
+        "SELECT AVG(pay) FROM staff",
+        "SELECT COUNT(*) FROM staff WHERE dept = 'a'",
+        "SELECT dept, SUM(pay) FROM staff GROUP BY dept",
+        "SELECT AVG(pay) FROM staff WHERE dept = 'b'",
+    ],
+)
+def test_no_mechanism_sells_what_says_nothing_whatever_the_data_are(mechanism: str, sql: str, tmp_path: Path) -> None:
+    reasons = set()
+    for number, pay in enumerate(([6] * 12, [20] * 12, [6, 20] * 6)):
+        folder = tmp_path / str(number)
+        folder.mkdir()
+        try:
+            reply = asked_of_few(sql, folder, mechanism, pay, "0.5")
+        except PrivacyParameterError as error:  # no plan of such a mechanism exists for so little
+            reasons.add(str(error))
+            continue
+        assert str(reply.outcome) == "refused", reply.reason
+        reasons.add(reply.reason)
+    assert len(reasons) == 1
+
+
+@pytest.mark.parametrize("mechanism", ["laplace", "gaussian", "planner"])
+def test_what_says_something_is_sold(mechanism: str, tmp_path: Path) -> None:
+    reply = asked_of_few(TOTAL, tmp_path, mechanism, [10] * 2000, "5")
+    assert reply.noisy is not None
+    ((_, (made,)),) = reply.noisy.groups
+    assert made.bar is not None
+    assert made.bar <= 2000 * 14 / 2
+
+
+@pytest.mark.parametrize("delta", ["0", "0.000001"])
+def test_a_file_is_charged_for_what_says_something_only(delta: str, tmp_path: Path) -> None:
+    """With a delta all statements are paid for at once: those that are refused have no part in it."""
+    config = Config.parse(FEW.format(mechanism="laplace", epsilon="1", delta=delta) + 'unit = "epsilon"\n')
+    file = [f"SELECT COUNT(*) FROM staff WHERE dept = 'a' AND pay > {at}" for at in range(7, 19)]
+    made = keyhole.answer(file, data=few([10] * 12), config=config, table="staff", ledger=tmp_path / "b.keyhole")
+    assert (made.refused, made.spent) == (len(file), 0)
+    sold = keyhole.answer(file, data=few([10] * 400), config=config, table="staff", ledger=tmp_path / "c.keyhole")
+    assert sold.refused == 0
+    assert sold.spent > 0

@@ -87,7 +87,7 @@ KINDS: dict[str, tuple[tuple[str, ...], int, int, str]] = {
         1,
         "2 allowed, 1 denied",
     ),
-    "ask": (("ask", "-c", "budget.toml", MAN), 0, 1, "1 of 1 statement was answered with noise"),
+    "ask": (("ask", "--anyway", "-c", "budget.toml", MAN), 0, 1, "1 of 1 statement was answered with noise"),
     "tables": (("tables", "t.csv", *TABLES), 1, 1, "recovered exactly"),
     "attack": (("attack", "t.jsonl", *TRUTH), 0, 2, "rebuilt exactly"),
     "attack-oracle": (

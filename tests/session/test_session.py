@@ -340,11 +340,11 @@ def test_an_interrupt_between_the_commit_and_what_the_auditor_keeps(
 
 def test_ctrl_c_says_that_what_was_answered_is_in_the_book(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(Private, "settled", lambda self, reply: (_ for _ in ()).throw(KeyboardInterrupt))
-    code, out, err = call("ask", "-c", "private.toml", COUNT)
+    code, out, err = call("ask", "--anyway", "-c", "private.toml", COUNT)
     assert (code, out, "what was answered is in the book" in err) == (130, "", True)
     monkeypatch.undo()
     monkeypatch.chdir(folder)
-    code, out, _ = call("ask", "-c", "private.toml", COUNT)
+    code, out, _ = call("ask", "--anyway", "-c", "private.toml", COUNT)
     assert (code, "cost epsilon 0, left epsilon " in out) == (0, True)
 
 
@@ -377,7 +377,9 @@ def test_a_dry_run_tells_no_number_and_writes_nothing(
 ) -> None:
     for begun in (False, True):
         if begun:
-            assert call("ask", "-c", f"{policy}.toml", "SELECT COUNT(*) FROM staff WHERE dept = 'b'")[0] == 0
+            assert (
+                call("ask", "--anyway", "-c", f"{policy}.toml", "SELECT COUNT(*) FROM staff WHERE dept = 'b'")[0] == 0
+            )
         before = listed(folder)
         with monkeypatch.context() as patch:
 
@@ -396,7 +398,7 @@ def test_a_dry_run_tells_no_number_and_writes_nothing(
         if policy == "private":
             assert [reply["cost"] for reply in said["replies"]] == [0.1, 0.0]
             assert (
-                call("ask", "-c", "private.toml", "--dry-run", COUNT)[1].splitlines()[1]
+                call("ask", "--anyway", "-c", "private.toml", "--dry-run", COUNT)[1].splitlines()[1]
                 == "  would cost epsilon 0.1: laplace, epsilon 0.1"
             )
 
@@ -564,9 +566,9 @@ def test_exit_codes_of_ask(folder: Path) -> None:
     assert call("ask", "-c", "audited.toml", WHOLE, NOT_ANN)[0] == 3
     assert call("ask", "-c", "audited.toml", "SELECT MAX(pay) FROM staff")[0] == 3
     assert call("ask", "-c", "audited.toml", "nonsense")[0] == 3
-    assert call("ask", "-c", "private.toml", "--analyst", "ann", COUNT)[0] == 0
-    assert call("ask", "-c", "private.toml", "SELECT MAX(pay) FROM staff")[0] == 3
-    assert call("ask", "-c", "private.toml", "--accuracy", "0.000001", COUNT)[0] == 3  # more than there is
+    assert call("ask", "--anyway", "-c", "private.toml", "--analyst", "ann", COUNT)[0] == 0
+    assert call("ask", "--anyway", "-c", "private.toml", "SELECT MAX(pay) FROM staff")[0] == 3
+    assert call("ask", "--anyway", "-c", "private.toml", "--accuracy", "0.000001", COUNT)[0] == 3  # more than there is
     assert call("ask", "-c", "missing.toml", WHOLE)[0] == 2
     assert call("ask", "-c", "audited.toml", "--data", "none.csv", WHOLE)[0] == 2
     assert call("ask", "-c", "audited.toml", "--out", "no/such/folder/x", WHOLE)[0] == 2

@@ -12,6 +12,7 @@ from keyhole.checks.session_worlds import AUDITED, LAPLACE, WEIGHTS, SessionWorl
 from keyhole.defend.answering import Answering
 from keyhole.defend.ledger import SavedRun
 from keyhole.defend.strategies.run import PrepaidRun, _Taken
+from keyhole.defend.workload import Question
 from keyhole.session.audited import Audited, Heard
 from keyhole.session.private import Private
 from keyhole.session.session import Session
@@ -59,9 +60,9 @@ class ReadsOnce(Book):
 class CachesItsRun(PrepaidRun):
     """Goes on with the run it used last, whatever generation the book has."""
 
-    def _take(self, wanted: int, analyst: str | None) -> tuple[_Taken, Fraction]:
+    def _take(self, question: Question, analyst: str | None) -> tuple[_Taken, Fraction]:
         mine = self.__dict__.get("mine")
-        return super()._take(wanted, analyst) if mine is None else (mine, Fraction(0))
+        return super()._take(question, analyst) if mine is None else (mine, Fraction(0))
 
     def _save(self, taken: _Taken) -> _Taken:
         kept = self.setting.ledger.book.unseal(taken.name)

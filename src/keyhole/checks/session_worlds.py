@@ -128,7 +128,7 @@ def _ledger(session: Session[Any]) -> Ledger:
 
 def noisy(mechanism: str, budget: str, accuracy: float | None = None, analysts: Sequence[str] = ()) -> SessionWorld:
     """A population whose counts are answered with noise."""
-    terms = Terms(mechanism=mechanism, accuracy=accuracy, horizon=40)
+    terms = Terms(mechanism=mechanism, accuracy=accuracy, horizon=40, anyway=True)
     named = "[budget.analysts]\n" + "".join(f"{who} = 9\n" for who in analysts) if analysts else ""
     owed = firings_are_paid if mechanism.startswith("online") else each_is_paid_once
     return SessionWorld(

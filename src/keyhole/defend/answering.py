@@ -9,7 +9,7 @@ from typing import Any, Protocol, TypeAlias
 
 from keyhole.basis.cells.domain import Domain
 from keyhole.book import BookEntry
-from keyhole.defend.base import Release
+from keyhole.defend.base import Release, half_of_everybody
 from keyhole.defend.histogram import Histogram
 from keyhole.defend.ledger import Bought, Kept, Ledger
 from keyhole.defend.load import asking_schema
@@ -71,6 +71,7 @@ class Setting:
     accuracy: float | None
     horizon: int
     writer: Releases | None = None  # tells what was released, for the book's transcript
+    anyway: bool = False  # sell answers too that say next to nothing
 
     @property
     def n(self) -> int | None:
@@ -83,6 +84,16 @@ class Setting:
             return None
         share = Fraction(str(self.accuracy))
         return share * self.n if self.n is not None else share
+
+    def why_useless(self, question: Question, bar: Fraction) -> str:
+        """Why an answer with this error bar, in people, says next to nothing, and is not sold; empty if it is."""
+        half = half_of_everybody(self.n, anyway=self.anyway)
+        if half is None or bar <= half:
+            return ""
+        return (
+            f"{question.say_bar(bar, self.n)}: that says next to nothing, and nothing was spent. Ask for fewer groups "
+            "at once, allow more (a smaller --accuracy, a larger budget), or say --anyway"
+        )
 
     def release_beta(self, question: Question) -> float:
         """A number made from k releases fails if any of them does: each gets beta/k."""

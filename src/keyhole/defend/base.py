@@ -35,6 +35,19 @@ class Release:
     law: NoiseName | None = None
 
 
+def half_of_everybody(n: int | None, *, anyway: bool) -> Fraction | None:
+    """The widest error bar, in people, that is sold without being asked to; None: any.
+
+    A linear query over n people lies between 0 and n whatever the data are, so a wider bar says next to nothing; a sum
+    or an average is such a query times the declared range. Where n is a secret (add-remove neighbours, several rows a
+    person) no range is known. Every mechanism is held against this, before it charges.
+
+    >>> half_of_everybody(60, anyway=False), half_of_everybody(60, anyway=True)
+    (Fraction(30, 1), None)
+    """
+    return None if n is None or anyway else Fraction(n, 2)
+
+
 class Mechanism(Protocol):
     """A question in, a noisy answer out, at a price known before the data is touched.
 

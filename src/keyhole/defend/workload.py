@@ -143,6 +143,23 @@ class Question:
         }
         return sorted(found)
 
+    def say_bar(self, bar: Fraction, n: int | None) -> str:
+        """What an error bar of so many people is in the units of the answer, and between what the answer lies anyhow.
+
+        Of the first number that anything is released for; from the question, the declaration and public n alone.
+        """
+        item = next(item for _, items in self.groups for item in items if item.asked)
+        label = item.label or self.sql
+        if item.bottom is not None:
+            span = f"{float(item.low):g} and {float(item.high):g}"
+            return f"{label}: with its error bar it could be any number between {span}, where all averages lie"
+        wide = sum((abs(c) for c in item.top.coefficients), Fraction(0))
+        least = item.top.each * (n or 0)
+        ends = f"{float(least):g} and {float(least + wide * (n or 0)):g}"
+        return (
+            f"{label}: the error bar would be ± {float(wide * bar):g}, and it lies between {ends} whatever the data are"
+        )
+
     def notes(self, n: int | None, accuracy: Fraction | None) -> tuple[str, ...]:
         """What a reader should know; from the question and the declaration alone. `accuracy` is what was asked for."""
         made = []

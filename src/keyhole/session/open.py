@@ -93,7 +93,7 @@ def private_session(
             histogram = count_cells(source, domain, told.budget.neighbours)
             n = histogram.public_n if histogram.neighbours == "replace-one" else None
             writer = Releases(source.schema, domain, n)
-            setting = Setting(histogram, ledger, terms.beta, accuracy, terms.horizon or 1000, writer)
+            setting = Setting(histogram, ledger, terms.beta, accuracy, terms.horizon or 1000, writer, terms.anyway)
             answering = Answering(source.schema, domain, setting, _strategy(str(terms.mechanism), setting))
     except BaseException:
         book.close()

@@ -23,13 +23,15 @@ def ask(
     view: str | None = None,
     book: str | Path | None = None,
     exact_above: int | None = None,
+    anyway: bool = False,
     dry_run: bool = False,
 ) -> Session[Any]:
     """A session under the configured policy: `ask(sql, analyst)` answers one question, or says why not.
 
     `private` if there is a budget, else `audited`; `monitored` only if the settings say so ([book] policy). What is
     answered is in the book before it is returned: `book` names its file, which a frame without settings needs. Of a
-    column with known bounds exact answers are given for groups of more than `exact_above` people.
+    column with known bounds exact answers are given for groups of more than `exact_above` people. A private answer
+    whose error bar is more than half of all that it could be is refused, unless it is wanted `anyway`.
 
     >>> import pyarrow as pa
     >>> import tempfile
@@ -45,7 +47,7 @@ def ask(
     if book is not None:
         named = replace(given.config.book, path=str(book))
         given = replace(given, config=replace(given.config, book=named))
-    return asking(given, config, Terms(), exact_above=exact_above, dry_run=dry_run)
+    return asking(given, config, Terms(anyway=anyway), exact_above=exact_above, dry_run=dry_run)
 
 
 def policy_of(given: Settings) -> str:

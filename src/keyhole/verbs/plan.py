@@ -180,7 +180,7 @@ class Plans:
 
     def _play(self, planned: Planned, given: Settings, config: Config | str | Path | None) -> PlayedPlan:
         replies = []
-        with asking(given, config, Terms()) as session:
+        with asking(given, config, Terms(anyway=True)) as session:
             for text in planned.queries:
                 replies.append(session.ask(text))
                 if not replies[-1].answered:

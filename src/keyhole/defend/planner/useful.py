@@ -8,11 +8,13 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from fractions import Fraction
 from math import ceil, sqrt
 
 import numpy as np
 
 from keyhole.basis.cells.cuts import Cuts
+from keyhole.defend.base import half_of_everybody
 from keyhole.defend.ledger import Kept
 from keyhole.defend.loss import Loss
 from keyhole.defend.planner.asks import AskedStatement, Wanted
@@ -44,10 +46,9 @@ class Usefulness:
     terms: PlanTerms
 
     @property
-    def half(self) -> float | None:
+    def half(self) -> Fraction | None:
         """Half of everybody; None: nobody may know, or anything goes."""
-        n = self.holdings.n
-        return None if n is None or self.terms.anyway else n / 2
+        return half_of_everybody(self.holdings.n, anyway=self.terms.anyway)
 
     def vague(self, found: Found) -> bool:
         """Is the bar of what is known more than half of all it could be? Then it is not told without being asked to."""

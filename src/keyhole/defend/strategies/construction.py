@@ -87,6 +87,10 @@ class OneConstruction:
                     failure = Refused(str(error))
                     made.append(failure)
                     continue
+                if why := self.setting.why_useless(q, Fraction(plan.bar)):
+                    failure = Refused(why)
+                    made.append(failure)
+                    continue
                 paid = True
                 made.append((plan.epsilon, f"iterative construction, {plan.rounds} rounds, within {plan.bar} people"))
         return made
@@ -96,9 +100,10 @@ class OneConstruction:
         s, new = self.setting, self._new((*self.expected, question), analyst)
         asked = [f for q in new for f in q.asked]
         try:
-            mechanism = IterativeConstruction(
-                s.histogram, s.ledger, self._plan(asked, analyst), UPDATES[self.update], analyst, self.noise
-            )
+            plan = self._plan(asked, analyst)
+            if why := s.why_useless(question, Fraction(plan.bar)):
+                return Refused(why)
+            mechanism = IterativeConstruction(s.histogram, s.ledger, plan, UPDATES[self.update], analyst, self.noise)
             built = mechanism.construct(asked)
         except BudgetExhausted as error:
             return Refused(str(error))

@@ -14,8 +14,8 @@ from keyhole.defend.bundle import Bundle
 from keyhole.defend.ledger import Bought
 from keyhole.defend.linear import l1_sensitivity, l2_sensitivity_squared
 from keyhole.defend.loss import Loss, rounded_down
-from keyhole.defend.mechanisms.gaussian import Gaussian, gaussian_rho
-from keyhole.defend.mechanisms.laplace import Laplace, laplace_epsilon
+from keyhole.defend.mechanisms.gaussian import Gaussian, gaussian_quantile, gaussian_rho
+from keyhole.defend.mechanisms.laplace import Laplace, laplace_epsilon, laplace_quantile
 from keyhole.defend.noise import NoiseSource, checked
 from keyhole.defend.workload import Question
 from keyhole.errors import BudgetExhausted, PrivacyParameterError
@@ -44,6 +44,11 @@ class EachAlone:
         new = {q.fingerprint(): q for q in questions if q.asked and self.setting.recalled(q, analyst) is None}
         if self.setting.accuracy is None:
             self.bundle = Bundle.shared(self.setting.ledger, new, analyst)
+            if self.bundle is not None:  # all of it is charged at once: what would be refused has no part in it
+                parts = self.bundle.parts
+                sold = [key for key, q in new.items() if not isinstance(self._quote(q, parts[key]), Refused)]
+                if len(sold) < len(new):
+                    self.bundle = Bundle.shared(self.setting.ledger, sold, analyst)
             return
         quotes = {key: self._quote(q, self.share) for key, q in new.items()}
         parts = {key: quote.amount for key, quote in quotes.items() if isinstance(quote, Loss)}
@@ -147,7 +152,15 @@ class EachAlone:
                 checked(noise)
         except PrivacyParameterError as error:
             return Refused(str(error))
-        return loss
+        why = self.setting.why_useless(q, self._bar(q, moved if self.kind == "laplace" else squared, loss.amount))
+        return Refused(why) if why else loss
+
+    def _bar(self, q: Question, moved: Fraction, amount: Fraction) -> Fraction:
+        """The widest error bar of a statement's releases, in people; `moved` is their joint sensitivity."""
+        beta = self.setting.release_beta(q)
+        if self.kind == "laplace":
+            return max(Fraction(laplace_quantile(moved / amount * f.unit, beta), f.unit) for f in q.asked)
+        return max(Fraction(gaussian_quantile(moved / (2 * amount) * f.unit**2, beta), f.unit) for f in q.asked)
 
     def _loss(self, q: Question, share: Fraction) -> Loss:
         neighbours, bar = self.setting.histogram.neighbours, self.setting.bar()

@@ -114,12 +114,14 @@ class PrepaidRun:
         new = {q.fingerprint(): len(q.asked) for q in questions if self.setting.recalled(q, analyst) is None}
         return sum(new.values())
 
-    def _new_plan(self, wanted: int, analyst: str | None) -> OnlinePlan:
-        """A new run that can be paid; else the reason, with what became of the old one."""
+    def _new_plan(self, question: Question, wanted: int, analyst: str | None) -> OnlinePlan:
+        """A new run that can be paid, and says something; else the reason, with what became of the old one."""
         s = self.setting
         try:
             plan = self._plan(max(wanted, self.expected), analyst)
             s.ledger.check(self._loss(plan), analyst=analyst)
+            if why := s.why_useless(question, Fraction(plan.bar)):
+                raise BudgetExhausted(why, remaining=s.ledger.left(analyst), requested=exact(plan.epsilon))
         except BudgetExhausted as error:
             raise BudgetExhausted(
                 f"{self._used_up(wanted, analyst)}{error}", remaining=error.remaining, requested=error.requested
@@ -154,7 +156,7 @@ class PrepaidRun:
                 made.append(failure)
             elif cost is None:
                 try:
-                    plan = self._new_plan(wanted, analyst)
+                    plan = self._new_plan(q, wanted, analyst)
                 except BudgetExhausted as error:
                     failure = Refused(str(error))
                     made.append(failure)
@@ -170,7 +172,7 @@ class PrepaidRun:
         """Take the run, ask, save the run and what it said; all on the open page, or nothing."""
         self._check()
         try:
-            taken, cost = self._take(len(question.asked), analyst)
+            taken, cost = self._take(question, analyst)
         except BudgetExhausted as error:
             return Refused(str(error))
         self.live = None  # if the page fails, the run is as the book has it
@@ -189,12 +191,12 @@ class PrepaidRun:
         self.live = replace(saved, entry=(entry.seq, entry.hash))
         return releases, cost
 
-    def _take(self, wanted: int, analyst: str | None) -> tuple[_Taken, Fraction]:
+    def _take(self, question: Question, analyst: str | None) -> tuple[_Taken, Fraction]:
         """The run in the book, or a new one, with its price now."""
-        s, live = self.setting, self.live
+        s, live, wanted = self.setting, self.live, len(question.asked)
         found = self._saved(wanted, analyst)
         if found is None:
-            plan = self._new_plan(wanted, analyst)
+            plan = self._new_plan(question, wanted, analyst)
             run = OnlineIC(s.histogram, s.ledger, plan, self._update(plan), analyst=analyst, noise=self.noise)
             number = 1 + sum(1 for _ in s.ledger.runs(self._name))
             name = s.ledger.run_name(self._name, number)
