@@ -97,7 +97,7 @@ def stream(rng: random.Random) -> list[str]:
 def said(data: Path, asked: list[str], insiders: int) -> list[str]:
     """All that an auditor says, one text for each statement."""
     found = []
-    with closing(keyhole.watch(data, private=["x", "y"], id="name", insiders=insiders)) as auditor:
+    with closing(keyhole.watch(data, config=Config.parse(FAR), insiders=insiders)) as auditor:
         for sql in asked:
             reply = auditor.ask(sql)
             assert reply.admission is not None
@@ -108,8 +108,9 @@ def said(data: Path, asked: list[str], insiders: int) -> list[str]:
 
 def printed(data: Path, asked: list[str]) -> tuple[int, str, str]:
     """What the command prints, and its exit code; it has a history file of its own."""
-    command = [sys.executable, "-m", "keyhole.cli", "watch", "--data", "t.csv", "--id", "name"]
-    command += ["--private", "x", "--private", "y", "--history", "h.keyhole", "--format", "json", "--explain"]
+    (data.parent / "far.toml").write_text(FAR, encoding="utf-8")
+    command = [sys.executable, "-m", "keyhole.cli", "watch", "--data", "t.csv", "-c", "far.toml"]
+    command += ["--history", "h.keyhole", "--format", "json", "--explain"]
     text = ";\n".join(asked) + ";\n"
     environment = {**os.environ, "NO_COLOR": "1", "COLUMNS": "200"}
     done = subprocess.run(
@@ -127,6 +128,15 @@ def priced(data: Path, asked: list[str]) -> list[object]:
     return [json.dumps(found.to_json()["answers"], default=str), str(found.spent), str(found.left)]
 
 
+FAR = """
+[columns]
+id = ["name"]
+[columns.private]
+x = { kind = "decimal", min = -1000000000000000000000 }
+y = { kind = "decimal", min = -1000000000000000000000 }
+[online]
+exact_above = 1
+"""
 DOMAINS = """
 [columns]
 hidden = ["y"]
@@ -148,7 +158,7 @@ def allowed(rng: random.Random, insiders: int) -> Counter[str]:
     world = make_world(rng)
     twin, rows, kept = LinearTwin(engine(), world, rng), list[Row](), list[str]()
     asked = [made for _ in range(5) for made in log(rng)]
-    with closing(keyhole.watch(world.arrow(), private=["x", "y"], id="name", insiders=insiders)) as auditor:
+    with closing(keyhole.watch(world.arrow(), config=Config.parse(FAR), insiders=insiders)) as auditor:
         for made in asked:
             if not auditor.ask(made.sql).answered:
                 continue
