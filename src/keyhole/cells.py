@@ -176,6 +176,9 @@ def sole(piece: Piece, column: Column, prior: Prior) -> Scalar | None:
     if piece.point is not None or piece.other or column.kind in (Kind.TEXT, Kind.BOOLEAN, Kind.OTHER):
         return piece.point
     low, high = (None if end is None else _place(end) for end in (piece.lo, piece.hi))
+    if prior.numbers is not None:
+        inside = _listed_between(low, True, high, True, prior.numbers)
+        return _value(inside[0], column.kind) if len(inside) == 1 else None
     found = Grid.of(column.kind, prior).sole(low, high, open=True)
     return None if found is None else _value(found, column.kind)
 
@@ -203,10 +206,24 @@ def _place(value: Scalar) -> Fraction:
     return Fraction(value)
 
 
+def _listed_between(
+    low: Fraction | None, low_open: bool, high: Fraction | None, high_open: bool, numbers: Sequence[Decimal]
+) -> list[Fraction]:
+    """The listed numbers between two ends."""
+    return [
+        n
+        for n in map(Fraction, numbers)
+        if (low is None or low < n or (low == n and not low_open))
+        and (high is None or n < high or (n == high and not high_open))
+    ]
+
+
 def _between(
     low: Fraction | None, low_open: bool, high: Fraction | None, high_open: bool, kind: Kind, prior: Prior
 ) -> Fraction | None:
     """Some place between the ends, inside the prior's range and on its grid, or None."""
+    if prior.numbers is not None:
+        return next(iter(_listed_between(low, low_open, high, high_open, prior.numbers)), None)
     if prior.lo is not None and (low is None or Fraction(prior.lo) > low):
         low, low_open = Fraction(prior.lo), False
     if prior.hi is not None and (high is None or Fraction(prior.hi) < high):

@@ -40,7 +40,7 @@ def judged(file: Path, asked: list[str], private: list[str]) -> dict[str, Any]:
 @pytest.mark.parametrize("half", [1, 0.5])
 def test_a_sum_at_the_maxima_of_its_columns_exposes_everybody(tmp_path: Path, half: float) -> None:
     file = table(tmp_path, (half, half), (2 * half, 2 * half))
-    verdict = judged(file, ["SUM(p + q)", "MAX(p)", "MAX(q)"], ["p", "q"])
+    verdict = judged(file, ["SUM(p + q)", "MAX(p)", "MAX(q)"], ["p:real", "q:real"])
     assert [(e["column"], e["value"]) for e in verdict["exposed"]] == [("p", half), ("q", 2 * half)] * 2
     assert verdict["complete"]
     assert {c.outcome for c in replay(json.dumps(verdict), file, bits=16).checked} == {Outcome.HOLDS}
@@ -54,7 +54,7 @@ def test_a_sum_at_the_maxima_of_its_columns_exposes_everybody(tmp_path: Path, ha
 def test_one_short_of_the_maxima_leaves_everybody_open(tmp_path: Path) -> None:
     """p + q = 5 with p at most 1 and q at most 2 of two people: somebody is 1 below, and it may be anybody."""
     file = table(tmp_path, (1, 0), (2, 2))
-    verdict = judged(file, ["SUM(p + q)", "MAX(p)", "MAX(q)"], ["p", "q"])
+    verdict = judged(file, ["SUM(p + q)", "MAX(p)", "MAX(q)"], ["p:real", "q:real"])
     assert (verdict["complete"], verdict["exposed"]) == (True, [])
     assert {(e["column"], e["lo"], e["hi"]) for e in verdict["intervals"]} == {("p", 0, 1), ("q", 1, 2)}
 

@@ -197,7 +197,7 @@ def test_a_weight_that_is_a_double_blurs_a_printed_sum() -> None:
         ("SELECT SUM(x * w) FROM t", 0.6000000000000001),
         ("SELECT SUM(x * w) FROM t WHERE n <> 'C'", 0.30000000000000004),
     ]
-    verdict = judged(*log, data=people, private="x", id="n")
+    verdict = judged(*log, data=people, private="x:real", id="n")
     assert not verdict.contradictions
     assert values(verdict) == {"C": 1}
 

@@ -210,7 +210,7 @@ def test_a_tie_hides_who_has_the_largest_value(staff: Path) -> None:
     ]
     roster = staff.with_name("roster.csv")
     roster.write_text("\n".join(line.rpartition(",")[0] for line in STAFF.splitlines()) + "\n", encoding="utf-8")
-    found = keyhole.examine(log, data=roster, table="t", private="pay", id="name")
+    found = keyhole.examine(log, data=roster, table="t", private="pay:real", id="name")
     assert (found.exit_code, found.exposure.complete) == (0, True)
 
 

@@ -95,8 +95,8 @@ def test_a_difference_of_one_persons_records_is_his(hospital: Path) -> None:
 
 
 def test_records_that_are_not_told_apart_from_others_are_nobodys_alone(hospital: Path) -> None:
-    found = audited(["SELECT SUM(cost) FROM adm WHERE st = 'CA'", "SELECT SUM(cost) FROM adm"], hospital)
-    assert found.exit_code == 0
+    log = ["SELECT SUM(cost) FROM adm WHERE st = 'CA'", "SELECT SUM(cost) FROM adm"]
+    assert audited(log, hospital, f'domain = "real"\n{TABLES}').exit_code == 0
 
 
 def test_one_count_that_is_full_shows_everybody(hospital: Path) -> None:

@@ -38,7 +38,7 @@ def test_a_difference_of_variances_exposes_a_square() -> None:
     assert exposed(audit(*log)) == {}
     squares = ("SELECT SUM(x*x) FROM t WHERE g >= 2", "SELECT SUM(x*x) FROM t WHERE g = 2")
     assert exposed(audit(*squares)) == {"f": Decimal(5)}
-    unsigned = audit(*squares, private="x")
+    unsigned = audit(*squares, private="x:real")
     assert [(f.status, f.allowed) for f in unsigned] == [(Status.INFERRED, (Decimal(-5), Decimal(5)))]
 
 
@@ -60,7 +60,7 @@ def test_a_question_that_is_judged_itself_needs_nothing_beside_it() -> None:
 
 
 def test_having_on_public_counts_hides_small_groups() -> None:
-    assert audit("SELECT g, SUM(x) FROM t GROUP BY g HAVING COUNT(*) >= 2", private="x").exit_code == 0
+    assert audit("SELECT g, SUM(x) FROM t GROUP BY g HAVING COUNT(*) >= 2", private="x:real").exit_code == 0
     assert exposed(audit("SELECT g, SUM(x) FROM t GROUP BY g HAVING COUNT(*) >= 1")) == {"f": Decimal(5)}
 
 
@@ -108,7 +108,7 @@ def test_sums_of_squares_are_judged_like_variances() -> None:
     assert "not complete" in two.promise
     assert {f.who: f.allowed for f in two.inferred} == dict.fromkeys("de", (Decimal(4), Decimal(8)))  # integers
     halves = PEOPLE.set_column(2, "x", pa.array([3, 3, 3, 4, 8, 5], pa.decimal128(9, 1)))
-    two = keyhole.examine(["SELECT AVG(x), VAR_POP(x) FROM t WHERE g = 2"], data=halves, private=["x"], id="n")
+    two = keyhole.examine(["SELECT AVG(x), VAR_POP(x) FROM t WHERE g = 2"], data=halves, private=["x:real"], id="n")
     assert (two.findings, two.exit_code) == ((), 3)  # of decimals a printed variance proves no two roots
     pair = audit("SELECT SUM(x), SUM(x*x) FROM t WHERE g = 2", private="x")
     assert {f.who: f.allowed for f in pair.inferred} == dict.fromkeys("de", (Decimal(4), Decimal(8)))

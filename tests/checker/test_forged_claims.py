@@ -30,7 +30,8 @@ from keyhole.report.as_json import dumps
 from keyhole.settings import settings
 
 FOUR = "name,g,zip,x,d\nA,p,1,{0},{4}\nB,p,2,{1},{5}\nC,q,3,{2},{6}\nE,q,4,{3},{7}\n"
-REAL, GRID, WORDS = "[columns.private.x]\n", "[columns.private.x]\nmin = 0\nmax = 4\n", "[columns.private.d]\n"
+REAL, UNDECLARED = "[columns.private.x]\ndomain = 'real'\n", "[columns.private.x]\n"
+GRID, WORDS = "[columns.private.x]\nmin = 0\nmax = 4\n", "[columns.private.d]\n"
 STEPS = "[columns.private.x]\nmin = 0\nmax = 4\nstep = 1\n"
 Values = tuple[Any, ...]
 
@@ -60,6 +61,13 @@ WORLDS = {
         ("SELECT SUM(x * x) FROM t", "SELECT SUM(x * x) FROM t WHERE zip <> 3"),
         pool=(-3, -1, 1, 3),
     ),
+    "assumed root": World(
+        (2, 1, 3, 4),
+        ("SELECT SUM(x * x) FROM t", "SELECT SUM(x * x) FROM t WHERE zip <> 3"),
+        UNDECLARED,
+        pool=(1, 2, 3, 4),
+    ),
+    "assumed end": World((1, 1, 3, 4), ("SELECT SUM(x) FROM t WHERE g = 'p'",), UNDECLARED, pool=(1, 2, 3, 4)),
     "equal": World((2, 2, 3, 4), ("SELECT AVG(x), VAR_POP(x) FROM t WHERE g = 'p'",)),
     "zero": World((0, 0, 3, 4), ("SELECT SUM(x * x) FROM t WHERE g = 'p'",)),
     "roots": World((1, 3, 3, 4), ("SELECT SUM(x), SUM(x * x) FROM t WHERE g = 'p'",)),
@@ -167,7 +175,7 @@ class Judge:
 
     def refuted(self, where: str, entry: Data) -> tuple[Any, ...] | None:
         """A table with the answers of the proof in which the claim is false."""
-        fits = [True] * len(self.tables)
+        fits = [not entry.get("assumed") or self._has_values_of_data(table) for table in self.tables]
         for raw in statements_of(entry):
             cited = item({"weight": "1"} | raw)
             if cited.sql is None or not cited.answered:
@@ -177,6 +185,15 @@ class Judge:
             table for fit, table in zip(fits, self.tables, strict=True) if fit and not self.true(where, entry, table)
         )
         return next(false, None)
+
+    def _has_values_of_data(self, table: tuple[Values, ...]) -> bool:
+        """May it be, where values that nobody declared are assumed: words that occur, numbers between the ends?"""
+        lo, hi, words = min(self.world.x), max(self.world.x), set(self.world.d)
+        return all(
+            v in words if name == "d" else lo <= v <= hi
+            for row in table
+            for name, v in zip(self.names, row, strict=True)
+        )
 
     def true(self, where: str, entry: Data, table: tuple[Values, ...]) -> bool:
         """Is every field of the claim true in this table?"""

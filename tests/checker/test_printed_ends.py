@@ -60,7 +60,11 @@ def narrower(lo: str | None, hi: str | None, said: dict[str, Any]) -> Callable[[
     ("log", "forge", "declared"),
     [
         ([("SELECT ROUND(SUM(x) / 30, 1) FROM t WHERE w = 1", 0.7)], ("7/10", None, {"lo": 21}), "max = 99"),
-        ([("SELECT ROUND(SUM(x) / 30, 1) FROM t WHERE w = 1", 0.7)], ("7/10", "7/10", {"lo": 21, "hi": 21}), ""),
+        (
+            [("SELECT ROUND(SUM(x) / 30, 1) FROM t WHERE w = 1", 0.7)],
+            ("7/10", "7/10", {"lo": 21, "hi": 21}),
+            'domain = "real"',
+        ),
         ([("SELECT FLOOR(SUM(x) / 10) FROM t WHERE w = 1", 2)], (None, "2", {"hi": 20}), "max = 99"),
         ([("SELECT ROUND(SUM(x + w), -1) FROM t WHERE w < 3", 40)], (None, "40", {"hi": 37}), "min = 0\nmax = 99"),
         (

@@ -52,7 +52,7 @@ def test_json_fields(folder: Path) -> None:
     verdict = json.loads(out)
     assert code == 1
     assert set(verdict) == {
-        "sentence", "features", "grades",
+        "sentence", "by_assumption", "features", "grades",
         "records", "people", "queries", "statements", "complete", "atoms", "rank", "promise", "assumed", "source",
         "exposed", "groups", "intervals", "unjudged", "refused", "contradictions",
         "warnings",

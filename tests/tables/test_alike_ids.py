@@ -18,7 +18,7 @@ import keyhole
 )
 def test_they_are_pointed_out(names: list[str], said: str) -> None:
     data = pa.table({"name": names, "pay": [1, 2, 3, 4, 5, 6]})
-    found = keyhole.examine("SELECT SUM(pay) FROM t", data=data, private="pay", id="name")
+    found = keyhole.examine("SELECT SUM(pay) FROM t", data=data, private="pay:real", id="name")
     warned = [each.reason for each in found.evidence.nobody]
     assert [said in each for each in warned] == ([True] if said else [])
     assert found.exit_code == 0

@@ -63,7 +63,8 @@ class LogAdvice:
 
     def __init__(self, exposure: Exposure, rules: Rules = RULES, seconds: float = SECONDS) -> None:
         self.exposure = exposure
-        self.evidence = exposure.evidence
+        assumption = exposure.assumption  # with values of undeclared columns put in, where they were assumed
+        self.evidence = exposure.evidence if assumption is None else assumption.exposure.evidence
         self.rules = rules
         self.seconds = seconds
         texts: dict[str, str] = {}
@@ -84,9 +85,14 @@ class LogAdvice:
             found = Judge(rules).examine(left, self.exposure.roster)
             used = [cited(f.proof) for f in found.findings if f.proof is not None]
             used += [cited(g.proof) for g in found.groups]
+            used += [each for each in self._by_assumption() if not each & self.every(gone)]
             if used:
                 return [frozenset(self.first[q] for q in each) for each in used]
         return []
+
+    def _by_assumption(self) -> list[frozenset[str]]:
+        """The statements of findings that need assumed values, totals at their ends too: no rule has those."""
+        return [cited(f.proof) for f in self.exposure.findings if f.assumed and f.proof is not None]
 
     def every(self, units: frozenset[str]) -> frozenset[str]:
         """The statements with the texts of these."""

@@ -206,6 +206,7 @@ class Finding:
     grade: str = ""  # of a yes or no: shown to have, shown not to have, one of his, narrowed
     tight: bool = True  # are the ends of a range shown to be reached?
     if_shown: bool = False  # it needs a row that a LIMIT may have cut off
+    assumed: bool = False  # it needs that no other values are possible than was assumed from the data
 
     @property
     def who(self) -> str:
@@ -222,6 +223,37 @@ class Group:
     column: str
     total: Decimal | None
     proof: Proof
+
+
+@dataclass(frozen=True, slots=True)
+class AssumedGroup:
+    """People whose value of a column some answers determine, if only the assumed values are possible.
+
+    `end` is greatest or least where the one answer is as large, or as small, as it can be; then `whole` says whether
+    they are all the people in it.
+    """
+
+    column: str
+    queries: tuple[str, ...]
+    rows: tuple[int, ...]
+    end: str = ""
+    whole: bool = False
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Assumption:
+    """What follows if the private columns that nobody declared have the values of the data alone.
+
+    `exposure` is what the proofs of `groups` are about: the audit with these values put in, or without where none had
+    to be. `gap` says why not everybody else is shown to have a second value among them, empty if everybody is;
+    `promise` then says what is proved.
+    """
+
+    exposure: Exposure
+    groups: tuple[AssumedGroup, ...]
+    gap: str
+    promise: str
+    columns: Mapping[str, str]  # the columns of which values are assumed -> the line that declares them
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -256,6 +288,7 @@ class Exposure:
     readings: tuple[Exposure, ...] = ()  # what is found besides where columns that nobody reviewed have other roles
     doubts: tuple[str, ...] = ()  # of `missed`: whether the log is about these people, and what their columns are
     firsts: Mapping[tuple[tuple[int, ...], str], First] = field(default_factory=dict)  # (rows, column) -> statement
+    assumption: Assumption | None = None  # where values of undeclared columns were assumed
     index: Index = field(init=False, repr=False)
     judged: int = field(init=False, repr=False)  # queries that were judged, parts counted one by one; public ones are
     noisy: Mapping[str, Noise] = field(init=False, repr=False)  # the law of each answer that is not as it was
@@ -273,6 +306,8 @@ class Exposure:
         object.__setattr__(self, "judged", judged)
         object.__setattr__(self, "gap", self._gap())
         complete = SHOWN_OPEN if self.searched or self.shown or self.grades else COMPLETE
+        if self.assumption is not None:
+            complete = self.assumption.promise
         nothing = f"{NOTHING}; {self.gap}" if self.gap in ENDED else NOTHING
         promise = nothing if not judged else f"{SOUND} {self.gap}" if self.gap else complete
         object.__setattr__(self, "promise", promise)
@@ -336,6 +371,8 @@ class Exposure:
             return ROUNDED_WEIGHTS
         if not all(noise.bounded for noise in self.noisy.values()):
             return NOISE_GAP
+        if self.assumption is not None:
+            return self.assumption.gap
         if self.missed:
             return self.missed[0]
         for name, values in self.domains.items():

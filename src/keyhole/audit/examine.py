@@ -15,6 +15,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from keyhole.audit.assumed_domains import with_assumptions
 from keyhole.audit.base import Exposure, query_order
 from keyhole.audit.deadline import Deadline
 from keyhole.audit.deletion_filter import irreducible
@@ -45,6 +46,7 @@ NO_TIME = "the time limit was reached before a statement was read: give it more 
 SEARCHING = 0.95  # of the time: what is searched ends by itself a little before all is ended
 NAMED = 5  # columns that a sentence lists
 _ALL_COLUMNS = re.compile(r"(select|distinct|all|,|\.)\s*\*")
+ASSUMING = 20.0  # seconds for ranges where values of undeclared columns are assumed
 BRIEF = 2.0  # seconds for ranges of a part of the log, when it is asked which statement completed a finding
 
 
@@ -103,9 +105,11 @@ def examine(
         opened = open_table(roles, Use.ANSWERED if answered else Use.AUDIT, text=text)
         judge = Judge(rules_for(group_size, within, clock), progress, opened.source, within is None, clock=clock)
         brief = replace(judge, rules=rules_for(1, within, BRIEF), progress=None)
+        assuming = replace(judge, rules=rules_for(1, within, ASSUMING))
         law = _rounded(rounding, answered=answered)
         doubts = [doubt] if doubt else []
-        return Examination(opened, roles.knowledge(), law, said_now(now), judge, brief, clock, doubts=doubts)
+        knowledge, date = roles.knowledge(), said_now(now)
+        return Examination(opened, knowledge, law, date, judge, brief, assuming, clock, doubts=doubts)
 
     if not has_private(given) and both_ways:
         given, *both_ways = both_ways
@@ -225,6 +229,7 @@ class Examination:
     now: dt.date | None
     judge: Judge
     brief: Judge
+    assuming: Judge
     clock: Deadline
     heard: list[bool] = field(default_factory=list)  # Ctrl-C, while it was asked what completed a finding
     doubts: list[str] = field(default_factory=list)  # is the log about these people, and what are their columns?
@@ -267,7 +272,18 @@ class Examination:
         evidence = replace(evidence, nobody=(*evidence.nobody, *self._strays(read)))
         found = irreducible(self.judge.examine(evidence, roster), self._of_answers)
         found = with_firsts(found, self._again, lambda: self.heard.append(True))
-        return replace(found, missed=(*found.missed, *self.doubts), doubts=tuple(self.doubts))
+        again = partial(self._assuming, evidence.transcript)
+        found = with_assumptions(found, roster, source, again, exchanges=self.judge.exchanges)
+        assumption = found.assumption
+        if assumption is not None and self.doubts:
+            assumption = replace(assumption, gap=assumption.gap or self.doubts[0])
+        missed = (*found.missed, *self.doubts)
+        return replace(found, missed=missed, doubts=tuple(self.doubts), assumption=assumption)
+
+    def _assuming(self, transcript: Transcript, knowledge: Knowledge) -> Exposure:
+        """The same log, where more is known of private columns; ranges are searched for a part of the time."""
+        roster, source = self.opened.roster, self.opened.source
+        return self.assuming.examine(gather(transcript, roster, knowledge, source=source), roster)
 
     def _gathered(self, read: Log, transcript: Transcript) -> Evidence:
         """The evidence, with what the log itself lists as refused and not judged."""

@@ -15,7 +15,7 @@ from keyhole.gather.arithmetic import Computed
 from keyhole.knowledge import Prior
 from keyhole.predicate import Scalar
 from keyhole.query import CUT, FINER, Aggregate, Query
-from keyhole.schema import Kind, Schema
+from keyhole.schema import Column, Kind, Schema
 from keyhole.sql.parse import divides_before_adding
 from keyhole.transcript import Entry
 
@@ -26,6 +26,10 @@ COMPLETE = (
 SHOWN_OPEN = (
     "complete: everybody who is not listed is shown to be open, by the rank of the equations or by a second table that "
     "gives the same answers, checked in exact arithmetic"
+)
+ASSUMED_OPEN = (
+    "complete: everybody who is not listed has a second possible value, in a table that gives the same answers, "
+    "checked in exact arithmetic. Proved for every range of possible values that contains the data"
 )
 SOUND = "sound, not complete: everything listed is proved, but"
 NOISE_GAP = "some answers are noisy without a bound: they prove nothing, and what they make likely is not judged"
@@ -225,6 +229,22 @@ def undeclared(name: str, values: tuple[Scalar, ...]) -> str:
         return f"{shows} {span}"
     domain = f"{shows} them, --private {_quoted(f'{name}=VALUE,VALUE,...')}"
     return domain if isinstance(values[0], str) else f"{domain}, or {span}"
+
+
+def declaring_line(column: Column) -> str:
+    """What to write where nothing is declared of a column, as the end of a sentence. It names no value.
+
+    >>> from keyhole.schema import Kind
+    >>> declaring_line(Column("ill", Kind.TEXT))
+    'declare the possible values, --private ill=VALUE,VALUE,...'
+    >>> declaring_line(Column("pay", Kind.INTEGER))
+    'declare the possible values, --private pay:MIN..MAX:STEP, or --private pay:real if any number is possible'
+    """
+    name = column.name
+    if not column.kind.numeric:
+        return f"declare the possible values, --private {_quoted(f'{name}=VALUE,VALUE,...')}"
+    span, real = _quoted(f"{name}:MIN..MAX:STEP"), _quoted(f"{name}:real")
+    return f"declare the possible values, --private {span}, or --private {real} if any number is possible"
 
 
 def _quoted(option: str) -> str:

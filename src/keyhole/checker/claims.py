@@ -19,19 +19,20 @@ STATUSES = ("exposed", "inferred", *UNSETTLED)
 SAID = {"column", "private", "proof", "certificate", "first", "why"}
 PERSONAL = {"person", "form", "rows", "grade"}
 FIELDS = {
-    "exposed": {*SAID, *PERSONAL, "cell", "record", "row", "value", "status", "singled_out", "known"},
-    "features": {*SAID, *PERSONAL, "status", "if_shown"},
+    "exposed": {*SAID, *PERSONAL, "cell", "record", "row", "value", "status", "singled_out", "known", "assumed"},
+    "features": {*SAID, *PERSONAL, "status", "if_shown", "assumed"},
     "groups": {*SAID, "records", "rows", "total", "known"},
     "intervals": {
         *SAID,
         *("cell", "record", "row", "lo", "hi", "prior", "status", "value", "excluded", "allowed", "tight", "if_shown"),
+        "assumed",
     },
     "certificate.known": {"record", "row", "column", "status", "value", "lo", "hi", "proof", "certificate"},
 }
 VERDICT = {
     *("sentence", "records", "people", "queries", "statements", "complete", "atoms", "rank", "promise", "assumed"),
     *("source", "exposed", "features", "grades", "groups", "intervals", "unjudged", "refused", "contradictions"),
-    *("warnings", "accepted", "advice", "rules", "by", "analyst"),
+    *("warnings", "by_assumption", "accepted", "advice", "rules", "by", "analyst"),
 }
 TABLES = {  # of keyhole tables besides: what was published, and which cells its rules are about
     *("tables", "cells", "suppressed", "lines", "inferred", "suggestion", "rules_applied", "sensitive", "protection"),
@@ -116,6 +117,7 @@ class Claimed:
     prior: tuple[Any, Any] | None = None  # what the entry itself says was known before
     unknown: str = ""  # a field of the entry that is not among those of docs/json.md
     private: tuple[str, ...] = ()  # the private columns, where they are others than those of the verdict
+    assumed: bool = False  # said to hold if only the values that the data have are possible
 
     @property
     def who(self) -> str:
@@ -288,6 +290,7 @@ def _claim(entry: Mapping[str, Any], where: str, ends: Mapping[str, Any], value:
         tuple(ends.get("allowed", ())),
         *_proof(entry["proof"], entry),
         singled_out=entry.get("singled_out"),
+        assumed=entry.get("assumed") is True,
         prior=None if prior is None else (prior[0], prior[1]),
         unknown=half or unknown_field(entry, where) or (unknown_field(ends, "intervals") if ends is not entry else ""),
         private=_private(entry),
@@ -307,7 +310,7 @@ def unknown_field(entry: Mapping[str, Any], where: str) -> str:
         if entry["record"] != {"cell": words or "the grand total"}:
             return "cell, which is not its record"
     certificate = entry.get("certificate") or {}
-    fields = {"kind", "declared", "why"} | CERTIFICATES.get(str(certificate.get("kind")), set(certificate))
+    fields = {"kind", "declared", "why", "assumed"} | CERTIFICATES.get(str(certificate.get("kind")), set(certificate))
     for name in sorted(set(certificate) - fields):
         return f"certificate.{name}"
     for each in entry.get("proof") or ():
@@ -360,6 +363,7 @@ def _form(e: Mapping[str, Any], where: str) -> Claimed:
         str(e["form"]),
         str(e.get("grade", "")),
         e.get("singled_out"),
+        assumed=e.get("assumed") is True,
         unknown=unknown,
         private=_private(e),
     )

@@ -123,7 +123,7 @@ class Counts:
 
     def _gridded(self, name: str, said: Mapping[str, Any]) -> bool:
         """Are the values of a column multiples of something: integers, or of a declared step?"""
-        return self.engine.types[name] == INTEGER or said.get("step") is not None
+        return self.engine.types[name] == INTEGER or said.get("step") is not None or "numbers" in said
 
     def matching(self, cited: Addend, names: Sequence[str], choices: Sequence[Choice]) -> list[Added]:
         """Who matches, with which value, where an answer over nobody is NULL, or not there; nothing for a count."""

@@ -9,6 +9,8 @@ from __future__ import annotations
 
 import datetime as dt
 import json
+import math
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from decimal import Decimal
 from fractions import Fraction
@@ -272,6 +274,28 @@ class Engine:
         asked = f"SELECT count(*) FROM keyhole_people p JOIN keyhole_people q ON q.keyhole_row = {int(row)}{same}"
         return int(self._con.execute(asked).fetchall()[0][0]) == 1
 
+    def assumed_domain(self, column: str) -> dict[str, Any]:
+        """Which values a column that nobody declared is assumed to have, read off the data: as a declaration says it.
+
+        Text and truth values: those that occur, up to 20. Numbers: those that occur, if there are at most 2, or at most
+        20 with 10 records each; all whole ones between their ends, if these are at most 20 apart; else the two ends.
+        """
+        if column not in self.private or column not in self.columns:
+            raise Cannot("the data do not have the column whose values were assumed")
+        records = Counter(plain(v) for v in self.real_values(column) if v is not None)
+        if not self.numeric(column):
+            listed = self.types[column] == "VARCHAR" and 0 < len(records) <= 20
+            return {"values": sorted(records)} if listed else {}
+        if not records:
+            return {}
+        values = sorted(records)
+        lo, hi = values[0], values[-1]
+        if len(values) <= 2 or (len(values) <= 20 and min(records.values()) >= 10):
+            return {"min": lo, "max": hi, "step": _common_step(values), "numbers": values}
+        if hi - lo <= 20 and all(v.denominator == 1 for v in values):
+            return {"min": lo, "max": hi, "step": Fraction(1)}
+        return {"min": lo, "max": hi}
+
     def condition(self, where: str) -> list[int]:
         """The rows that satisfy a public condition."""
         one = f"SELECT keyhole_row FROM keyhole_people WHERE {where}"
@@ -368,6 +392,16 @@ class Engine:
                 shown = f"SELECT {listed} FROM {self._table}{only}"
                 self._con.execute(f"CREATE OR REPLACE VIEW {quoted(name)} AS {shown}")
                 self._views[name] = self._table
+
+
+def _common_step(values: Sequence[Fraction]) -> Fraction:
+    """The greatest number of which all differences are multiples; 1 if there is one value.
+
+    >>> str(_common_step([Fraction(1), Fraction(5, 2), Fraction(3)]))
+    '1/2'
+    """
+    over = math.lcm(*(v.denominator for v in values))
+    return Fraction(math.gcd(*(int((v - values[0]) * over) for v in values)), over) or Fraction(1)
 
 
 def _in_folder(data: Path, table: str | None) -> Path:

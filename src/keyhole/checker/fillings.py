@@ -239,6 +239,8 @@ class Maker:
             listed = said.get("values")
             fresh = [Span(None, None, f"no{self.random.getrandbits(40)}")] if listed is None else []
             return [*(Span(None, None, word) for word in (words if listed is None else listed)), *fresh]
+        if "numbers" in said:
+            return [Span(at, at, at) for at in said["numbers"]]
         lo, hi, step = (number(said.get(end)) for end in ("min", "max", "step"))
         base = lo if lo is not None and step is not None else Fraction(0)
         if step is None:

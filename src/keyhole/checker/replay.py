@@ -293,9 +293,35 @@ class Checker:
             if value is not None and not plainly_equal(settings.get(each), value):
                 raise Cannot(f"the verdict assumes {each} = {value} of {name}, and the settings do not say so")
 
+    def _with_assumed(self, claim: Claimed) -> Claimed:
+        """The claim with the values that were assumed put in as declared: they are read off the data, here too."""
+        names = claim.certificate.get("assumed")
+        if names is None and (not claim.assumed or claim.certificate.get("kind") == "none"):
+            return claim
+        if not claim.assumed:
+            raise Fails("it needs values that were assumed, and is not said to")
+        if not isinstance(names, list) or not names:
+            raise Fails("it is said to need values that were assumed, and its proof names no column of them")
+        found = {str(name): self.engine.assumed_domain(str(name)) for name in names}
+        declared = claim.certificate.get("declared") or {}
+        flat = claim.certificate.get("kind") in ("order", "rest", "both")
+        ends = [end for name in found for end in self.sums.priors.get(name, ())]
+        settings = self.declared or {}
+        if any(value is not None for name in found for value in settings.get(name, {}).values()):
+            raise Fails("values of a column were assumed that the settings declare")
+        if (
+            any(end is not None for end in ends)
+            or any(declared.get(name) for name in found)
+            or (flat and declared and claim.column in found)
+        ):
+            raise Fails("values of a column are said to be declared and assumed")
+        said = found.get(claim.column, declared) if flat else {**declared, **found}
+        return replace(claim, certificate={**claim.certificate, "declared": said})
+
     def _replay(self, claim: Claimed, rows: list[int]) -> None:
         kind = claim.certificate.get("kind")
         self._as_declared(claim)
+        claim = self._with_assumed(claim)
         if not claim.proof:
             raise Fails("there is no proof")
         if any(c.sql is None and c.query for c in claim.proof):

@@ -345,7 +345,11 @@ class Sums:
             raise Fails("the claimed range leaves out a root")
 
     def _signed(self, claim: Claimed, value: Fraction) -> bool:
-        lo, hi = (number(end) for end in self.priors.get(claim.column, (None, None)))
+        ends = self.priors.get(claim.column, (None, None))
+        if claim.column in (claim.certificate.get("assumed") or ()):
+            assumed = (claim.certificate.get("declared") or {}).get(claim.column, {})
+            ends = (assumed.get("min"), assumed.get("max"))
+        lo, hi = map(number, ends)
         return (lo is not None and lo >= 0 and value > 0) or (hi is not None and hi <= 0 and value < 0)
 
     def quadratic(self, proof: Sequence[Addend], want: Wanted, declared: Declared = None) -> None:

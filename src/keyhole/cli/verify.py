@@ -78,7 +78,8 @@ def verify(
 
 def _declared(column: PrivateColumn) -> dict[str, Any]:
     """What the settings say of a private column, as a certificate says it."""
-    return {"min": column.min, "max": column.max, "step": column.step, "values": column.values}
+    said = {"min": column.min, "max": column.max, "step": column.step, "values": column.values}
+    return said | ({"domain": "real"} if column.domain == "real" else {})
 
 
 def _texts(verdict: Path) -> set[str]:

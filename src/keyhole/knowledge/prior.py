@@ -23,6 +23,8 @@ class Prior:
     step: Decimal | None = None
     values: tuple[str, ...] | None = None
     rates: tuple[tuple[str, Decimal], ...] = field(default=(), compare=False)  # how common single values are
+    numbers: tuple[Decimal, ...] | None = None  # the only ones in the range, where it was assumed so
+    is_assumed: bool = field(default=False, compare=False)  # it was not declared, but assumed from the data
     is_real: bool = field(default=False, compare=False)  # called unbounded: any number is possible
 
     @property

@@ -75,8 +75,13 @@ def as_json(verdict: Plain, everybody: Sequence[Record]) -> dict[str, Any]:
                 "first": _first(case),
                 **_personal(case),
                 **_roles(case),
+                **_assumed(case),
             }
             for case in verdict.exposed
+        ],
+        "by_assumption": [
+            {"column": f.column, "people": f.people, "why": f.why, "proof": list(_steps(f.steps, Fraction(0)))}
+            for f in verdict.by_assumption
         ],
         "features": [_feature(case, proof(case)) for case in verdict.inferred if case.form],
         "grades": dict(verdict.grades),
@@ -122,7 +127,8 @@ def _status(verdict: Plain, case: Case | None, row: int, column: str) -> str:
 def _intervals(
     verdict: Plain, everybody: Sequence[Record], proof: Callable[[Case], list[dict[str, Any]]]
 ) -> Iterator[dict[str, Any]]:
-    found = [case for case in (*verdict.ranges, *verdict.findings) if not case.form and not case.private]
+    found = [c for c in (*verdict.ranges, *verdict.findings) if not c.form and not c.private]
+    found.sort(key=lambda c: not c.assumed)
     known = {(case.rows[0], case.column): case for case in found}
     ranges = {name: (number(prior.lo), number(prior.hi)) for name, prior in verdict.priors.items()}
     if everybody:
@@ -155,6 +161,8 @@ def _intervals(
             item["tight"] = case.tight
         if case is not None and case.if_shown:
             item["if_shown"] = True
+        if case is not None:
+            item |= _assumed(case)
         if case is not None and case.excluded:
             item["excluded"] = [number(v) for v in case.excluded]
         if case is not None and case.allowed:
@@ -164,6 +172,11 @@ def _intervals(
         if case is not None:
             item |= _roles(case)
         yield item
+
+
+def _assumed(case: Case) -> dict[str, Any]:
+    """Does it need that only the values assumed from the data are possible?"""
+    return {"assumed": True} if case.assumed else {}
 
 
 def _personal(case: Case) -> dict[str, Any]:
@@ -205,6 +218,7 @@ def _feature(case: Case, proof: list[dict[str, Any]]) -> dict[str, Any]:
         "first": _first(case),
         **({"if_shown": True} if case.if_shown else {}),
         **_roles(case),
+        **_assumed(case),
     }
 
 

@@ -9,7 +9,7 @@ from keyhole.report.completion import completed
 from keyhole.report.plain import Plain
 from keyhole.report.sentence import sentence
 from keyhole.report.text import argued, listed, worked_out, wrapped
-from keyhole.report.troubles import more
+from keyhole.report.troubles import SHOWN, more
 
 
 def by_analyst(views: Mapping[str, Plain]) -> Iterator[tuple[str, str]]:
@@ -22,14 +22,17 @@ def by_analyst(views: Mapping[str, Plain]) -> Iterator[tuple[str, str]]:
     for row in rows:
         yield "  " + "  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip(), ""
     for who, view in views.items():
-        shown = listed(view.findings)
+        by_name = [case for case in view.findings if not case.assumed]
+        shown = listed(by_name)
         if not shown and not view.exit_code:
             continue
         yield "", ""
         yield f"To {visible(who)} alone: {sentence(view)}", "bold"
         yield from worked_out(argued(shown))
         yield from (part for line in completed(shown) for part in wrapped(line, ""))
-        yield from ((f"  {line}", "") for line in more(view.findings))
+        yield from ((f"  {line}", "") for line in more(by_name))
+        for each in view.by_assumption[:SHOWN]:
+            yield from wrapped(f"{each.column}: {each.why}", "")
 
 
 def _counts(view: Plain) -> tuple[int, int, int, int]:

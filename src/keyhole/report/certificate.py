@@ -36,14 +36,23 @@ PUBLIC_ROWS: dict[str, Any] = {
     "for that table in keyhole.toml the audit claims the same or less, and that is replayed",
 }
 WITHOUT_PART: dict[str, Any] = {"kind": "none", "why": "a total less what is known of one cell has no certificate yet"}
+NOT_TOLD: dict[str, Any] = {
+    "kind": "none",
+    "why": "a range that follows from values that were assumed is not told, so there is nothing to replay",
+}
+KNOWN_BY_ASSUMPTION: dict[str, Any] = {
+    "kind": "none",
+    "why": "a proof that rests on earlier ones, which need values that were assumed, has no certificate",
+}
 WEIGHED: dict[str, Any] = {"kind": "none", "why": "a weighted sum of one person's records has no certificate yet"}
 
 
 class Certifier:
     """Certificates for the proofs of one exposure."""
 
-    def __init__(self, exposure: Exposure) -> None:
+    def __init__(self, exposure: Exposure, *, assumed: bool = False) -> None:
         self._exposure = exposure
+        self._assumed = assumed  # what was assumed is not told: a replay reads it off the data
         self._index = exposure.index
         self._systems = exposure.evidence.systems
         entries = list(exposure.evidence.transcript.entries)
@@ -141,6 +150,16 @@ class Certifier:
 
     def proof(self, proof: Proof) -> dict[str, Any]:
         """The certificate of a proof: its kind, and what that kind needs."""
+        if not self._assumed:
+            return self._of_kind(proof)
+        if proof.known:
+            return KNOWN_BY_ASSUMPTION
+        columns = self._systems[proof.system].columns if proof.counted is None else self._private
+        priors = {name: self._exposure.evidence.prior(name) for name in columns}
+        assumed = [name for name, prior in priors.items() if prior.is_assumed or prior.state == "undeclared"]
+        return self._of_kind(proof) | {"assumed": assumed}
+
+    def _of_kind(self, proof: Proof) -> dict[str, Any]:
         if proof.counted is not None:
             counting, schema = self._exposure.evidence.counting, self._exposure.roster.schema
             if "alone" in proof.counted:
@@ -256,11 +275,13 @@ class Certifier:
 
     def _step(self, system: System) -> Any:
         """The declared step of the one column of a system."""
-        return self._exposure.evidence.prior(system.columns[0]).step if len(system.columns) == 1 else None
+        return self._said(system.columns[0]).get("step") if len(system.columns) == 1 else None
 
     def _said(self, column: str) -> dict[str, Any]:
         """What was declared of a column."""
         prior = self._exposure.evidence.prior(column)
+        if prior.is_assumed:
+            return {}
         said = {"min": prior.lo, "max": prior.hi, "step": prior.step, "values": prior.values}
         return {k: v for k, v in said.items() if v is not None}
 

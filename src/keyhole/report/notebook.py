@@ -11,7 +11,7 @@ from keyhole.report.html.fragment import fragment
 from keyhole.report.html.markup import Markup
 from keyhole.report.plain import Case, Plain
 from keyhole.report.sentence import sentence
-from keyhole.report.text import GROUPS_TITLE, argued, claim, formula, legend, listed, reasons, sizes
+from keyhole.report.text import ASSUMED_TITLE, GROUPS_TITLE, argued, claim, formula, legend, listed, reasons, sizes
 from keyhole.report.troubles import SHOWN, troubles
 
 
@@ -22,13 +22,17 @@ def html(verdict: Plain) -> str:
 
 def _parts(verdict: Plain) -> Iterator[str]:
     yield f"<p><b>{escape(sentence(verdict))}</b></p>"
-    shown = listed(verdict.findings)
+    by_name = [case for case in verdict.findings if not case.assumed]
+    shown = listed(by_name)
     if shown:
         yield _table(shown)
-        if left := len(verdict.findings) - len(shown):
+        if left := len(by_name) - len(shown):
             yield f"<p>... and {left} more narrowed down</p>"
         yield "<p><b>Why:</b></p>"
         yield _lines([*reasons(argued(shown)), *legend(argued(shown))])
+    if verdict.by_assumption:
+        yield f"<p><b>{escape(ASSUMED_TITLE)}</b></p>"
+        yield _lines([f"{each.column}: {each.why}" for each in verdict.by_assumption[:SHOWN]])
     if verdict.groups:
         yield f"<p><b>{escape(GROUPS_TITLE)}</b></p>"
         yield _lines([f"{case.who}: {formula(case)}" for case in verdict.groups[:SHOWN]])

@@ -2,20 +2,30 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from fractions import Fraction
 from typing import Any
 
 import numpy as np
 
-from keyhole.audit.base import Exposure, Finding, Group, Proof, name_of, query_order
+from keyhole.audit.base import (
+    AssumedGroup,
+    Assumption,
+    Exposure,
+    Finding,
+    Group,
+    Proof,
+    Status,
+    name_of,
+    query_order,
+)
 from keyhole.audit.end_proof import BoundUsed, EndProof
 from keyhole.evidence import OF_TABLE, Constraint, Contradiction, Unjudged
 from keyhole.knowledge import Prior
 from keyhole.predicate import Scalar
 from keyhole.query import Aggregate
-from keyhole.report.certificate import RATIO, WITHOUT_PART, Certifier
+from keyhole.report.certificate import NOT_TOLD, RATIO, WITHOUT_PART, Certifier
 from keyhole.report.completion import Completion, Completions
 from keyhole.report.provenance import Provenance
 from keyhole.report.record_names import RecordNames
@@ -140,6 +150,7 @@ class Case:
     grade: str = ""  # of a yes or no: shown to have, shown not to have, one of his
     place: str = ""  # the row, where the id has several records and this is about one of them
     private: tuple[str, ...] = ()  # the private columns, where they are others than those of the verdict
+    assumed: str = ""  # what it rests on, where it needs that only the values assumed from the data are possible
 
     @property
     def named(self) -> str:
@@ -158,6 +169,17 @@ class Case:
             return self.first.query
         queries = self.argument.queries
         return queries[-1] if queries else None
+
+
+@dataclass(frozen=True, slots=True)
+class AssumedFinding:
+    """People whose value follows if only the assumed values are possible: by statements and a count, without names."""
+
+    column: str
+    queries: tuple[str, ...]
+    people: int
+    why: str
+    steps: tuple[Step, ...]
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -189,6 +211,8 @@ class Plain:
     grades: Mapping[str, int] = field(default_factory=dict)  # people by what counts show of them
     limited: frozenset[tuple[int, str]] = frozenset()  # (row, column) of whom a limit ended the search too early
     disputed: Mapping[str, str] = field(default_factory=dict)  # the statements of contradictions, by their numbers
+    by_assumption: tuple[AssumedFinding, ...] = ()
+    declaring: Mapping[str, str] = field(default_factory=dict)  # columns whose values were assumed -> what to write
 
     @property
     def narrowed(self) -> tuple[Case, ...]:
@@ -215,15 +239,21 @@ def plain(exposure: Exposure) -> Plain:
     """An exposure as plain data. Cost: a step for each query that each proof names."""
     own = _plain(exposure)
     findings, groups, priors = [*own.findings], [*own.groups], dict(own.priors)
+    by_assumption, declaring = [*own.by_assumption], dict(own.declaring)
     for other in map(_plain, exposure.readings):
         findings += [replace(case, private=other.source.private) for case in other.findings]
         groups += [replace(case, private=other.source.private) for case in other.groups]
         priors = {**other.priors, **priors}
+        by_assumption += other.by_assumption
+        declaring = {**other.declaring, **declaring}
+    own = replace(own, by_assumption=tuple(by_assumption), declaring=declaring)
     return replace(own, findings=tuple(findings), groups=tuple(groups), priors=priors)
 
 
 def _plain(exposure: Exposure) -> Plain:
     cites = _Cites(exposure)
+    assuming = None if exposure.assumption is None else _Cites(exposure.assumption.exposure, assumed=True)
+    findings, by_assumption = _all_findings(exposure, cites, assuming)
     source = Provenance.of(exposure)
     return Plain(
         records=exposure.records,
@@ -242,7 +272,7 @@ def _plain(exposure: Exposure) -> Plain:
         statements=tally(exposure),
         source=source,
         priors={name: exposure.evidence.prior(name) for name in source.private},
-        findings=tuple(_person(f, cites) for f in exposure.findings),
+        findings=findings,
         groups=tuple(_group(g, cites) for g in exposure.groups),
         unjudged=exposure.unjudged,
         refused=exposure.refused,
@@ -251,12 +281,62 @@ def _plain(exposure: Exposure) -> Plain:
         grades=exposure.grades,
         limited=frozenset((row + 1, name) for row, name in exposure.limited),
         disputed=_disputed(exposure),
+        by_assumption=by_assumption,
+        declaring={} if exposure.assumption is None else exposure.assumption.columns,
     )
 
 
 def _doubts(exposure: Exposure, source: Provenance) -> Iterator[Unjudged]:
     """Doubts about the table that the promise does not tell, because another gap comes first."""
     return (Unjudged(f"{OF_TABLE}{source.table}", "", doubt) for doubt in exposure.doubts if doubt != exposure.gap)
+
+
+def _all_findings(
+    exposure: Exposure, cites: _Cites, assuming: _Cites | None
+) -> tuple[tuple[Case, ...], tuple[AssumedFinding, ...]]:
+    """Everybody; and those whose finding needs the assumption by statement and group."""
+    if exposure.assumption is None or assuming is None:
+        return tuple(_person(f, cites) for f in exposure.findings), ()
+    reasons = {(row, g.column): _assumed_reason(g) for g in exposure.assumption.groups for row in g.rows}
+    findings = []
+    for f in exposure.findings:
+        if f.assumed:
+            case = replace(_person(f, assuming), assumed=reasons[f.row, f.column])
+            if f.status is not Status.EXPOSED:
+                case = replace(case, argument=replace(case.argument, certificate=NOT_TOLD))
+            findings.append(case)
+        else:
+            findings.append(_person(f, cites))
+    return tuple(findings), tuple(_by_assumption(exposure.assumption, findings))
+
+
+def _by_assumption(assumption: Assumption, findings: Sequence[Case]) -> Iterator[AssumedFinding]:
+    arguments = {(case.rows[0] - 1, case.column): case.argument for case in findings if case.assumed}
+    for each in assumption.groups:
+        rows = tuple(row for row in each.rows if (row, each.column) in arguments)
+        if not rows:  # all of it is listed under other roles of the columns
+            continue
+        group = replace(each, rows=rows, whole=each.whole and rows == each.rows)
+        steps = arguments[rows[0], group.column].steps
+        yield AssumedFinding(group.column, group.queries, len(group.rows), _assumed_reason(group), steps)
+
+
+def _assumed_reason(group: AssumedGroup) -> str:
+    """Why values are determined, in a sentence that names nobody and no value.
+
+    >>> print(_assumed_reason(AssumedGroup("hiv", ("1",), (0, 1), "greatest", True)))
+    the answer of Q1 equals its greatest possible value: the value of all 2 people in it is determined
+    """
+    people = len(group.rows)
+    if group.end:
+        whose = f"all {people} people in it" if group.whole and people > 1 else f"{people} of the people in it"
+        whose = "the one person in it" if group.whole and people == 1 else whose
+        answer = f"the answer of Q{group.queries[0]} equals its {group.end} possible value"
+        return f"{answer}: the value of {whose} is determined"
+    names = [q if q.startswith("fact") else f"Q{q}" for q in group.queries]
+    which = " and ".join([", ".join(names[:-1]), names[-1]] if len(names) > 1 else names)
+    left = "leaves" if len(names) == 1 else "leave"
+    return f"{which} {left} {people} {'person' if people == 1 else 'people'} one possible value each"
 
 
 def _disputed(exposure: Exposure) -> dict[str, str]:
@@ -285,11 +365,12 @@ def _group(g: Group, cites: _Cites) -> Case:
 class _Cites:
     """What the proofs of an exposure cite, each looked up once."""
 
-    def __init__(self, exposure: Exposure) -> None:
+    def __init__(self, exposure: Exposure, *, assumed: bool = False) -> None:
         self._index = exposure.index
+        self._assumed = assumed  # then ends that were assumed are not told
         self._roster = exposure.roster
         self._systems = exposure.evidence.systems
-        self._certify = Certifier(exposure)
+        self._certify = Certifier(exposure, assumed=assumed)
         self._cited: dict[tuple[int, str], Cited] = {}
         self._order: dict[str, tuple[int, ...]] = {}
         self._arguments: dict[int, Argument] = {}  # people who share a rule share its proof
@@ -309,7 +390,8 @@ class _Cites:
             quotient = any(step.cited.form.startswith(QUOTIENT) for step in steps)
             ends = tuple(self._end(proof.system, side) for side in proof.sides)
             certificate = RATIO if quotient and not proof.known else self._certify.proof(proof)
-            known = Argument(steps, constant, proof.rule, holds, certificate, tuple(self._before(proof)), ends)
+            before = () if self._assumed else tuple(self._before(proof))
+            known = Argument(steps, constant, proof.rule, holds, certificate, before, ends)
             self._arguments[id(proof)] = known
         return known
 
@@ -325,7 +407,8 @@ class _Cites:
 
     def _end(self, system: int, side: EndProof) -> EndArgument:
         steps = tuple(self._step(system, q, side.weights[q]) for q in self._sorted(side.weights))
-        return EndArgument(side.side, side.end, steps, side.constant, tuple(map(self._bounding, side.bounds)))
+        bounds = () if self._assumed else tuple(map(self._bounding, side.bounds))
+        return EndArgument(side.side, side.end, steps, side.constant, bounds)
 
     def _bounding(self, b: BoundUsed) -> Bounding:
         record, place = (None, "") if b.row is None else (self._labels[b.row], self.names.place(b.row))

@@ -15,10 +15,11 @@ from keyhole.evidence import Contradiction
 from keyhole.knowledge import Prior
 from keyhole.logs.open import Log
 from keyhole.report.completion import Completion
-from keyhole.report.plain import INFERRED, Argument, Case, Cited, Plain, Record, Step
+from keyhole.report.plain import INFERRED, Argument, AssumedFinding, Case, Cited, Plain, Record, Step
 from keyhole.sql.redact import shape_of, withheld_words
 from keyhole.transcript import ABSENT, Line, Refusal
 
+BY_ASSUMPTION = "answers and the values assumed possible determine the value"
 TOGETHER = "taken together"
 NO_CERTIFICATE = {"kind": "none", "why": "the verdict was redacted"}
 LOG_NAME, TABLE_NAME = "the log", "the table"
@@ -61,6 +62,7 @@ def redacted(verdict: Plain, what: Withheld, people: dict[int, int] | None = Non
         contradictions=tuple(map(_contradiction, verdict.contradictions)),
         disputed={number: taken.sql(sql) for number, sql in verdict.disputed.items()},
         limited=taken.limited(verdict.limited),
+        by_assumption=tuple(map(taken.by_assumption, verdict.by_assumption)),
     )
 
 
@@ -113,7 +115,13 @@ class _Withholder:
             form=form,
             grade="",
             status=INFERRED if case.grade else case.status,
+            assumed=BY_ASSUMPTION if case.assumed else "",
         )
+
+    def by_assumption(self, found: AssumedFinding) -> AssumedFinding:
+        """Which statements, of how many people; whether an answer is as large as it can be is about values."""
+        steps = tuple(Step(self._cited(step.cited), Fraction(1)) for step in found.steps)
+        return replace(found, why=f"{BY_ASSUMPTION} of {found.people} people", steps=steps)
 
     def limited(self, pairs: frozenset[tuple[int, str]]) -> frozenset[tuple[int, str]]:
         """Rows under the numbers that they have here; those that are not shown have none."""

@@ -17,7 +17,7 @@ from keyhole.report.as_given import as_given
 from keyhole.report.completion import completed
 from keyhole.report.digits import digits
 from keyhole.report.likewise import likewise, told_once
-from keyhole.report.plain import EXPOSED, GROUP, INFERRED, Argument, Bounding, Case, Cited, EndArgument, Plain, Step
+from keyhole.report.plain import EXPOSED, GROUP, INFERRED, Argument, Bounding, Case, EndArgument, Plain, Step
 from keyhole.report.sentence import counted, sentence, statements
 from keyhole.report.troubles import SHOWN, more, named, short, troubles
 from keyhole.transcript import simplest_decimal
@@ -29,6 +29,7 @@ PLURAL = {"person": "people", "record": "records"}
 NAMES = 10  # people that a shared reason names
 WIDEST = 60  # places of a column; what is longer pushes the rest of its line
 RANGES_TITLE = "Open, in a range that follows from the answers and what is known:"
+ASSUMED_TITLE = "Determined if only the values that the data have are possible (nothing is declared):"
 GROUPS_TITLE = (
     "Groups whose total is determined (the general search is hard; these were found by testing atoms, "
     "queries, differences and reduced rows):"
@@ -37,6 +38,8 @@ GROUPS_TITLE = (
 
 def formula(case: Case) -> str:
     """`Q1 - Q2 - Q3 = Jeremy Doe's blood sugar = 5.2`."""
+    if case.assumed:
+        return case.assumed
     argument = case.argument
     if not argument.steps:
         return ""
@@ -60,6 +63,8 @@ def formula(case: Case) -> str:
 def arithmetic(case: Case) -> str:
     """`32.1 - 15.5 - 11.4 = 5.2`: the same with the answers put in; empty if an answer is missing."""
     argument = case.argument
+    if case.assumed:
+        return ""
     if not argument.steps or argument.rule or argument.ends or case.value is None or argument.holds is not None:
         return ""
     if blurred := [given for step in _added_first(argument) if (given := as_given(step.cited))]:
@@ -223,11 +228,29 @@ def _listed(names: Sequence[str], most: int = NAMES) -> str:
     return told[0] if len(told) == 1 else f"{', '.join(told[:-1])} and {told[-1]}"
 
 
+def _by_assumption(verdict: Plain) -> Iterator[tuple[str, str]]:
+    """By statement and group: who follows where only the values that the data have are possible. No value, no name."""
+    yield ASSUMED_TITLE, "bold"
+    found = verdict.by_assumption
+    for each in found[:SHOWN]:
+        yield from wrapped(f"{each.column}: {each.why}", "")
+    if len(found) > SHOWN:
+        yield f"  ... and {len(found) - SHOWN} more (--format json lists all)", ""
+    yield from (
+        part for line in statements_cited(s for f in found[:SHOWN] for s in f.steps) for part in wrapped(line, "dim")
+    )
+    for name in dict.fromkeys(f.column for f in found):
+        yield from wrapped(f"If {name} can have other values, {verdict.declaring[name]}.", "")
+
+
 def legend(cases: Sequence[Case]) -> Iterator[str]:
     """The statements behind the numbers that were used, with their answers."""
-    used: dict[str, Cited] = {}
-    for case, _ in told_once(cases):
-        used.update((step.cited.number, step.cited) for step in case.argument.steps if step.cited.fact is None)
+    return statements_cited(step for case, _ in told_once(cases) for step in case.argument.steps)
+
+
+def statements_cited(steps: Iterable[Step]) -> Iterator[str]:
+    """The statements that steps of proofs cite, with their answers."""
+    used = {step.cited.number: step.cited for step in steps if step.cited.fact is None}
     for q in sorted(used, key=query_order)[: 2 * SHOWN]:
         cited = used[q]
         rest = ["any other value"] if "besides" in cited.replayed else []
@@ -243,11 +266,12 @@ def lines(verdict: Plain) -> Iterator[tuple[str, str]]:
     """The verdict as lines, each with the style in which a terminal shows it."""
     colour = {0: "green", 1: "red"}.get(verdict.exit_code, "yellow")
     yield sentence(verdict), f"bold {colour}"
-    shown = listed(verdict.findings)
+    by_name = [case for case in verdict.findings if not case.assumed]
+    shown = listed(by_name)
     if shown:
         yield "", ""
         yield from _table(shown, verdict.priors)
-        if left := len(verdict.findings) - len(shown):
+        if left := len(by_name) - len(shown):
             yield f"... and {left} more narrowed down (--format json lists all)", ""
         yield "", ""
         yield "Why:", "bold"
@@ -257,6 +281,9 @@ def lines(verdict: Plain) -> Iterator[tuple[str, str]]:
             yield f"  ... and {len(shown) - len(proved)} more proofs (--format json lists all)", ""
         yield from (part for line in legend(proved) for part in wrapped(line, "dim"))
         yield from (part for line in completed(shown) for part in wrapped(line, ""))
+    if verdict.by_assumption:
+        yield "", ""
+        yield from _by_assumption(verdict)
     if verdict.narrowed:
         yield "", ""
         yield from _ranges(verdict)

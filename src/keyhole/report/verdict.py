@@ -34,11 +34,13 @@ class Verdict:
     plain: Plain
     withheld: Withheld | None = None
     views: Mapping[str, Verdict] = field(default_factory=dict)  # analyst -> the verdict over what he asked alone
-    _cases: Mapping[tuple[tuple[int, ...], str], Case] = field(init=False, repr=False)
+    _cases: Mapping[tuple[tuple[int, ...], str, bool], Case] = field(init=False, repr=False)
 
     def __post_init__(self) -> None:
         object.__setattr__(
-            self, "_cases", {(case.rows, case.column): case for case in (*self.plain.ranges, *self.plain.cases)}
+            self,
+            "_cases",
+            {(c.rows, c.column, bool(c.assumed)): c for c in (*self.plain.ranges, *self.plain.cases)},
         )
 
     @classmethod
@@ -222,7 +224,8 @@ class Verdict:
 
     def _case(self, finding: Finding | Group) -> Case:
         rows = (finding.row,) if isinstance(finding, Finding) else finding.rows
-        return self._cases[tuple(row + 1 for row in rows), finding.column]
+        assumed = isinstance(finding, Finding) and finding.assumed
+        return self._cases[tuple(row + 1 for row in rows), finding.column, assumed]
 
     def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
         from rich.text import Text

@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from decimal import Decimal
 from enum import IntEnum
+from fractions import Fraction
 from typing import Any, Protocol, TypeAlias
 
 import numpy as np
@@ -209,6 +210,12 @@ class Source(Roster, Protocol):
 
     def values(self, column: str) -> PrivateValues:
         """A private numeric column, in row order."""
+
+    def value_counts(self, column: str, most: int) -> list[tuple[Scalar, int]] | None:
+        """Each value of a private column and how many records have it, NULL aside; None if there are more than most."""
+
+    def value_ends(self, column: str) -> tuple[Fraction, Fraction] | None:
+        """The least and the greatest number of a private column; None if it has none."""
 
     def row_values(self, table: str, column: str) -> list[Scalar | None]:
         """The values of a column of another table's rows, in their order, NULL last."""

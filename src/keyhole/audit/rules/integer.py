@@ -57,8 +57,10 @@ def integer(within: Within | None = None) -> Rule:
 
 def _grid(known: Known, system: System) -> str:
     """Which tables are looked at, where something is declared of their values."""
-    declared = any(known.evidence.prior(name) != Prior() for name in system.columns)
-    return " on the declared grid" if declared else ""
+    priors = [known.evidence.prior(name) for name in system.columns]
+    if any(prior.is_assumed for prior in priors):
+        return " of the values assumed possible"
+    return " on the declared grid" if any(prior != Prior() for prior in priors) else ""
 
 
 @dataclass(slots=True)

@@ -118,7 +118,9 @@ class _Builder:
 
     def _values(self, name: str) -> list[Fraction] | None:
         """All numbers that a column can hold, if that many can be listed."""
-        grid = self.known.grid(name)
+        grid, numbers = self.known.grid(name), self.known.evidence.prior(name).numbers
+        if numbers is not None:
+            return [Fraction(number) for number in numbers]
         if not self.known.numeric(name) or grid.step is None or grid.lo is None or grid.hi is None:
             return None
         found = grid.between(grid.lo, grid.hi)

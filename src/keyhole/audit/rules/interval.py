@@ -30,6 +30,7 @@ from keyhole.solve.interval.ranges import INTERRUPTED, SIDES, no_table
 
 NOTHING = Fraction(0)
 SECONDS = 60.0
+NOT_ON_A_GRID = "the possible values are on no grid, and second tables were looked for on one"
 MOST_RUNS = 4  # while other rules learn from the ranges, and the ranges from them
 
 
@@ -177,6 +178,8 @@ def unshown(known: Known, number: int) -> str:
     made, found = searched.bounded, searched.ranges
     if found.refuted:
         return "some answers contradict each other or the data"
+    if any(known.evidence.prior(name).numbers for name in made.system.columns):
+        return NOT_ON_A_GRID
     if made.question.fits is no_table:
         return ORDER_GAP
     if not made.whole:

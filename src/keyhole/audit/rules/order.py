@@ -87,6 +87,7 @@ def order(system: System, known: Known, within: Within | None = None) -> Iterato
     if not facts:
         return
     opened = _alone(system) and len(facts) == len(system.order) and not any(map(unused, facts))
+    opened = opened and not any(known.evidence.prior(name).numbers for name in system.columns)
     for column in system.columns:
         mine = [f for f in facts if f.query.terms[0].column == column and not unused(f)]
         if not mine:

@@ -12,6 +12,7 @@ from keyhole.report.html.markup import Markup, folded, limited, lines, name, tab
 from keyhole.report.html.page import Section, Tile, page
 from keyhole.report.html.repair import by_analyst, by_rule, repair
 from keyhole.report.sentence import counted
+from keyhole.report.text import ASSUMED_TITLE
 
 SHOWN = 300  # findings with their proofs; the rest is a table of names
 CITED = 40  # statements of one proof
@@ -66,11 +67,17 @@ def _sections(verdict: Mapping[str, Any], log: str) -> Iterator[Section]:
 
 def findings(verdict: Mapping[str, Any]) -> Iterator[Markup]:
     """Who is exposed or inferred, each with its proof."""
-    found = [*(f | {"status": "exposed"} for f in verdict["exposed"]), *_inferred(verdict)]
-    if not found:
+    everybody = [*(f | {"status": "exposed"} for f in verdict["exposed"]), *_inferred(verdict)]
+    if not everybody:
         yield tag("p", "Nobody is listed.", class_="soft")
         return
     yield tag("p", MEANING, class_="soft")
+    if verdict.get("by_assumption"):
+        yield tag("p", ASSUMED_TITLE, class_="soft")
+        yield tag("div", *limited(map(_assumed_card, verdict["by_assumption"][:SHOWN]), MOST))
+    found = [f for f in everybody if not f.get("assumed")]
+    if not found:
+        return
     if len(found) > 5:
         yield tag(
             "input", class_="find", type="search", placeholder="find a name, a column, a query", data_among="found"
@@ -90,6 +97,14 @@ def _named(item: Mapping[str, Any], *, by_row: bool) -> str:
     return _who(item["record"]) + (f" (row {item['row']})" if by_row and "row" in item and not item.get("form") else "")
 
 
+def _assumed_card(group: Mapping[str, Any]) -> Markup:
+    """People by statement and group, whose value follows from what was assumed: no name, no value."""
+    people = counted(group["people"], "person", "people")
+    parts = [tag("h3", f"{group['column']} of {people}", tag("span", "exposed", class_="pill exposed"))]
+    parts += [tag("pre", lines(_cut(group["why"], LONG))), *_statements_used(group["proof"])]
+    return tag("div", *parts, class_="card exposed")
+
+
 def _card(finding: Mapping[str, Any], who: str) -> Markup:
     status = finding["status"]
     said = f": {finding.get('form') or finding['column']} {_known(finding)}"
@@ -100,17 +115,22 @@ def _card(finding: Mapping[str, Any], who: str) -> Markup:
         parts.append(tag("p", "The public columns alone point to this one row.", class_="soft small"))
     if finding.get("first"):
         parts.append(tag("p", "Completed by ", first_said(finding["first"]), ".", class_="soft small"))
-    used = [item for item in finding["proof"] if item.get("query")]
-    if used:
-        once = _once(used)
-        rows = [
-            (f"Q{i['query']}", tag("code", lines(_cut(i.get("sql", ""), LONG))), _answer(i.get("answer")))
-            for i in once[:CITED]
-        ]
-        title = f"The {len(once)} statements used" if len(once) > 1 else "The statement used"
-        title += f" (the first {CITED}; the JSON verdict has all)" if len(once) > CITED else ""
-        parts.append(folded(title, table(("", "statement", "answer"), rows, numbers=(2,))))
+    parts += _statements_used(finding["proof"])
     return tag("div", *parts, class_=f"card {status}")
+
+
+def _statements_used(proof: Sequence[Mapping[str, Any]]) -> list[Markup]:
+    """The statements that a proof cites, folded."""
+    once = _once([item for item in proof if item.get("query")])
+    if not once:
+        return []
+    rows = [
+        (f"Q{i['query']}", tag("code", lines(_cut(i.get("sql", ""), LONG))), _answer(i.get("answer")))
+        for i in once[:CITED]
+    ]
+    title = f"The {len(once)} statements used" if len(once) > 1 else "The statement used"
+    title += f" (the first {CITED}; the JSON verdict has all)" if len(once) > CITED else ""
+    return [folded(title, table(("", "statement", "answer"), rows, numbers=(2,)))]
 
 
 def _cut(said: str, most: int) -> str:
@@ -141,7 +161,7 @@ def ranges(verdict: Mapping[str, Any]) -> Iterator[Markup]:
     """What was known of each value before, and is now."""
     by_row = verdict.get("people") != verdict.get("records")
     for column in verdict["source"]["private"] or dict.fromkeys(i["column"] for i in verdict["intervals"]):
-        items = [i for i in verdict["intervals"] if i["column"] == column]
+        items = [i for i in verdict["intervals"] if i["column"] == column and not i.get("assumed")]
         found = [s for s in (_span(i, _named(i, by_row=by_row)) for i in items) if s is not None]
         if not found:
             continue

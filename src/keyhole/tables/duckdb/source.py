@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from decimal import Decimal
+from fractions import Fraction
 from functools import cached_property
 from typing import Any
 
@@ -138,6 +139,21 @@ class DuckDBSource(DuckDBRoster):
                 text = f"SELECT replace(coalesce({name}, 0)::VARCHAR, '.', '') FROM secrets"
                 units = np.array([int(row[0]) for row in self._secrets.execute(text).fetchall()], dtype=object)
         return PrivateValues(np.asarray(present, dtype=np.bool_), units, digits, np.asarray(floats, dtype=np.float64))
+
+    def value_counts(self, column: str, most: int) -> list[tuple[Scalar, int]] | None:
+        """Each value of a private column and how many records have it, NULL aside; None if there are more than most."""
+        name = quote_name(column)
+        text = (
+            f"SELECT {name} AS v, count(*) FROM secrets WHERE {name} IS NOT NULL GROUP BY v ORDER BY v LIMIT {most + 1}"
+        )
+        rows = self._secrets.execute(text).fetchall()
+        return None if len(rows) > most else [(row[0], int(row[1])) for row in rows]
+
+    def value_ends(self, column: str) -> tuple[Fraction, Fraction] | None:
+        """The least and the greatest number of a private column; None if it has none."""
+        name = quote_name(column)
+        least, greatest = first(self._secrets, f"SELECT min({name}), max({name}) FROM secrets") or (None, None)
+        return None if least is None or greatest is None else (Fraction(least), Fraction(greatest))
 
     def row_values(self, table: str, column: str) -> list[Scalar | None]:
         """The values of a column of another table's rows, in their order, NULL last."""
