@@ -371,10 +371,12 @@ class Exposure:
             return ROUNDED_WEIGHTS
         if not all(noise.bounded for noise in self.noisy.values()):
             return NOISE_GAP
-        if self.assumption is not None:
+        if self.assumption is not None and self.assumption.gap:
             return self.assumption.gap
         if self.missed:
             return self.missed[0]
+        if self.assumption is not None:
+            return ""
         for name, values in self.domains.items():
             return undeclared(name, values)
         left = ((i, s) for i, s in enumerate(self.evidence.systems) if i not in self.shown)

@@ -274,11 +274,7 @@ class Examination:
         found = with_firsts(found, self._again, lambda: self.heard.append(True))
         again = partial(self._assuming, evidence.transcript)
         found = with_assumptions(found, roster, source, again, exchanges=self.judge.exchanges)
-        assumption = found.assumption
-        if assumption is not None and self.doubts:
-            assumption = replace(assumption, gap=assumption.gap or self.doubts[0])
-        missed = (*found.missed, *self.doubts)
-        return replace(found, missed=missed, doubts=tuple(self.doubts), assumption=assumption)
+        return replace(found, missed=(*found.missed, *self.doubts), doubts=tuple(self.doubts))
 
     def _assuming(self, transcript: Transcript, knowledge: Knowledge) -> Exposure:
         """The same log, where more is known of private columns; ranges are searched for a part of the time."""
