@@ -59,7 +59,7 @@ def test_sums_of_tenths_are_no_all_clear(item: str) -> None:
 
 @pytest.mark.parametrize("item", ["SUM(x / 3)", "AVG(x / 7)", "SUM(x) / 3 + SUM(x * w) / 7", "QUANTILE_CONT(x, 0.3)"])
 def test_whole_numbers_that_are_divided_first_are_no_all_clear(item: str) -> None:
-    assert judged(f"SELECT {item} FROM t", [1, 2, 3, 5]).exit_code == 3
+    assert judged(f"SELECT {item} FROM t", [1, 2, 30, 50]).exit_code == 3
 
 
 @pytest.mark.parametrize(
