@@ -22,7 +22,7 @@ COMMANDS = {
     "audit": ["audit", "log.sql", "--data", "people.csv", *HOSPITAL],
     "watch": ["watch", "--data", "people.csv", "--id", "Name", *DECLARED, "--history", "history.keyhole"],
     "attack": ["attack", "transcript.jsonl", "--roster", "roster.csv", *HOSPITAL],
-    "answer": ["answer", "queries.sql", "-c", "keyhole.toml"],
+    "answer": ["answer", "queries.sql", "-c", "keyhole.toml", "--anyway"],  # six people: noise leaves little
     "simulate": ["simulate", "oracle", "--queries", "1000", "--seeds", "1"],
 }
 QUERIES = "SELECT COUNT(*) FROM people WHERE Gender = 'Male'; SELECT AVG(\"Blood sugar\") FROM people;"
