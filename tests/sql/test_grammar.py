@@ -90,6 +90,8 @@ HIDING = [
     "SELECT age, COUNT(*) FROM t GROUP BY age ORDER BY (SELECT MAX(kids))",
     "WITH a AS (SELECT * FROM t WHERE name = 'Ann') SELECT COUNT(*) FROM t WHERE kids > (SELECT MAX(kids) FROM a)",
     "WITH a AS (MAX(kids)) SELECT age, n FROM a ORDER BY n",
+    "WITH a AS ((SELECT MAX(kids))) SELECT age, n FROM a ORDER BY n",
+    "SELECT age, COUNT(*) FROM LATERAL MAX(kids) GROUP BY age",
     "SELECT DISTINCT dept FROM t ORDER BY kids",
     "SELECT DISTINCT dept, age FROM t ORDER BY 1, 2, kids",
     f"SELECT DISTINCT dept FROM t ORDER BY 1, {ANN}",

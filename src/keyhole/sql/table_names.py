@@ -130,9 +130,11 @@ def reads_nothing_of_people(sql: str, dialect: str = Dialect.DUCKDB, ignored: Co
 def _reads_nothing(tree: exp.Expr, ignored: Collection[str]) -> bool:
     if not isinstance(tree, exp.Query | exp.Insert | exp.Update | exp.Delete):
         return False
+    if tree.find(exp.Table) is None and tree.find(exp.Column) is not None:
+        return False  # a name of no table: a variable of the session, or a mistake
     for node in tree.walk():
         if isinstance(node, exp.Select) and node.args.get("from_") is None and node.find(exp.Column) is not None:
-            return False  # a name of no table: a variable of the session, a column from outside, or a mistake
+            return False  # a column from outside, in a query that stands in another
         if isinstance(node, exp.Anonymous | exp.AnonymousAggFunc) and str(node.this).casefold() not in _HARMLESS:
             return False
         if isinstance(node, exp.CTE) and not isinstance(node.this, exp.Query):
