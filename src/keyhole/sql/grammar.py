@@ -114,6 +114,7 @@ _CONSTANT = (
     *(exp.Literal, exp.Paren, exp.Neg, exp.Add, exp.Sub, exp.Mul, exp.Div, exp.Null, exp.Var, exp.Interval),
     *(exp.Cast, exp.DataType, exp.DataTypeParam),
 )
+_WORDS: dict[type[exp.Expr], str] = {exp.Bracket: "an element of a list, x[1],"}  # where the parser's is no word of SQL
 _SPINES = (exp.Values, exp.Unnest, exp.GenerateSeries, exp.GenerateDateArray)
 _SIDES = frozenset(("", "LEFT", "RIGHT", "FULL"))
 _KINDS = frozenset(("", "INNER", "OUTER", "CROSS", "SEMI", "ANTI"))
@@ -150,6 +151,7 @@ def _unclaimed_of(node: exp.Expr) -> Iterator[Unclaimed]:
     """What is not claimed of one node, the nodes below it left out."""
     kind = type(node)
     word = node.sql_name() if isinstance(node, exp.Func) and kind is not exp.Anonymous else node.key.upper()
+    word = _WORDS.get(kind, word)
     claimed = CLAIMED.get(kind)
     if claimed is None and kind not in FUNCTIONS:
         yield Unclaimed(node, f"{word} is not judged: leave it out, or put it in --view", whole_node=True)
