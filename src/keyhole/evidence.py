@@ -199,7 +199,14 @@ class Evidence:
 
         entries = tuple(replace(e, number=renumbered(e.number)) for e in other.transcript.entries)
         refused = tuple(replace(r, number=renumbered(r.number)) for r in other.transcript.refused)
-        transcript = Transcript((*self.transcript.entries, *entries), (*self.transcript.refused, *refused))
+        rows = tuple(replace(r, number=renumbered(r.number)) for r in other.transcript.handed_out)
+        may_show = frozenset(map(renumbered, other.transcript.may_show_rows))
+        transcript = Transcript(
+            (*self.transcript.entries, *entries),
+            (*self.transcript.refused, *refused),
+            handed_out=(*self.transcript.handed_out, *rows),
+            may_show_rows=self.transcript.may_show_rows | may_show,
+        )
         systems = {s.columns: s for s in self.systems}
         for theirs in other.systems:
             ours = systems.get(theirs.columns)

@@ -64,6 +64,7 @@ class Aggregate(StrEnum):
 QUANTILES = (Aggregate.QUANTILE_CONT, Aggregate.QUANTILE_DISC)
 CUT = (Aggregate.MEDIAN, Aggregate.QUANTILE_CONT)  # of DECIMAL, DuckDB cuts them toward zero to the column's digits
 OTHER_GROUPS = "every other group"  # the label of what a GROUP BY says of keys that it does not show
+COUNTED_ROWS = -1
 ORDERED = (Aggregate.MIN, Aggregate.MAX, Aggregate.MEDIAN, *QUANTILES)
 
 
@@ -141,7 +142,8 @@ class Query:
     rounding: str = HALF
     level: Fraction = Fraction(1, 2)
     roundings: int = 0  # numbers that an engine adds up on the way, each a rounded DOUBLE: an average of averages
-    item: int = field(default=0, compare=False)  # which column of the answer (from 1), where its text does not tell
+    # which column of the answer (from 1), where its text does not tell; COUNTED_ROWS: how many rows have this key
+    item: int = field(default=0, compare=False)
 
     @property
     def columns(self) -> frozenset[str]:
@@ -334,6 +336,28 @@ class Cut:
 
 
 @dataclass(frozen=True, slots=True)
+class RowList:
+    """The rows that a statement hands out, read as groupings by the columns that it shows (`keyhole.sql.row_lists`).
+
+    `whole` counts records by all columns; None if it cannot be read so. `alone` say the same where the public columns
+    of each row point to one record; then no order of rows tells more. Elsewhere that is so if they are `in_order`.
+    `private` are the columns that show private values.
+    """
+
+    columns: tuple[tuple[str, int], ...]  # name and place from 1, without constants
+    width: int  # how many columns the answer has
+    private: tuple[str, ...]
+    whole: Statement | None
+    alone: tuple[Statement, ...]
+    in_order: bool
+
+    @property
+    def readings(self) -> tuple[Statement, ...]:
+        """All groupings that it is read as."""
+        return self.alone if self.whole is None else (self.whole, *self.alone)
+
+
+@dataclass(frozen=True, slots=True)
 class Statement:
     """One SELECT over the one table.
 
@@ -364,6 +388,7 @@ class Statement:
     written: str = ""  # the text that it came from, in DuckDB's words, if that is another
     again: tuple[tuple[int, ...], ...] = ()  # grouping sets that are written once more: their rows come again
     mixed: bool = False  # one of a UNION ALL with ORDER BY: its rows are known by what is shown beside the numbers
+    rows: RowList | None = None  # it shows rows, not aggregates: this is what they say
 
     @property
     def tested(self) -> tuple[Query, ...]:

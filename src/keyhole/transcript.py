@@ -137,12 +137,29 @@ class Refusal:
 
 
 @dataclass(frozen=True, slots=True)
+class HandedOut:
+    """A statement that shows rows with private values, or of people whom a private condition chose.
+
+    `columns` are those shown; `records` how many rows, `singled_out` how many of them public columns among these point
+    to (None: not known).
+    """
+
+    number: str
+    sql: str
+    columns: tuple[str, ...]
+    records: int | None
+    singled_out: int | None
+
+
+@dataclass(frozen=True, slots=True)
 class Transcript:
     """Ordered questions and answers, what could not be read, and what was read but means something else elsewhere."""
 
     entries: tuple[Entry, ...] = ()
     refused: tuple[Refusal, ...] = ()
     unjudged: tuple[Refusal, ...] = ()
+    handed_out: tuple[HandedOut, ...] = ()
+    may_show_rows: frozenset[str] = frozenset()  # not judged, and may show private values (numbers)
 
     def __len__(self) -> int:
         return len(self.entries)

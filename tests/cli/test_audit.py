@@ -54,7 +54,7 @@ def test_json_fields(folder: Path) -> None:
     assert set(verdict) == {
         "sentence", "by_assumption", "features", "grades",
         "records", "people", "queries", "statements", "complete", "atoms", "rank", "promise", "assumed", "source",
-        "exposed", "groups", "intervals", "unjudged", "refused", "contradictions",
+        "exposed", "groups", "rows", "intervals", "unjudged", "refused", "contradictions",
         "warnings",
     }  # fmt: skip
     assert verdict["assumed"] == {}  # the roster has no private column to read a kind off

@@ -15,7 +15,7 @@ from keyhole.audit.promise import COMPLETE, ENDED, NOISE_GAP, NOTHING, SHOWN_OPE
 from keyhole.evidence import Constraint, Contradiction, Evidence, System, Unjudged
 from keyhole.predicate import Predicate, Scalar
 from keyhole.tables import Roster
-from keyhole.transcript import Noise, Refusal
+from keyhole.transcript import HandedOut, Noise, Refusal
 
 if TYPE_CHECKING:
     from keyhole.audit.first import First
@@ -334,6 +334,11 @@ class Exposure:
         return self.evidence.transcript.refused
 
     @property
+    def handed_out(self) -> tuple[HandedOut, ...]:
+        """The statements that show rows with private values, or of people whom a private condition chose."""
+        return self.evidence.transcript.handed_out
+
+    @property
     def records(self) -> int:
         """How many records."""
         return self.evidence.n
@@ -385,8 +390,9 @@ class Exposure:
 
     @property
     def exit_code(self) -> int:
-        """0 nobody exposed and the verdict is complete; 1 somebody exposed or inferred; 3 nobody, but not complete."""
-        return 1 if any(part.findings or part.groups for part in (self, *self.readings)) else self.doubt
+        """0 nobody exposed, and complete; 1 somebody exposed or inferred, or rows handed out; 3 not complete."""
+        told = any(part.findings or part.groups or part.handed_out for part in (self, *self.readings))
+        return 1 if told else self.doubt
 
     @property
     def doubt(self) -> int:

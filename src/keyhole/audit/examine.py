@@ -212,7 +212,8 @@ def with_reading(found: Exposure, other: Exposure) -> Exposure:
     )
     groups = tuple(g for g in other.groups if (g.rows, g.column) not in totals)
     views = {who: with_reading(v, other.views[who]) if who in other.views else v for who, v in found.views.items()}
-    if not findings and not groups:
+    shown = {rows.number for part in known for rows in part.handed_out}
+    if not findings and not groups and all(rows.number in shown for rows in other.handed_out):
         return replace(found, views=views)
     return replace(
         found, views=views, readings=(*found.readings, replace(other, findings=findings, groups=groups, views={}))
@@ -248,7 +249,10 @@ class Examination:
         except (KeyboardInterrupt, Exception):  # an engine may turn the bell into an error of its own
             if not self.clock.rang:
                 raise
-            evidence = self._gathered(read, Transcript((), (), tuple(not_read(read.lines))))
+            evidence = self._gathered(
+                read,
+                Transcript((), (), tuple(not_read(read.lines)), (), frozenset(str(line.number) for line in read.lines)),
+            )
             found = replace(self.judge, rules=(), stopped=True).examine(evidence, opened.roster)
         found = by_the_clock(found) if self.clock.rang else found
         if found.complete:
@@ -286,7 +290,7 @@ class Examination:
         if read.refused or read.unjudged:
             refused = sorted((*transcript.refused, *read.refused), key=lambda r: query_order(r.number))
             unjudged = sorted((*transcript.unjudged, *read.unjudged), key=lambda r: query_order(r.number))
-            transcript = Transcript(transcript.entries, tuple(refused), tuple(unjudged))
+            transcript = replace(transcript, refused=tuple(refused), unjudged=tuple(unjudged))
         opened, progress = self.opened, self.judge.progress
         return gather(transcript, opened.roster, self.knowledge, source=opened.source, progress=progress)
 

@@ -32,6 +32,8 @@ def read_in_time(
         tuple(e for part in parts for e in part.entries),
         tuple(r for part in parts for r in part.refused),
         (*(u for part in parts for u in part.unjudged), *not_read(lines[at:])),
+        tuple(rows for part in parts for rows in part.handed_out),
+        frozenset[str]().union(*(part.may_show_rows for part in parts), (str(line.number) for line in lines[at:])),
     )
 
 

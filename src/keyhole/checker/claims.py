@@ -31,14 +31,14 @@ FIELDS = {
 }
 VERDICT = {
     *("sentence", "records", "people", "queries", "statements", "complete", "atoms", "rank", "promise", "assumed"),
-    *("source", "exposed", "features", "grades", "groups", "intervals", "unjudged", "refused", "contradictions"),
-    *("warnings", "by_assumption", "accepted", "advice", "rules", "by", "analyst"),
+    *("source", "exposed", "features", "grades", "groups", "rows", "intervals", "unjudged", "refused"),
+    *("contradictions", "warnings", "by_assumption", "accepted", "advice", "rules", "by", "analyst"),
 }
 TABLES = {  # of keyhole tables besides: what was published, and which cells its rules are about
     *("tables", "cells", "suppressed", "lines", "inferred", "suggestion", "rules_applied", "sensitive", "protection"),
     *("rounding", "rounding_given", "uneven", "unrounded"),
 }
-ASKED = {"query", "sql", "weight", "answer", "form", "rule", "key", "column", "exactly", "besides", "squares"}
+ASKED = {"query", "sql", "weight", "answer", "form", "rule", "key", "column", "exactly", "besides", "rows", "squares"}
 ITEM = {*ASKED, "rounded", "noise", "side", "ends", "offset", "test"}
 FACT_ITEM = {"fact", "weight", "where", "column", "total", "ends", "side"}
 BOUND_ITEM = {"bound", "each", "weight", "people", "of", "record", "own", "fact", "where", "column", "side"}
@@ -92,6 +92,7 @@ class Addend:
     ends: tuple[Fraction | None, Fraction | None] | None = None  # of an answer that is no equation
     offset: Fraction = Fraction(0)  # what is public in such an answer
     bound: Mapping[str, Any] | None = None  # people at an end of what is known of them
+    rows: bool = False  # how many rows of the answer have the key
     test: Mapping[str, Any] | None = None  # op, value, offset, noise: what a yes-or-no question compares
 
 
@@ -420,6 +421,7 @@ def item(raw: Mapping[str, Any]) -> Addend:
         side=side,
         ends=ends,
         offset=fraction(raw.get("offset", "0")),
+        rows=bool(raw.get("rows")),
         test=raw.get("test"),
     )
 

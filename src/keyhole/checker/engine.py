@@ -339,6 +339,8 @@ class Engine:
             ]
             return sum(_row_key(row, cited.besides, low) not in listed for row in shown) or None
         rows = [row for row in rows if all(plain(row[i]) == plain(v) for i, v in zip(at, key.values(), strict=True))]
+        if cited.rows:
+            return len(rows) or NOBODY
         if len(rows) > 1:
             raise Cannot("several rows of the answer have this key")
         if (cited.test or {}).get("shown"):

@@ -101,10 +101,10 @@ def _shown(data: dict[str, Any]) -> dict[str, list[str]]:
     from keyhole.report.waivers import matters
 
     found: dict[str, list[str]] = {}
-    parts = ("exposed", "groups", "unjudged", "refused", "contradictions")
+    parts = ("rows", "exposed", "groups", "unjudged", "refused", "contradictions")
     empty: dict[str, Any] = {**{name: [] for name in parts}, "intervals": [], "complete": True}
     for name in (*parts, "intervals"):
-        for item in data[name]:
+        for item in data.get(name, ()):
             for matter in matters({**empty, name: [item]}):
                 said = item.get("why") or [
                     *_texts(item.get("sql")),

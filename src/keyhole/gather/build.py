@@ -73,7 +73,7 @@ def gather(
     said("atoms", len(blocks), len(blocks))
     people = counting(counted, roster, knowledge, source, notes)
     filled = tuple(replace(e, answer=notes.answers.get(e.number, e.answer)) for e in entries)
-    log = Transcript(filled, (*transcript.refused, *refused))
+    log = replace(transcript, entries=filled, refused=(*transcript.refused, *refused), unjudged=())
     return Evidence(
         roster.n,
         log,

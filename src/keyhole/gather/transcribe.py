@@ -10,6 +10,9 @@ from dataclasses import dataclass, replace
 from decimal import Decimal, InvalidOperation
 from typing import Any, TypeAlias
 
+import sqlglot
+from sqlglot import exp
+
 from keyhole.errors import DIFFERS, LogError, ParseError, QueryError, pass_on_interruption
 from keyhole.forms import private_leaves
 from keyhole.gather.answers import given_answer
@@ -18,7 +21,20 @@ from keyhole.gather.having import named, told
 from keyhole.gather.union_rows import of_each, told_apart
 from keyhole.gather.whole_table import WholeTableReader, read_over
 from keyhole.predicate import FALSE, Scalar, conjunction, disjunction, negation
-from keyhole.query import COVERED, DOUBTFUL, FINER, IF_SHOWN, IN_PART, OTHER_GROUPS, Aggregate, Query, Statement, Term
+from keyhole.query import (
+    COUNTED_ROWS,
+    COVERED,
+    DOUBTFUL,
+    FINER,
+    IF_SHOWN,
+    IN_PART,
+    OTHER_GROUPS,
+    Aggregate,
+    Query,
+    RowList,
+    Statement,
+    Term,
+)
 from keyhole.reading import FAILS, Spelling, Validator, refusals
 from keyhole.schema import Kind, Schema
 from keyhole.sql import Unread
@@ -26,13 +42,17 @@ from keyhole.sql.clock import stamped
 from keyhole.sql.engines import CASELESS, OTHERS
 from keyhole.sql.looks_like import suspicion
 from keyhole.sql.of_dimensions import of_dimensions
+from keyhole.sql.row_lists import may_show_private_values, shows_private_values
 from keyhole.tables import GroupKey, Roster, Source
-from keyhole.transcript import ABSENT, Answer, Entry, Line, Noise, Refusal, Transcript
+from keyhole.transcript import ABSENT, Answer, Entry, HandedOut, Line, Noise, Refusal, Transcript
 
 Asked: TypeAlias = tuple[Query, Answer | None, str]  # with the certainty that it was shown
 CUT_PRIVATELY = "which groups there are depends on private values, and not all of them are listed: leave the LIMIT out"
 DROPPED = "groups that are not shown may have been left out for their noise: nothing is read from their absence"
 NO_ROW = "a SELECT without GROUP BY always has one row, and the answer has {}: the log has lost it"
+SEVERAL_ALIKE = "rows of several people look alike in public columns, and what is computed of each is not judged there"
+ORDER_UNKNOWN = "the order in which its rows came may tell more than the rows: add ORDER BY with all columns shown"
+ROWS_WANTED = 'the answer of a statement that shows rows is a list of its rows: [["Ann", 50], ["Bob", 60]]'
 _NOBODY = Query(Aggregate.SUM, (Term(None, FALSE),))
 _SELECT = re.compile(r"\bSELECT\b", re.IGNORECASE)
 _OF_TEXTS = re.compile(r"\b(?:SUBSTR(?:ING)?|LEFT|RIGHT|CONCAT|UPPER|LOWER|I?LIKE|NVL|STARTS_?WITH)\b|\|\|", re.I)
@@ -56,6 +76,11 @@ class Read:
     def statements(self) -> tuple[Statement, ...]:
         """All of them."""
         return () if self.statement is None else (self.statement, *self.others)
+
+    @property
+    def readings(self) -> tuple[Statement, ...]:
+        """All of them; in place of a row list, the groupings that it is read as."""
+        return tuple(each for s in self.statements for each in ((s,) if s.rows is None else s.rows.readings))
 
 
 def transcribe(
@@ -125,13 +150,13 @@ def checked(lines: Sequence[Read], roster: Roster) -> list[Read]:
 
     Nor is a statement with a constant that nobody has and that is a value of the column but for blanks and capitals.
     """
-    asked = [s for r in lines if not r.unjudged and not r.public for s in r.statements]
+    asked = [s for r in lines if not r.unjudged and not r.public for s in r.readings]
     spelling = Spelling(roster)
     said = Validator(roster).reasons(asked) if asked else []
     reasons = iter([reason or spelling.reason(s) for s, reason in zip(asked, said, strict=True)])
     found = []
     for each in lines:
-        mine = [] if each.unjudged or each.public else [next(reasons) for _ in each.statements]
+        mine = [] if each.unjudged or each.public else [next(reasons) for _ in each.readings]
         found.append(replace(each, unjudged=next(filter(None, mine), each.unjudged)))
     run = refusals([() if each.unjudged else each.statements for each in found], roster)
     return [_likely(replace(each, unjudged=each.unjudged or why)) for each, why in zip(found, run, strict=True)]
@@ -151,8 +176,12 @@ def expanded(
     entries: list[Entry] = []
     refused: list[Refusal] = []
     unjudged: list[Refusal] = []
-    for each in lines:
+    handed_out: list[HandedOut] = []
+    read_lines = list(lines)
+    for each in read_lines:
         line, number = each.line, str(each.line.number)
+        if (rows := _handed_out(each, roster, source)) is not None:
+            handed_out.append(rows)
         if each.statement is None:
             refused.append(Refusal(number, line.sql, each.refused))
             continue
@@ -177,7 +206,10 @@ def expanded(
             unjudged.append(Refusal(number, line.sql, why))
         elif not found:  # it shows no row, whatever the private values are: judged, and told of nobody
             entries.append(Entry(number, line.sql, _NOBODY, None))
-    return Transcript(tuple(entries), tuple(refused), tuple(unjudged))
+    waiting = {r.number for r in (*refused, *unjudged)}
+    unread = (each for each in read_lines if str(each.line.number) in waiting)
+    may_show = frozenset(str(e.line.number) for e in unread if may_show_private_values(_tree_of(e.line), roster.schema))
+    return Transcript(tuple(entries), tuple(refused), tuple(unjudged), tuple(handed_out), may_show)
 
 
 def _tripped(error: Exception) -> str:
@@ -228,6 +260,8 @@ def _expand(
     line: Line, statement: Statement, roster: Roster, source: Source | None, noise: Noise | None
 ) -> tuple[list[Asked], str]:
     """The queries of one statement with their answers, and why something of it is not judged (else empty)."""
+    if statement.rows is not None:
+        return _expand_rows(line, statement, statement.rows, roster, source, noise)
     law = line.noise or noise
     bits = None if law is None or law.kind == "rounded" else law  # a yes or no is not rounded when it is printed
     grouped = bool(statement.keys)
@@ -273,6 +307,115 @@ def _expand(
     sure = Certain() if few or tells else certain(statement, roster, present)
     places = [(q, a, group_of(dict(q.key))) for q, a in asked]
     return [(q, a, "" if few or at in sure.shown else IF_SHOWN) for q, a, at in places if at not in sure.hidden], why
+
+
+def _expand_rows(
+    line: Line, statement: Statement, rows: RowList, roster: Roster, source: Source | None, noise: Noise | None
+) -> tuple[list[Asked], str]:
+    """What the rows of a statement say: one by one where public columns point to one record, else by counts."""
+    if not _discloses(rows, roster):
+        return [], ""
+    if statement.certainty != rows.readings[0].certainty:  # one side of a UNION that merges or cuts rows
+        parts = tuple(replace(part, certainty=FINER, limit=None, cut=None) for part in rows.alone)
+        rows = replace(rows, whole=rows.whole and replace(rows.whole, certainty=FINER), alone=parts)
+    secret = {c.name for c in roster.schema.columns if c.secret}
+    public = {k.name for k in rows.alone[0].keys if not k.hidden(secret)}
+    single, everybody = _single_records(rows, roster)
+    is_cut = rows.whole is not None and rows.whole.certainty == FINER
+    found: list[Asked] = []
+    why = ""
+    for part in (*rows.alone, rows.whole):
+        by_one = part is not rows.whole
+        if part is None or (everybody and not by_one) or (by_one and not everybody and is_cut):
+            continue
+        answer = ABSENT if line.answer is ABSENT else _grouped_rows(line.answer, rows, part)
+        asked, open_ = _expand(replace(line, answer=answer), part, roster, source, noise)
+        why = why or open_
+        for query, said, certainty in asked:
+            key = named({k: v for k, v in query.key if k in public})
+            if is_cut or everybody or (key in single) is by_one:
+                found.append((query, said, certainty))
+    if not everybody and rows.whole is None:
+        return found, why or SEVERAL_ALIKE
+    return found, why or ("" if everybody or rows.in_order else ORDER_UNKNOWN)
+
+
+def _grouped_rows(answer: Any, rows: RowList, part: Statement) -> list[dict[str, Any]]:
+    """The rows of an answer ([[...], ...] or [{"column": value}, ...]) as the groups of one of its groupings."""
+    if not isinstance(answer, list):
+        raise LogError(ROWS_WANTED)
+    listed: list[dict[str, Any]] = []
+    for row in answer:
+        values = list(row.values()) if isinstance(row, Mapping) else row
+        if not isinstance(values, list) or len(values) != rows.width:
+            raise LogError(ROWS_WANTED)
+        listed.append({name: values[place - 1] for name, place in rows.columns})
+    groups: dict[str, tuple[dict[str, Any], list[dict[str, Any]]]] = {}
+    names = {k.name.casefold() for k in part.keys}
+    for row in listed:
+        key = {name: value for name, value in row.items() if name.casefold() in names}
+        groups.setdefault(repr(key), (key, []))[1].append(row)
+    places = {place: name for name, place in rows.columns}
+    found = []
+    for key, members in groups.values():
+        values = []
+        for query in part.queries:
+            counts = query.item == COUNTED_ROWS
+            if not counts and len(members) > 1:
+                values.append({"lo": None, "hi": None})  # several records: told by the counts
+            else:
+                values.append(len(members) if counts else members[0][places[query.item]])
+        found.append({"key": key, "values": values})
+    return found
+
+
+def _discloses(rows: RowList, roster: Roster) -> bool:
+    """Does it tell anything private?"""
+    secret = frozenset(c.name for c in roster.schema.columns if c.secret)
+    return bool(rows.private) or any(private_leaves(part.where, secret) for part in rows.readings)
+
+
+def _single_records(rows: RowList, roster: Roster) -> tuple[set[tuple[tuple[str, str], ...]], bool]:
+    """The public columns of rows that point to one record under the public conditions, and whether all do."""
+    secret = {c.name for c in roster.schema.columns if c.secret}
+    keys = tuple(k for k in rows.alone[0].keys if not k.hidden(secret))
+    by_public = replace(rows.alone[0], keys=keys, sets=(tuple(range(len(keys))),))
+    sizes = roster.figures(by_public, [Query(Aggregate.SUM, (Term(None),))])
+    single = {named(key) for key, (count,) in sizes if count == 1}
+    return single, len(single) == len(sizes)
+
+
+def _handed_out(each: Read, roster: Roster, source: Source | None) -> HandedOut | None:
+    """The rows that a line of a log hands out, if it does; None in place of a number that is not known."""
+    number, line = str(each.line.number), each.line
+    lists = [s.rows for s in each.statements if s.rows is not None and s.rows.columns and _discloses(s.rows, roster)]
+    if not lists:
+        unread = each.statement is None or bool(each.unjudged)
+        tree = _tree_of(line) if unread else None
+        if tree is None or not shows_private_values(tree, roster.schema):
+            return None
+        return HandedOut(number, line.sql, (), None, None)
+    columns = tuple(dict.fromkeys(name for rows in lists for name, _ in rows.columns))
+    if each.unjudged or line.answer is not ABSENT or len(lists) > 1:
+        return HandedOut(number, line.sql, columns, None, None)
+    rows, secret = lists[0], frozenset(c.name for c in roster.schema.columns if c.secret)
+    where, limit = rows.alone[0].where, rows.alone[0].limit
+    if limit is not None or rows.alone[0].certainty or (private_leaves(where, secret) and source is None):
+        return HandedOut(number, line.sql, columns, None, None)
+    single, everybody = _single_records(rows, roster)
+    if not private_leaves(where, secret):
+        records = len(roster.support(Query(Aggregate.SUM, (Term(None, where),))))
+        return HandedOut(number, line.sql, columns, records, len(single))
+    counted = source.evaluate(Query(Aggregate.SUM, (Term(None, where),))) if source is not None else None
+    records = int(counted) if counted is not None else 0
+    return HandedOut(number, line.sql, columns, records, records if everybody else None)
+
+
+def _tree_of(line: Line) -> exp.Expr | None:
+    try:
+        return sqlglot.parse_one(line.sql, read=line.dialect if line.dialect in OTHERS else "duckdb")
+    except Exception:
+        return None
 
 
 def _cut_off(

@@ -86,15 +86,35 @@ def as_json(verdict: Plain, everybody: Sequence[Record]) -> dict[str, Any]:
         "features": [_feature(case, proof(case)) for case in verdict.inferred if case.form],
         "grades": dict(verdict.grades),
         "groups": [_group(case, proof(case)) for case in verdict.groups],
+        "rows": [
+            {
+                "query": rows.number,
+                "sql": rows.sql,
+                "columns": list(rows.columns),
+                "records": rows.records,
+                "singled_out": rows.singled_out,
+            }
+            for rows in verdict.rows
+        ],
         "intervals": list(_intervals(verdict, everybody, proof)),
-        "unjudged": [{"query": u.number, "sql": u.sql, "reason": u.reason} | _report(u) for u in verdict.unjudged],
-        "refused": [{"query": r.number, "sql": r.sql, "error": r.error} for r in verdict.refused],
+        "unjudged": [
+            {"query": u.number, "sql": u.sql, "reason": u.reason} | _report(u) | _may_show(verdict, u.number)
+            for u in verdict.unjudged
+        ],
+        "refused": [
+            {"query": r.number, "sql": r.sql, "error": r.error} | _may_show(verdict, r.number) for r in verdict.refused
+        ],
         "contradictions": [
             {"queries": list(c.queries), "sql": [verdict.disputed.get(q, "") for q in c.queries], "reason": c.reason}
             for c in verdict.contradictions
         ],
         "warnings": [{"query": w.number, "sql": w.sql, "reason": w.reason} for w in verdict.nobody],
     }
+
+
+def _may_show(verdict: Plain, number: str) -> dict[str, Any]:
+    """A mark on a statement that is not judged and may hand out rows with private values."""
+    return {"may_show_rows": True} if number.partition(".")[0] in verdict.may_show_rows else {}
 
 
 def _report(unjudged: Unjudged) -> dict[str, Any]:

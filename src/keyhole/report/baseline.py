@@ -68,6 +68,7 @@ class Baseline:
     exposed: frozenset[str] = frozenset()
     inferred: frozenset[str] = frozenset()
     groups: frozenset[str] = frozenset()
+    rows: frozenset[str] = frozenset()  # statements that hand out rows
     by: KnownBy = KnownBy.NAME
     by_row: bool = False
     key: bytes | None = None
@@ -103,6 +104,7 @@ class Baseline:
             frozenset(_both(map(Identity.of_item, verdict["exposed"]))),
             frozenset(_both(map(Identity.of_item, [*inferred, *verdict.get("features", [])]))),
             frozenset(_both(map(Identity.of_item, verdict.get("groups", [])))),
+            frozenset(_row_mark(item["sql"]) for item in verdict.get("rows", [])),
             by_row=verdict.get("people") != verdict.get("records"),
         )
 
@@ -114,8 +116,9 @@ class Baseline:
             raise ConfigError("the baseline knows people by a key: give it with --key FILE")
         if by is KnownBy.KEY and raw["check"] != _check(key or b""):
             raise ConfigError("the baseline was made with another key: with this one everybody would be new")
-        exposed, inferred, groups = (frozenset(map(str, raw[name])) for name in ("exposed", "inferred", "groups"))
-        return cls(exposed, inferred, groups, by, bool(raw["by_row"]), key)
+        names = ("exposed", "inferred", "groups", "rows")
+        exposed, inferred, groups, rows = (frozenset(map(str, raw[name])) for name in names)
+        return cls(exposed, inferred, groups, rows, by, bool(raw["by_row"]), key)
 
     def against(self, verdict: Plain) -> Baseline:
         """For this verdict: where a person has several records now, each of them counts by itself."""
@@ -130,7 +133,8 @@ class Baseline:
 
     def exit_code(self, verdict: Plain) -> int:
         """1 if somebody is newly exposed or inferred; otherwise as if the known ones were not there."""
-        return 1 if fresh(verdict.cases, self.against(verdict)) else verdict.doubt
+        rows = any(_row_mark(each.sql) not in self.rows for each in verdict.rows)
+        return 1 if rows or fresh(verdict.cases, self.against(verdict)) else verdict.doubt
 
 
 def marked(case: Case, by: KnownBy, key: bytes | None, *, by_row: bool) -> str:
@@ -152,7 +156,13 @@ def baseline_json(verdict: Plain, key: bytes | None) -> dict[str, Any]:
         for rows in (False, True):
             found[names[case.status]].add(marked(case, by, key, by_row=rows))
     head = {"is": FILE_MARK, "by": str(by), "by_row": by_row, **({} if key is None else {"check": _check(key)})}
+    found["rows"] = {_row_mark(each.sql) for each in verdict.rows}
     return head | {name: sorted(marks) for name, marks in found.items()}
+
+
+def _row_mark(sql: str) -> str:
+    """The mark of a statement that hands out rows."""
+    return hashlib.sha256(f"rows {flat(sql)}".encode()).hexdigest()[:32]
 
 
 def fresh(cases: Iterable[Case], baseline: Baseline | None) -> list[Case]:

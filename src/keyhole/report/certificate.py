@@ -16,7 +16,7 @@ from keyhole.evidence import GIVEN, ROUNDED, Constraint, System
 from keyhole.gather.answers import noise_compared
 from keyhole.gather.squares import variances
 from keyhole.predicate import to_sql
-from keyhole.query import HALF, OTHER_GROUPS, Aggregate
+from keyhole.query import COUNTED_ROWS, HALF, OTHER_GROUPS, Aggregate
 from keyhole.report.counted_certificate import alone_certificate, counted_certificate
 from keyhole.schema import Role
 from keyhole.sql.positions import aggregate_positions
@@ -125,6 +125,8 @@ class Certifier:
             parts = self._parts[entry.number.partition(".")[0]]
             keys = {str(p.query.key): dict(p.query.key) for p in parts if p.query.label != OTHER_GROUPS}
             return found | {"besides": list(keys.values())}
+        if query.item == COUNTED_ROWS:
+            return found | {"rows": True}
         if entry.sql not in self._positions:
             self._positions[entry.sql] = aggregate_positions(entry.sql)
         places, place = self._positions[entry.sql], self._place[entry.number]

@@ -38,6 +38,8 @@ def _suite(verdict: Plain, log: Log, baseline: Baseline | None, name: str) -> El
     for case in verdict.cases:
         into = known if baseline is not None and baseline.knows(case) else failures
         into.setdefault(_statement(case.completed_by), []).append(case)
+    for rows in verdict.rows:
+        errors.setdefault(_statement(rows.number), []).append("it hands out rows with private values")
     for c in verdict.contradictions:
         errors.setdefault(_statement(c.queries[-1] if c.queries else None), []).append(c.reason)
     for u in verdict.unjudged:

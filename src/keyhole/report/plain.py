@@ -30,7 +30,7 @@ from keyhole.report.completion import Completion, Completions
 from keyhole.report.provenance import Provenance
 from keyhole.report.record_names import RecordNames
 from keyhole.report.tally import Tally, tally
-from keyhole.transcript import Answer, Entry, Refusal, simplest_decimal
+from keyhole.transcript import Answer, Entry, HandedOut, Refusal, simplest_decimal
 
 Record = Mapping[str, Scalar | None]
 
@@ -210,6 +210,8 @@ class Plain:
     ranges: tuple[Case, ...] = ()  # those who stay open, in a narrower range than was declared
     grades: Mapping[str, int] = field(default_factory=dict)  # people by what counts show of them
     limited: frozenset[tuple[int, str]] = frozenset()  # (row, column) of whom a limit ended the search too early
+    rows: tuple[HandedOut, ...] = ()  # statements that hand out rows
+    may_show_rows: frozenset[str] = frozenset()  # numbers of what is not judged, and may hand out rows
     disputed: Mapping[str, str] = field(default_factory=dict)  # the statements of contradictions, by their numbers
     by_assumption: tuple[AssumedFinding, ...] = ()
     declaring: Mapping[str, str] = field(default_factory=dict)  # columns whose values were assumed -> what to write
@@ -239,14 +241,15 @@ def plain(exposure: Exposure) -> Plain:
     """An exposure as plain data. Cost: a step for each query that each proof names."""
     own = _plain(exposure)
     findings, groups, priors = [*own.findings], [*own.groups], dict(own.priors)
-    by_assumption, declaring = [*own.by_assumption], dict(own.declaring)
+    by_assumption, declaring, rows = [*own.by_assumption], dict(own.declaring), {r.number: r for r in own.rows}
     for other in map(_plain, exposure.readings):
         findings += [replace(case, private=other.source.private) for case in other.findings]
         groups += [replace(case, private=other.source.private) for case in other.groups]
         priors = {**other.priors, **priors}
         by_assumption += other.by_assumption
         declaring = {**other.declaring, **declaring}
-    own = replace(own, by_assumption=tuple(by_assumption), declaring=declaring)
+        rows = {r.number: r for r in other.rows} | rows
+    own = replace(own, by_assumption=tuple(by_assumption), declaring=declaring, rows=tuple(rows.values()))
     return replace(own, findings=tuple(findings), groups=tuple(groups), priors=priors)
 
 
@@ -280,6 +283,8 @@ def _plain(exposure: Exposure) -> Plain:
         ranges=tuple(_person(f, cites) for f in exposure.ranges),
         grades=exposure.grades,
         limited=frozenset((row + 1, name) for row, name in exposure.limited),
+        rows=exposure.handed_out,
+        may_show_rows=exposure.evidence.transcript.may_show_rows,
         disputed=_disputed(exposure),
         by_assumption=by_assumption,
         declaring={} if exposure.assumption is None else exposure.assumption.columns,

@@ -60,6 +60,7 @@ def redacted(verdict: Plain, what: Withheld, people: dict[int, int] | None = Non
         ),
         refused=tuple(map(taken.refusal, verdict.refused)),
         contradictions=tuple(map(_contradiction, verdict.contradictions)),
+        rows=tuple(replace(rows, sql=taken.sql(rows.sql)) for rows in verdict.rows),
         disputed={number: taken.sql(sql) for number, sql in verdict.disputed.items()},
         limited=taken.limited(verdict.limited),
         by_assumption=tuple(map(taken.by_assumption, verdict.by_assumption)),

@@ -26,6 +26,7 @@ SCHEMA = "https://docs.oasis-open.org/sarif/sarif/v2.1.0/errata01/os/schemas/sar
 RULES = (
     ("exposed", "A person's private value is determined", "error"),
     ("inferred", "A person's private value is narrowed down", "error"),
+    ("rows", "A statement hands out rows with private values", "error"),
     ("group", "The total of a few people is determined", "error"),
     ("contradiction", "Answers contradict each other", "warning"),
     ("unjudged", "A statement was not judged", "warning"),
@@ -50,6 +51,7 @@ def _run(verdict: Plain, log: Log, baseline: Baseline | None) -> dict[str, Any]:
     place = _Place(log)
     marks = _marks(verdict.cases)
     results = [_found(case, place, baseline, mark) for case, mark in zip(verdict.cases, marks, strict=True)]
+    results += [_result("rows", f"Q{r.number} hands out rows", place.at([r.number])) for r in verdict.rows]
     for c in verdict.contradictions:
         results.append(_result("contradiction", c.reason, place.at(c.queries[-1:])))
     results += [_result("unjudged", f"Q{u.number}: {u.reason}", place.at([u.number])) for u in verdict.unjudged]

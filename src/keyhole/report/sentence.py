@@ -57,8 +57,11 @@ def _first(verdict: Plain) -> str:
 
 
 def _also(verdict: Plain) -> str:
-    """What else follows: somebody is narrowed down, a group's total, a narrower range."""
+    """What else follows: rows handed out, somebody narrowed down, a group's total, a narrower range."""
     said = []
+    if verdict.rows:
+        verb = "hands" if len(verdict.rows) == 1 else "hand"
+        said.append(f"{counted(len(verdict.rows), 'statement')} {verb} out rows.")
     exposed = {case.who for case in verdict.exposed}
     if narrowed := len({case.who for case in verdict.inferred} - exposed):
         more = "more " if exposed else ""

@@ -20,7 +20,7 @@ from keyhole.report.likewise import likewise, told_once
 from keyhole.report.plain import EXPOSED, GROUP, INFERRED, Argument, Bounding, Case, EndArgument, Plain, Step
 from keyhole.report.sentence import counted, sentence, statements
 from keyhole.report.troubles import SHOWN, more, named, short, troubles
-from keyhole.transcript import simplest_decimal
+from keyhole.transcript import HandedOut, simplest_decimal
 
 WIDTH = 110  # places of a line; proofs are wrapped there
 KEPT = "\ue000"  # stands for a blank at which no line is broken
@@ -30,6 +30,7 @@ NAMES = 10  # people that a shared reason names
 WIDEST = 60  # places of a column; what is longer pushes the rest of its line
 RANGES_TITLE = "Open, in a range that follows from the answers and what is known:"
 ASSUMED_TITLE = "Determined if only the values that the data have are possible (nothing is declared):"
+ROWS_TITLE = "Rows handed out, with private values or of people chosen by them:"
 GROUPS_TITLE = (
     "Groups whose total is determined (the general search is hard; these were found by testing atoms, "
     "queries, differences and reduced rows):"
@@ -284,6 +285,12 @@ def lines(verdict: Plain) -> Iterator[tuple[str, str]]:
     if verdict.by_assumption:
         yield "", ""
         yield from _by_assumption(verdict)
+    if verdict.rows:
+        yield "", ""
+        yield ROWS_TITLE, "bold"
+        yield from (part for rows in verdict.rows[:SHOWN] for part in wrapped(handed_out(rows), ""))
+        if left := len(verdict.rows) - SHOWN:
+            yield from [(f"  ... and {left} more (--format json lists all)", "")] if left > 0 else []
     if verdict.narrowed:
         yield "", ""
         yield from _ranges(verdict)
@@ -294,6 +301,16 @@ def lines(verdict: Plain) -> Iterator[tuple[str, str]]:
     yield from ((line, "yellow") for line in troubles(verdict))
     yield "", ""
     yield sizes(verdict), "dim"
+
+
+def handed_out(rows: HandedOut) -> str:
+    """`Q1 shows name, pay of 6 records; the public columns shown point to 6 of them.`"""
+    columns = f" {', '.join(rows.columns)}" if rows.columns else " private values"
+    if rows.records is None:
+        return f"Q{rows.number} shows{columns}: {short(rows.sql, WIDTH)}"
+    whose = f" of {counted(rows.records, 'record')}"
+    of_them = "" if rows.singled_out is None else f"; the public columns shown point to {rows.singled_out} of them"
+    return f"Q{rows.number} shows{columns}{whose}{of_them}: {short(rows.sql, WIDTH)}"
 
 
 def worked_out(cases: Sequence[Case]) -> Iterator[tuple[str, str]]:

@@ -21,7 +21,7 @@ from typing import Any
 from keyhole.errors import ConfigError
 from keyhole.report.fingerprint import flat
 
-KINDS = ("exposed", "inferred", "group", "unjudged", "refused", "contradiction", "gap")
+KINDS = ("rows", "exposed", "inferred", "group", "unjudged", "refused", "contradiction", "gap")
 DIGITS = 32
 
 
@@ -40,6 +40,7 @@ class Matter:
     kind: str
     fingerprint: str
     about: str
+    may_show_rows: bool = False  # not judged, and may hand out private values: counts whatever --fail-on says
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,7 +60,7 @@ class Waiver:
         return self.until is None or today <= self.until
 
 
-FINDINGS = frozenset(("exposed", "inferred", "group"))
+FINDINGS = frozenset(("rows", "exposed", "inferred", "group"))
 UNNAMED = Matter("exposed", "", "a finding that has no fingerprint")
 
 
@@ -76,6 +77,8 @@ def matters(verdict: Mapping[str, Any], key: bytes | None = None) -> list[Matter
 
 def _matters(verdict: Mapping[str, Any], key: bytes | None) -> Iterator[Matter]:
     by_row = verdict.get("people") != verdict.get("records")
+    for item in verdict.get("rows", []):
+        yield Matter("rows", _hash("rows", flat(item["sql"]), key=key), f"Q{item['query']} hands out rows")
     for item in verdict["exposed"]:
         yield _finding("exposed", item, [item["record"]], key, by_row=by_row)
     for item in verdict["intervals"]:
@@ -90,9 +93,11 @@ def _matters(verdict: Mapping[str, Any], key: bytes | None) -> Iterator[Matter]:
         texts = [flat(sql) for sql in item.get("sql", ())] or [str(q) for q in item["queries"]]
         yield Matter("contradiction", _hash("contradiction", *sorted(texts), key=key), about)
     for item in verdict["unjudged"]:
-        yield Matter("unjudged", _hash("unjudged", flat(item["sql"]), key=key), f"Q{item['query']} was not judged")
+        about, rows = f"Q{item['query']} was not judged", bool(item.get("may_show_rows"))
+        yield Matter("unjudged", _hash("unjudged", flat(item["sql"]), key=key), about, rows)
     for item in verdict["refused"]:
-        yield Matter("refused", _hash("refused", flat(item["sql"]), key=key), f"Q{item['query']} was refused")
+        about, rows = f"Q{item['query']} was refused", bool(item.get("may_show_rows"))
+        yield Matter("refused", _hash("refused", flat(item["sql"]), key=key), about, rows)
     if not verdict["complete"]:
         yield Matter("gap", _hash("gap", verdict["promise"]), "the verdict is not complete")
 
@@ -195,16 +200,19 @@ class Accepted:
     def exit_code(self, fail_on: FailOn) -> int:
         """1 somebody is left who counts; 3 something else is left that counts; 0 nothing is."""
         kinds = {m.kind for m in self.left}
-        worst = {FailOn.EXPOSED: {"exposed"}}.get(fail_on, {"exposed", "inferred", "group"})
+        worst = {FailOn.EXPOSED: {"rows", "exposed"}}.get(fail_on, FINDINGS)
         if kinds & worst:
             return 1
-        return 3 if fail_on is FailOn.UNJUDGED and kinds else 0
+        return 3 if kinds and (fail_on is FailOn.UNJUDGED or any(m.may_show_rows for m in self.left)) else 0
 
     def sentences(self, fail_on: FailOn) -> Iterator[str]:
         """What the output says about it: a verdict that was changed by a signature must show it."""
         if fail_on is not FailOn.UNJUDGED:
             rest = "ranges, groups and what was not judged" if fail_on is FailOn.EXPOSED else "what was not judged"
             yield f"Only --fail-on {fail_on} counts for the exit code; {rest} does not."
+            unread = tuple(m for m in self.left if m.may_show_rows)
+            if unread:
+                yield f"Not judged, and may hand out private values, so it counts: {_some(unread)}."
         if self.waived:
             yield f"{len(self.waived)} signed off (--accept): {_some(self.waived)}."
         if self.expired:

@@ -10,7 +10,6 @@ from typing import ClassVar
 from sqlglot import exp
 
 from keyhole.schema import Schema, folded
-from keyhole.sql.any_of import with_lists
 from keyhole.sql.days import shifted, spans
 from keyhole.sql.sorts import (
     DECIMAL_NUMBER,
@@ -35,6 +34,7 @@ _T = exp.DataType.Type
 _WHOLE = (_T.SMALLINT, _T.INT, _T.BIGINT)
 _PARTS = frozenset(["year", "quarter", "month", "week", "day", "dow", "isodow", "doy", "isoyear", "hour", "minute"])
 _TRUNCATED = frozenset(["year", "quarter", "month", "week", "day", "hour", "minute"])
+_LISTED_WORDS = re.compile(r"\{(?P<words>[A-Za-z0-9_.-]+(?:,[A-Za-z0-9_.-]+)*)\}")  # without quotes or blanks
 FEW_DIGITS = 7  # of a constant factor
 PLAIN_PATTERN = re.compile(
     r"\^?(?:[A-Za-z0-9 ]|\[[A-Za-z0-9]+(?:-[A-Za-z0-9])?\]|\((?:[A-Za-z0-9 ]+\|)*[A-Za-z0-9 ]+\))+\$?"
@@ -367,3 +367,31 @@ def _span(node: exp.Expr) -> list[tuple[int, str]] | None:
         return None
     unit = node.args.get("unit")
     return spans(node.this.name if unit is None else f"{node.this.name} {unit.name}")
+
+
+def with_lists(tree: exp.Expr) -> exp.Expr:
+    """The tree with IN for = ANY of constants, as drivers write lists; it is changed.
+
+    >>> import sqlglot
+    >>> with_lists(sqlglot.parse_one("SELECT a = ANY (ARRAY[1, 2]), b = ANY ('{x,y}'::text[])", read="postgres")).sql()
+    "SELECT a IN (1, 2), b IN ('x', 'y')"
+    """
+    for test in list(tree.find_all(exp.EQ)):
+        listed = _listed_constants(test.expression.this) if isinstance(test.expression, exp.Any) else None
+        if listed:
+            test.replace(exp.In(this=test.this.copy(), expressions=listed))
+    return tree
+
+
+def _listed_constants(node: exp.Expr) -> list[exp.Expr] | None:
+    while isinstance(node, exp.Paren) or (isinstance(node, exp.Cast) and node.to.this is exp.DType.ARRAY):
+        node = node.this
+    if isinstance(node, exp.Array):
+        return [part.copy() for part in node.expressions] if all(map(_is_constant, node.expressions)) else None
+    found = _LISTED_WORDS.fullmatch(node.name) if isinstance(node, exp.Literal) and node.is_string else None
+    words = [] if found is None else found["words"].split(",")
+    return None if any(word.casefold() == "null" for word in words) else [exp.Literal.string(word) for word in words]
+
+
+def _is_constant(node: exp.Expr) -> bool:
+    return isinstance(node.this if isinstance(node, exp.Neg) else node, exp.Literal)

@@ -16,7 +16,7 @@ from sqlglot.errors import SqlglotError
 
 from keyhole.errors import ParseError, QueryError, UnsupportedQuery, read_fraction
 from keyhole.predicate import columns
-from keyhole.query import COVERED, FINER, IF_SHOWN, Aggregate, Cut, Query, Statement, Term
+from keyhole.query import COUNTED_ROWS, COVERED, FINER, IF_SHOWN, Aggregate, Cut, Query, RowList, Statement, Term
 from keyhole.schema import Schema, folded
 from keyhole.sql.beside import plain_part
 from keyhole.sql.clock import told
@@ -29,6 +29,7 @@ from keyhole.sql.in_duckdb import in_duckdb
 from keyhole.sql.lower import lower
 from keyhole.sql.ranked import ranked
 from keyhole.sql.ranking import RowRange, most_shown, rows_shown
+from keyhole.sql.row_lists import RowGrouping, columns_in, group_rows
 from keyhole.sql.split import comment_in_doubt
 from keyhole.sql.tsql import plainly
 
@@ -121,6 +122,8 @@ class _Opening:
                     return (replace(lower(made.sql(dialect="duckdb"), self.schema), text=carry.sql),)
                 except QueryError:
                     pass
+        if (rows := self.row_list(tree)) is not None:
+            return (rows,)
         whole = flat(tree, self.columns) or tree
         if isinstance(whole, exp.Select) and _cut(whole):
             try:
@@ -129,6 +132,60 @@ class _Opening:
                 pass
         told = ranked(tree, self.schema) or finer(tree, self.schema)
         return tuple(replace(self.lowered(part), certainty=FINER) for part in told)
+
+    def row_list(self, tree: exp.Expr) -> Statement | None:
+        """A SELECT that hands out rows, as groupings by what it shows; None if it is none, or cannot be read so."""
+        found = group_rows(tree, self.schema)
+        if found is None or (found.is_cut and rows_shown(found.select) is None):
+            return None
+        secret = {c.name: c for c in self.schema.columns if c.secret}
+        whole = self.readable(found.whole())
+        if whole is not None and len(whole.keys) == len(found.columns):
+            hidden = [k.hidden(secret.keys()) for k in whole.keys]
+            numeric = [k.column in secret and secret[k.column].kind.numeric for k in whole.keys]
+        elif found.plain:
+            names, whole = {folded(name) for name in secret}, None
+            hidden = numeric = [bool(columns_in(column.node) & names) for column in found.columns]
+        else:
+            return None
+        private = [column for column, is_hidden in zip(found.columns, hidden, strict=True) if is_hidden]
+        numbers = [column for column, is_number in zip(found.columns, numeric, strict=True) if is_number]
+        counted = not private or whole is None or bool(columns(whole.where) & secret.keys())
+        alone: list[Statement] = []
+        for grouping, places in found.alone(private, numbers, counted=counted):
+            made = self.cut_rows(grouping, found) if found.is_cut else self.readable(grouping)
+            if made is None or len(made.queries) != len(places):
+                return None
+            asked = zip(made.queries, places, strict=True)
+            items = tuple(replace(query, item=place or COUNTED_ROWS) for query, place in asked)
+            alone.append(replace(made, queries=items))
+        if whole is not None:
+            whole = replace(whole, queries=tuple(replace(query, item=COUNTED_ROWS) for query in whole.queries))
+        if found.is_cut and whole is not None:
+            whole = replace(whole, certainty=FINER)
+        shown = tuple((column.name, column.place) for column in found.columns)
+        rows = RowList(shown, found.width, tuple(c.name for c in private), whole, tuple(alone), found.in_order)
+        return replace(alone[0] if whole is None else whole, rows=rows)
+
+    def cut_rows(self, grouping: exp.Select, rows: RowGrouping) -> Statement | None:
+        """A grouping of single records of which LIMIT shows some: known which, if public columns shown order them."""
+        order = rows.select.args.get("order")
+        terms = [term.this for term in order.expressions] if order is not None else []
+        whole, made = self.readable(grouping), grouping.copy()
+        if all(isinstance(term, exp.Column) for term in terms):
+            for name in ("order", "limit", "offset"):
+                made.set(name, rows.select.args[name].copy() if rows.select.args.get(name) is not None else None)
+            try:
+                return self.shortened(made)
+            except (QueryError, Unread):
+                pass
+        return None if whole is None else replace(whole, certainty=IF_SHOWN, limit=most_shown(rows.select))
+
+    def readable(self, tree: exp.Expr) -> Statement | None:
+        try:
+            return self.lowered(tree)
+        except (QueryError, Unread):
+            return None
 
     def shown(self, tree: exp.Expr) -> tuple[Statement, ...]:
         """What of a statement was shown as it is, beside what is computed from it."""

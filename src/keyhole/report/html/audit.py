@@ -28,7 +28,7 @@ MEANING = (
 
 def audit_page(verdict: Mapping[str, Any], log: str = "", said: Sequence[str] = ()) -> str:
     """One page. `verdict` is what `keyhole audit --format json` writes; `map` in it (see `query_map`) is drawn."""
-    found = len(verdict["exposed"]) + len(_inferred(verdict))
+    found = len(verdict["exposed"]) + len(_inferred(verdict)) + len(verdict.get("rows", ()))
     mood = "bad" if found else "good" if verdict["complete"] else "warn"
     source, told = verdict["source"], verdict["statements"]
     people = counted(verdict["people"], "person", "people")
@@ -51,6 +51,7 @@ def _tiles(verdict: Mapping[str, Any]) -> Iterator[Tile]:
 
 def _sections(verdict: Mapping[str, Any], log: str) -> Iterator[Section]:
     yield Section("Who is exposed, and how", tuple(findings(verdict)))
+    yield Section("Rows handed out", tuple(_rows(verdict)))
     yield Section("Groups whose total is determined", tuple(_groups(verdict)))
     yield Section("What to do about it", tuple(repair(verdict)))
     yield Section("Classical rules", tuple(by_rule(verdict)))
@@ -139,6 +140,21 @@ def _cut(said: str, most: int) -> str:
 
 def _once(items: Sequence[Mapping[str, Any]]) -> list[Mapping[str, Any]]:
     return list({item["query"]: item for item in items}.values())
+
+
+def _rows(verdict: Mapping[str, Any]) -> Iterator[Markup]:
+    """Statements that show private values as they are, or people whom a private condition chose."""
+    if found := verdict.get("rows"):
+        cells = [
+            (
+                f"Q{each['query']}",
+                tag("code", lines(_cut(each["sql"], LONG))),
+                "not known" if each["records"] is None else f"{each['records']:,}",
+                "not known" if each["singled_out"] is None else f"{each['singled_out']:,}",
+            )
+            for each in found[:SHOWN]
+        ]
+        yield table(("", "statement", "records", "the public columns shown point to"), cells, numbers=(2, 3))
 
 
 def _groups(verdict: Mapping[str, Any]) -> Iterator[Markup]:
