@@ -126,7 +126,7 @@ def test_fail_on_is_said_in_the_output(folder: Path) -> None:
     (folder / "open.sql").write_text(HALF)
     code, out, _ = cli(folder, "audit", "open.sql", *WHO, "--fail-on", "inferred")
     assert code == 3
-    assert "may hand out private values, so it counts: Q2 was not judged" in out
+    assert "may hand out private values, so it counts: Q2 was refused" in out
     (folder / "open.sql").write_text(HALF.splitlines()[0])
     code, out, _ = cli(folder, "audit", "open.sql", *WHO, "--fail-on", "inferred")
     assert code == 0
