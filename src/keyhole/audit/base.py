@@ -35,6 +35,9 @@ ROUNDED_WEIGHTS = (
 )
 
 
+SHORT_LIST = "the three values of a group are told, and each of its people has one of them"
+
+
 @dataclass(frozen=True, slots=True)
 class SquareSums:
     """What a rule about squares rests on: `squares` answers factor * SUM(x*x) + plain * SUM(x) of those under `where`.

@@ -23,7 +23,7 @@ from keyhole.audit.first import with_firsts
 from keyhole.audit.interrupted import by_the_clock, interrupted
 from keyhole.audit.judge import Judge
 from keyhole.audit.known import Known, Rule, Rules
-from keyhole.audit.promise import last_digits_gap
+from keyhole.audit.promise import COMPLETE, last_digits_gap
 from keyhole.audit.read_in_time import not_read, read_in_time
 from keyhole.audit.rules import every_rule, groups
 from keyhole.audit.rules.interval import SECONDS, interval
@@ -43,6 +43,7 @@ from keyhole.transcript import ABSENT, Noise, Transcript
 
 Progress = Callable[[str, int, int], None]
 NO_TIME = "the time limit was reached before a statement was read: give it more (--time-limit)"
+NOT_AMONG = "it is not shown that everybody else has more than {} possible values (--among)"
 SEARCHING = 0.95  # of the time: what is searched ends by itself a little before all is ended
 NAMED = 5  # columns that a sentence lists
 _ALL_COLUMNS = re.compile(r"(select|distinct|all|,|\.)\s*\*")
@@ -60,6 +61,7 @@ def examine(
     table: str | None = None,
     view: str | None = None,
     group_size: int = 1,
+    among: int | None = None,
     rounding: str | int | Decimal | None = None,
     within: str | None = None,
     time_limit: float | Deadline | None = None,
@@ -77,7 +79,8 @@ def examine(
     ("salary", or ["salary", "sugar:3..10:0.1"]). Answers that the log lacks are computed from the data. `config` (a
     `Config` or the path of a keyhole.toml) gives what the arguments do not. `dialect` is what the statements were
     written for ("postgres"; default: what the export says, else DuckDB). `rounding`: the answers of the log were
-    rounded to multiples of it. A proved range of at most `within` ("0.5", or a share: "5%") counts as inferred.
+    rounded to multiples of it. A proved range of at most `within` ("0.5", or a share: "5%") counts as inferred. With
+    `among` K an all-clear needs that everybody else has more than K possible values.
     `time_limit` is for the whole audit, in seconds: what is not read by then is not judged, and what is proved is kept;
     without it ranges are searched for a minute in each system of columns, and all else is finished. `now` is when
     statements ran whose log does not say it, for CURRENT_DATE and its kin. `by` "analyst" also judges what each analyst
@@ -92,6 +95,8 @@ def examine(
     """
     if group_size < 1:
         raise ConfigError(f"group size {group_size} must be at least 1")
+    if among is not None and among < 1:
+        raise ConfigError(f"among {among} must be at least 1: it is a number of values")
     given = settings(config, data=data, table=table, view=view, private=private, id=id, hidden=hidden)
     read = as_log(log, dialect)
     lines = read.lines
@@ -109,7 +114,7 @@ def examine(
         law = _rounded(rounding, answered=answered)
         doubts = [doubt] if doubt else []
         knowledge, date = roles.knowledge(), said_now(now)
-        return Examination(opened, knowledge, law, date, judge, brief, assuming, clock, doubts=doubts)
+        return Examination(opened, knowledge, law, date, judge, brief, assuming, clock, among, doubts=doubts)
 
     if not has_private(given) and both_ways:
         given, *both_ways = both_ways
@@ -232,6 +237,7 @@ class Examination:
     brief: Judge
     assuming: Judge
     clock: Deadline
+    among: int | None = None
     heard: list[bool] = field(default_factory=list)  # Ctrl-C, while it was asked what completed a finding
     doubts: list[str] = field(default_factory=list)  # is the log about these people, and what are their columns?
 
@@ -259,6 +265,8 @@ class Examination:
             given = any(line.answer is not ABSENT for line in read.lines)
             schema, digits = opened.roster.schema, opened.given.config.source.digits
             gap = last_digits_gap(found.evidence, schema, self._held_floats, digits, given=given)
+            if not gap and self.among is not None and found.promise != COMPLETE:
+                gap = NOT_AMONG.format(self.among)
             found = replace(found, missed=(gap,)) if gap else found
         return replace(found, version=opened.version, assumed=opened.assumed, dialect=read.dialect, log=read)
 

@@ -67,6 +67,7 @@ def audit(
     dialect: str | None,
     now: str | None,
     group_size: int,
+    among: int | None,
     rounding: str | None,
     within: str | None,
     time_limit: float | None,
@@ -108,8 +109,9 @@ def audit(
         }
         table_given["config"] = options.one_of(config, knowledge)
         limits: dict[str, Any] = {"group_size": group_size, "within": within, "time_limit": clock}
-        again = partial(examine, rounding=rounding, now=now, progress=said, **table_given, **limits)
-        verdict = examine(read, rounding=rounding, now=now, progress=said, by=by, **table_given, **limits)
+        how: dict[str, Any] = {"rounding": rounding, "now": now, "progress": said, "among": among}
+        again = partial(examine, **how, **table_given, **limits)
+        verdict = examine(read, by=by, **how, **table_given, **limits)
         besides = _besides(read, verdict, again, table_given, limits, rule, advise=advise)
     counted = None if signing is None else signing.counted(verdict)
     output.show(verdict, read, counted, besides, None if log == "-" else Path(log))
@@ -192,6 +194,7 @@ command = click.Command(
         options.DIALECT,
         options.NOW,
         options.GROUP_SIZE,
+        options.AMONG,
         options.ROUNDING,
         options.WITHIN,
         options.TIME_LIMIT,

@@ -167,6 +167,13 @@ GROUP_SIZE = click.Option(
     show_default=True,
     help="Also report groups of up to this many people whose total is determined.",
 )
+AMONG = click.Option(
+    ["--among"],
+    metavar="K",
+    type=click.IntRange(min=1),
+    help="An all-clear needs that everybody else has more than K possible values, instead of two. Whoever is proved to "
+    "have one of three values is listed without it too.",
+)
 WITHIN = click.Option(
     ["--within"],
     metavar="WIDTH|SHARE%",

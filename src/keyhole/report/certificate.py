@@ -11,7 +11,7 @@ from decimal import Decimal
 from fractions import Fraction
 from typing import Any
 
-from keyhole.audit.base import Exposure, OrderSteps, Proof, RestOfSum, SquareSums
+from keyhole.audit.base import SHORT_LIST, Exposure, OrderSteps, Proof, RestOfSum, SquareSums
 from keyhole.evidence import GIVEN, ROUNDED, Constraint, System
 from keyhole.gather.answers import noise_compared
 from keyhole.gather.squares import variances
@@ -39,6 +39,10 @@ WITHOUT_PART: dict[str, Any] = {"kind": "none", "why": "a total less what is kno
 NOT_TOLD: dict[str, Any] = {
     "kind": "none",
     "why": "a range that follows from values that were assumed is not told, so there is nothing to replay",
+}
+SHORT_LIST_UNCERTIFIED: dict[str, Any] = {
+    "kind": "none",
+    "why": "that people have the values of a list, each some of them, has no certificate yet",
 }
 KNOWN_BY_ASSUMPTION: dict[str, Any] = {
     "kind": "none",
@@ -177,6 +181,8 @@ class Certifier:
             return HIDES if hides else self._range(system, proof, rows)
         if proof.moments is not None:
             return self._moments(proof.moments, rows)
+        if proof.rule == SHORT_LIST:
+            return SHORT_LIST_UNCERTIFIED
         if proof.order is not None:
             return self._order(proof, proof.order)
         if proof.rest is not None:

@@ -25,6 +25,7 @@ def examine(
     table: str | None = None,
     view: str | None = None,
     group_size: int = 1,
+    among: int | None = None,
     rounding: str | int | Decimal | None = None,
     within: str | None = None,
     time_limit: float | Deadline | None = None,
@@ -43,7 +44,8 @@ def examine(
     `rounding`: the answers of the log were rounded to multiples of it. `config` (a `Config` or the path of a
     keyhole.toml) gives what the arguments do not. `dialect` is what the statements were written for ("postgres",
     "sqlite", ...; default: what the export says, else DuckDB). A proved range of at most `within` ("0.5", or a share:
-    "5%") counts as inferred. `time_limit` is for the whole audit, in seconds: what is not read by then is not judged,
+    "5%") counts as inferred. With `among` K an all-clear needs that everybody else has more than K possible values,
+    instead of two. `time_limit` is for the whole audit, in seconds: what is not read by then is not judged,
     and what is proved is kept. `now` ("2026-11-15", or with a time) is when statements ran whose log does not say it,
     for CURRENT_DATE and its kin. With `by` "analyst", `views` has the verdict over what each analyst asked alone.
 
@@ -63,6 +65,7 @@ def examine(
         table=table,
         view=view,
         group_size=group_size,
+        among=among,
         rounding=rounding,
         within=within,
         time_limit=time_limit,

@@ -16,8 +16,9 @@ from fractions import Fraction
 import numpy as np
 from numpy.typing import NDArray
 
-from keyhole.audit.base import OrderSteps, Proof, RankUsed, Status, query_order
+from keyhole.audit.base import SHORT_LIST, OrderSteps, Proof, RankUsed, Status, query_order
 from keyhole.audit.known import Claim, Known, Rule, ShownOpen
+from keyhole.audit.rules.linear import linear_proof
 from keyhole.audit.rules.order_cases import MEMBERS, CutLine, GroupRank, decided, rows_of
 from keyhole.audit.rules.order_open import everybody_open
 from keyhole.audit.shown_numbers import outward
@@ -37,6 +38,9 @@ ALONE = "it is about one person alone"
 WITHIN = "nobody of a group is above its greatest value, nor below its least"
 RANKED = "a median or quantile tells how many of a group are at most so much, and how many at least"
 PAIR = "one of the two has the least value and the other the greatest"
+FEW_PEOPLE = 3  # whose values together are a short list for each of them
+DUST = Fraction(1, 10**9)  # of a total: what floating point may leave of it
+FEW_VALUES = 10  # a list of three says little where there are no more possible values
 
 
 @dataclass(frozen=True, slots=True)
@@ -168,7 +172,7 @@ class _Ordered:
             return
         yield from self._determined()
         yield from self._ranges()
-        paired = list(self._pairs())
+        paired = [*self._pairs(), *self._short_lists()]
         yield from paired
         ours = all(c.proof.order is not None for c in self.held)
         if ours and self.known.evidence.prior(self.column).values is None and all(p.fact.exact for p in self.placed):
@@ -327,6 +331,59 @@ class _Ordered:
         proof = self._proof(tuple(by), PAIR, also=(i, k))
         for row in rows:
             yield Claim(row, self.column, Status.INFERRED, None, one, two, proof, allowed=(one, two))
+
+    def _short_lists(self) -> Iterator[Claim]:
+        """Three people whose values are all told, by ranks or by their total: each has one of the three."""
+        prior = self.known.evidence.prior(self.column)
+        possible = None if prior.numbers is None else len(prior.numbers)
+        if self.grid.step is not None and self.grid.lo is not None and self.grid.hi is not None:
+            possible = int((self.grid.hi - self.grid.lo) / self.grid.step) + 1
+        if possible is not None and possible <= FEW_VALUES:
+            return
+        told: dict[tuple[int, ...], dict[int, int]] = {}  # people -> rank -> the fact that tells its value
+        for i, (p, fact) in enumerate(zip(self.placed, self.facts, strict=True)):
+            if p.n == FEW_PEOPLE and p.j == p.k and fact.lo == fact.hi:
+                told.setdefault(rows_of(self.bounds.inside(fact)[self.of]), {}).setdefault(p.j, i)
+        for rows, ranks_told in sorted(told.items()):
+            yield from self._short_list(rows, ranks_told)
+
+    def _short_list(self, rows: tuple[int, ...], ranks_told: dict[int, int]) -> Iterator[Claim]:
+        if len(ranks_told) < FEW_PEOPLE - 1:
+            return
+        facts = tuple(ranks_told.values())
+        values = [self.values[self.facts[i].lo - 1] for i in facts]
+        proof = self._proof((), SHORT_LIST, also=facts)
+        if len(values) < FEW_PEOPLE:
+            total = self._total(rows)
+            if total is None:
+                return
+            (low, high), weights = total
+            rest = sum(values, Fraction(0))
+            values.append(Fraction(simplest_decimal(low - rest, high - rest)))
+            proof = replace(proof, weights={**proof.weights, **weights})
+        listed = tuple(simplest_decimal(v, v) for v in sorted(set(values)))
+        if len(listed) == 1:
+            return  # the bounds tell it
+        for row in rows:
+            yield Claim(row, self.column, Status.INFERRED, None, listed[0], listed[-1], proof, allowed=listed)
+
+    def _total(self, rows: tuple[int, ...]) -> tuple[tuple[Fraction, Fraction], dict[str, Fraction]] | None:
+        """The total of some people, up to the dust of floating point, with the weights that tell it; None if open."""
+        system, solved = self.system, self.known.solved(self.system)
+        target: dict[int, int] = {}
+        for atom in np.unique(system.atoms.of[list(rows)]).tolist():
+            unknowns = system.value_of(self.column, atom)
+            if unknowns is None:
+                return None
+            target |= unknowns
+        found = solved.space.express({solved.built.column(u): c for u, c in target.items()})
+        if found is None:
+            return None
+        proof = linear_proof(self.number, solved.built, found, target)
+        ends = proof.ends(solved.by_number)
+        if ends is None or ends[1] - ends[0] > DUST * max(Fraction(1), abs(ends[0])):
+            return None
+        return ends, dict(proof.weights)
 
     def _proof(self, by: Sequence[int], words: str, also: Sequence[int] = ()) -> Proof:
         """A proof that cites all facts behind some narrowings, and what was known before."""
