@@ -94,7 +94,7 @@ def answer(
 
     >>> import pyarrow as pa
     >>> import tempfile
-    >>> people = pa.table({"name": ["Ann", "Bob"], "sex": ["F", "M"]})
+    >>> people = pa.table({"name": [f"p{i}" for i in range(100)], "sex": ["F", "M"] * 50})
     >>> told = Config.parse('[columns.public.sex]\\nvalues = ["F", "M"]')
     >>> found = answer(["SELECT COUNT(*) FROM people WHERE sex = 'F'", "SELECT MAX(name) FROM people"],
     ...                data=people, id="name", config=told, epsilon=1, ledger=f"{tempfile.mkdtemp()}/book.keyhole")
