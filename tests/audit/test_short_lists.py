@@ -13,6 +13,7 @@ import pytest
 import keyhole
 from keyhole.checker import replay
 from keyhole.errors import ConfigError
+from keyhole.knowledge import Config
 
 ROWS = [("Ann", "a", 53), ("Bob", "a", 54), ("Cyd", "a", 104), ("Dan", "b", 70), ("Eve", "b", 80), ("Fay", "b", 95)]
 LIST = (Decimal(53), Decimal(54), Decimal(104))
@@ -107,3 +108,13 @@ def test_more_values_for_everybody_else_are_promised_only_where_they_are_proved(
     assert (found.exit_code, "more than 3 possible values" in found.promise) == (3, True)
     with pytest.raises(ConfigError, match="at least 1"):
         judged(total, among=0)
+
+
+def test_a_list_and_a_range_meet() -> None:
+    """Cyd has one of 53, 54, 104, and is known to have more than 100."""
+    told = "[[facts]]\nwhere = \"name = 'Cyd'\"\nmin = 100\n"
+    toml = f"[columns]\nid = ['name']\n[columns.private.pay]\ndomain = 'real'\n{told}"
+    people = pa.table({"name": [r[0] for r in ROWS], "dept": [r[1] for r in ROWS], "pay": [r[2] for r in ROWS]})
+    log = ["SELECT MIN(pay), MAX(pay), SUM(pay) FROM t WHERE dept = 'a'"]
+    verdict = keyhole.examine(log, data=people, config=Config.parse(toml))
+    assert [(f.who, f.value) for f in verdict.exposed] == [("Cyd", 104)]

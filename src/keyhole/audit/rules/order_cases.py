@@ -7,7 +7,6 @@ the two; to show somebody open both are put at the answer, so that the table fou
 
 from __future__ import annotations
 
-from bisect import bisect_left
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
@@ -59,6 +58,7 @@ class CutLine:
 
     def __init__(self, values: Sequence[Fraction], grid: Grid) -> None:
         self.cells: list[CellOfLine] = []
+        self._step = grid.step
         for i in range(len(values) + 1):
             below, above = values[i - 1] if i else None, values[i] if i < len(values) else None
             inner = grid.between(below, above, open=True)
@@ -67,16 +67,25 @@ class CutLine:
                 self.cells.append(CellOfLine(*inner, sole))
             if above is not None and grid.between(above, above) is not None:
                 self.cells.append(CellOfLine(above, above, above))
-        points = [(c.value, n) for n, c in enumerate(self.cells) if c.lo == c.hi and c.value in set(values)]
-        self._points = [(v, n) for v, n in points if v is not None]
 
     def first(self, lo: Fraction | None) -> int:
-        """The first cell at or above a number that is a point of the line."""
-        return 0 if lo is None else self._points[bisect_left(self._points, (lo, 0))][1]
+        """The first cell that has a value of at least this; the number of cells if none has."""
+        for n, cell in enumerate(self.cells):
+            if lo is None or cell.hi is None or cell.hi > lo or (cell.hi == lo and not self._is_open(cell)):
+                return n
+        return len(self.cells)
 
     def last(self, hi: Fraction | None) -> int:
-        """The last cell at or below one."""
-        return len(self.cells) - 1 if hi is None else self.first(hi)
+        """The last cell that has a value of at most this; -1 if none has."""
+        for n in reversed(range(len(self.cells))):
+            cell = self.cells[n]
+            if hi is None or cell.lo is None or cell.lo < hi or (cell.lo == hi and not self._is_open(cell)):
+                return n
+        return -1
+
+    def _is_open(self, cell: CellOfLine) -> bool:
+        """Are the ends of a cell outside of it? Of a grid they are its first and last number."""
+        return self._step is None and cell.lo != cell.hi
 
 
 def decided(
@@ -87,6 +96,9 @@ def decided(
         yield DecidedPart((), (), {}, open=False)
         return
     cells = {row: (line.first(lo), line.last(hi)) for row, (lo, hi) in bounds.items()}
+    if any(a > b for a, b in cells.values()):  # somebody has no possible value: other rules say which answers clash
+        yield DecidedPart((), (), {}, open=False)
+        return
     unknown = {row for row, (a, b) in cells.items() if a < b or line.cells[a].value is None}
     for part in components([set(f.rows) & unknown for f in facts]):
         mine = [facts[i] for i in part]
