@@ -80,3 +80,19 @@ def test_bounds_are_bought_once_and_hold_most_people(tmp_path: Path, monkeypatch
     assert CliRunner().invoke(app, ["ask", "--clip", "pay", "--dry-run"]).exit_code == 2
     shown = CliRunner().invoke(app, ["book", "verify", "book.keyhole"])
     assert shown.exit_code == 0, shown.output
+
+
+def test_bounds_that_nobody_could_see_are_refused_before_the_charge(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Sixty people, and a budget for which a crowd of thousands would be needed: it was charged, and said nothing."""
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "t.csv").write_text("who,pay,sex\n" + "".join(f"{k},{k},F\n" for k in range(60)))
+    told = '[source]\ndata = "t.csv"\n[columns]\nid = ["who"]\n[columns.public.sex]\nvalues = ["F", "M"]\n'
+    told += "[columns.private.pay]\nkind = 'integer'\n[budget]\nepsilon = 0.01\ndelta = 1e-6\n"
+    (tmp_path / "keyhole.toml").write_text(told)
+    done = CliRunner().invoke(app, ["ask", "--clip", "pay"])
+    assert done.exit_code == 2, done.output
+    assert "over half of everybody: declare min and max instead" in done.output
+    shown = CliRunner().invoke(app, ["book", "show", "book.keyhole"])
+    assert "bounds for pay" not in shown.output

@@ -21,6 +21,7 @@ from keyhole.defend.planner.single import LAWS
 from keyhole.defend.tables.bought import check_drawable, noisy
 from keyhole.defend.tables.quantity import COUNT, Dose, NoiseLaw, noise_for, price
 from keyhole.defend.tables.tails import ErrorLaw
+from keyhole.errors import ConfigError
 from keyhole.predicate import quote_name
 from keyhole.tables import DuckDBSource
 
@@ -84,9 +85,17 @@ def advice(column: str, counts: Sequence[int], crowd: int, cost: Fraction) -> Cl
 
 
 def buy_clipping(
-    column: str, source: DuckDBSource, ledger: Ledger, noise: NoiseSource, analyst: str | None
+    column: str,
+    source: DuckDBSource,
+    ledger: Ledger,
+    noise: NoiseSource,
+    analyst: str | None,
+    most: Fraction | None = None,
 ) -> ClippingAdvice:
-    """Charge, count the cells, draw, write down; on the open page. Asked again, it is free."""
+    """Charge, count the cells, draw, write down; on the open page. Asked again, it is free.
+
+    Refused before the charge if a cell would have to hold more than `most` people to be seen.
+    """
     mark = f"clipping {hashlib.blake2b(column.encode(), digest_size=16).hexdigest()}"
     for kept in ledger.recall(mark, analyst):
         ledger.tell(analyst, kept)
@@ -95,17 +104,21 @@ def buy_clipping(
     law = LAWS[total.unit]
     (dose,) = noise_for(ledger.left(analyst) * SHARE / ledger.times, [COUNT], law, "table", total.neighbours)
     check_drawable([dose], law)
+    size, one = len(edges()) + 1, float(dose.noise)
+    error = ErrorLaw(one, (), 1.0) if law == "gaussian" else ErrorLaw(0.0, ((one, 1),), 1.0)
+    crowd = math.ceil(error.bar(BETA / size))
+    if most is not None and crowd > most:
+        raise ConfigError(
+            f"--clip {column}: with what is left of the budget only a range that {crowd} people share would be seen, "
+            "which is over half of everybody: declare min and max instead"
+        )
     loss = ledger.per_person(price([dose], law, "table", total.neighbours))
     ledger.spend(loss, analyst=analyst, what=f"bounds for {column}")
     charge = ledger.charged[-1]
-    size = len(edges()) + 1
     true = np.zeros(size, dtype=np.int64)
     cells, counts = source.tally(cell_code(column))
     true[cells] = counts
     drawn = noisy(true, dose, law, noise).tolist()
-    one = float(dose.noise)
-    error = ErrorLaw(one, (), 1.0) if law == "gaussian" else ErrorLaw(0.0, ((one, 1),), 1.0)
-    crowd = math.ceil(error.bar(BETA / size))
     said = {
         "kind": "clipping",
         "counts": drawn,

@@ -11,6 +11,7 @@ from itertools import product
 from keyhole.basis.cells.domain import Domain
 from keyhole.book.noisy_tables import table_lines
 from keyhole.defend.answering import Answered, Priced
+from keyhole.defend.base import half_of_everybody
 from keyhole.defend.conversion import epsilon_at
 from keyhole.defend.ledger import Ledger
 from keyhole.defend.load import asking_schema
@@ -305,7 +306,8 @@ class Planning:
         with ledger.book.lock, ledger.book.page():
             ledger.check_analyst(analyst)
             ledger.charged.clear()
-            found = buy_clipping(named.name, self.margins.source, ledger, self.buying.noise, analyst)
+            half = half_of_everybody(self.holdings.n, anyway=False)
+            found = buy_clipping(named.name, self.margins.source, ledger, self.buying.noise, analyst, half)
             self.holdings.refresh()
         return found
 
