@@ -161,6 +161,7 @@ def refuse_entities(book: zipfile.ZipFile, name: str) -> None:
     with book.open(name) as file, suppress(expat.ExpatError):  # who reads the part says that it is no XML
         while in_prolog and (piece := file.read(PIECE)):
             parser.Parse(piece)
+        parser.Parse(b"", in_prolog)  # newer parsers wait with a long token for more, until they are told that it ends
 
 
 def _inside(target: str) -> str:
