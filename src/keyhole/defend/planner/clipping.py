@@ -27,7 +27,7 @@ from keyhole.tables import DuckDBSource
 
 POWERS = range(-10, 41)  # |x| from 2^-10 to 2^40; beyond them the outermost cells
 SHARE = Fraction(1, 100)  # of what is left of the budget
-BETA = 0.05  # chance that any empty cell looks filled
+BETA = 1e-6  # chance that any empty cell looks filled: bounds that are far too wide would be paid for
 
 
 @dataclass(frozen=True, slots=True)
