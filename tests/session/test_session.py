@@ -172,7 +172,7 @@ def test_of_an_undeclared_column_nothing_exact_is_answered(tmp_path: Path) -> No
             with session:
                 said = session.ask(WHOLE)
                 assert str(said.outcome) == "refused"
-                assert '[columns.private."pay"]' in said.reason
+                assert "[columns.private.pay]" in said.reason
                 assert 'domain = "real"' in said.reason
                 assert session.ask("SELECT COUNT(*) FROM staff").answered  # it asks only public things
 

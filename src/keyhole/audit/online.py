@@ -34,7 +34,7 @@ __all__ = ["Admission", "OnlineAuditor", "Permission", "Space"]
 
 Asked: TypeAlias = str | Statement | Query
 RISK = "remaining risk: an answer at an end of the declared range tells every value in its group"
-PRIVATELY = 'ask it under policy = "private"'
+PRIVATELY = 'ask it with policy = "private" under [book] and a [budget]'
 
 
 @dataclass(frozen=True, slots=True)

@@ -125,13 +125,14 @@ def _clipping(session: Session[Any], column: str, analyst: str | None, *, dry_ru
     """Bounds for a column that nobody declared, as lines for keyhole.toml."""
     from keyhole.defend.planner.planning import Planning
     from keyhole.errors import ConfigError
+    from keyhole.knowledge import toml_key
     from keyhole.session.private import Private
 
     policy = session.policy
     if not isinstance(policy, Private) or not isinstance(policy.answering, Planning) or dry_run:
         raise ConfigError("--clip buys bounds with budget: it needs a [budget] with a delta, and is no dry run")
     found = policy.answering.clipping(column, analyst)
-    where = f"[columns.private.{found.column}]"
+    where = f"[columns.private.{toml_key(found.column)}]"
     cost = f"{policy.unit} {float(found.cost):.4g}"
     return f"{found}\n  cost {cost}; write them under {where}, wider if you know more"
 

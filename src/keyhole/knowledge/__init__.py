@@ -5,6 +5,7 @@ from keyhole.knowledge.config import BookTable, BudgetTable, Config, FactTable, 
 from keyhole.knowledge.file_layout import FileLayout, SourceTable
 from keyhole.knowledge.prior import FEW_VALUES, DomainState, Fact, Knowledge, Prior
 from keyhole.knowledge.short_form import parse_private
+from keyhole.knowledge.toml_table import toml_key
 
 __all__ = [
     "FEW_VALUES",
@@ -25,4 +26,5 @@ __all__ = [
     "TableRoles",
     "home",
     "parse_private",
+    "toml_key",
 ]

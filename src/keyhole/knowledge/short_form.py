@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import re
 from decimal import Decimal
+from typing import get_args
 
 from keyhole.errors import ConfigError, NumberError
-from keyhole.knowledge.columns import PrivateColumn
+from keyhole.knowledge.columns import KindName, PrivateColumn
 from keyhole.knowledge.toml_table import as_number
 
 _NUMBER = r"-?(?:\d+\.?\d*|\.\d+)"
@@ -33,6 +34,10 @@ def parse_private(text: str) -> tuple[str, PrivateColumn]:
     Decimal('0.1')
     >>> parse_private("salary:0..")[1].max is None, parse_private("debt:-50..-1")[1].max
     (True, Decimal('-1'))
+    >>> parse_private("hiv:integer")
+    Traceback (most recent call last):
+    keyhole.errors.ConfigError: --private 'hiv:integer': a kind is declared in keyhole.toml (kind = 'integer'); here \
+write COL, COL:min..max, COL:min..max:step or COL:real
     >>> parse_private("pay:real")[1].state, parse_private("pay")[1].state
     ('real', 'undeclared')
     """
@@ -51,6 +56,11 @@ def parse_private(text: str) -> tuple[str, PrivateColumn]:
                 f"--private {text!r}: a range has ends, and real has none; write COL:min..max or COL:real"
             )
         return column.strip(), PrivateColumn(domain="real")
+    if colon and word.strip().lower() in get_args(KindName) and column.strip():
+        raise ConfigError(
+            f"--private {text!r}: a kind is declared in keyhole.toml (kind = {word.strip().lower()!r}); here write "
+            "COL, COL:min..max, COL:min..max:step or COL:real"
+        )
     found = _PRIVATE.match(text)
     if not found or not text.strip():
         raise ConfigError("--private needs a column: write --private COL, COL:min..max, COL:min..max:step or COL:real")

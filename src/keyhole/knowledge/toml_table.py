@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import difflib
+import json
+import re
 import tomllib
 from collections.abc import Mapping
 from dataclasses import MISSING, fields, is_dataclass
@@ -14,6 +16,17 @@ from keyhole.errors import ConfigError, NumberError, read_decimal
 
 Number = Decimal
 _WORDS = {Decimal: "a number", str: "text", int: "a whole number", bool: "true or false"}
+
+
+def toml_key(name: str) -> str:
+    """A name as a key of keyhole.toml, in quotes where it needs them.
+
+    >>> toml_key("pay"), toml_key("blood sugar")
+    ('pay', '"blood sugar"')
+    """
+    if re.fullmatch(r"[A-Za-z0-9_-]+", name):
+        return name
+    return json.dumps(name, ensure_ascii=False).replace("\x7f", "\\u007f")
 
 
 class TomlTable:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
+from shlex import quote
 
 from keyhole.logs.open import Log
 from keyhole.schema import Schema, folded
@@ -120,7 +121,7 @@ def _doubt(others: frozenset[TableName], schema: Schema) -> str:
     name = min(others, key=len)[-1]
     return (
         f'the log reads "{name}", and nobody said that this is the table of the data, "{schema.table}": write names = '
-        f'["{name}"] under [source]'
+        f'["{name}"] under [source], or --table {quote(name)}'
     )
 
 

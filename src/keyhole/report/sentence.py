@@ -48,12 +48,19 @@ def _first(verdict: Plain) -> str:
     if not verdict.judged:
         return nothing_judged(verdict)
     waiting = _waiting(verdict)
-    exactly = " exactly" if verdict.inferred else ""
+    narrowed = len({case.who for case in verdict.inferred})
     if 2 * waiting >= verdict.statements.total and waiting:
         rest = verdict.statements.total - waiting
         by = f"the other {rest}" if rest else "what could be judged of them"
-        return f"{_not_judged(verdict)} Nobody of {verdict.people} people is exposed{exactly} by {by}."
-    return f"Nobody of {verdict.people} people is exposed{exactly} by {statements(verdict)}."
+        return f"{_not_judged(verdict)} {_nobody_exposed(verdict, narrowed, by)}"
+    return _nobody_exposed(verdict, narrowed, statements(verdict))
+
+
+def _nobody_exposed(verdict: Plain, narrowed: int, by: str) -> str:
+    """Nobody's value is determined; what else is known of people comes first."""
+    if not narrowed:
+        return f"Nobody of {verdict.people} people is exposed by {by}."
+    return f"Something new is known of {narrowed} of {verdict.people} people by {by}; nobody is exposed exactly."
 
 
 def _also(verdict: Plain) -> str:
@@ -63,7 +70,8 @@ def _also(verdict: Plain) -> str:
         verb = "hands" if len(verdict.rows) == 1 else "hand"
         said.append(f"{counted(len(verdict.rows), 'statement')} {verb} out rows.")
     exposed = {case.who for case in verdict.exposed}
-    if narrowed := len({case.who for case in verdict.inferred} - exposed):
+    narrowed = len({case.who for case in verdict.inferred} - exposed)
+    if narrowed and (exposed or not verdict.judged):
         more = "more " if exposed else ""
         said.append(f"Something new is known of {counted(narrowed, f'{more}person', f'{more}people')}.")
     if some := [f"{number} {grade}" for grade, number in verdict.grades.items() if number]:

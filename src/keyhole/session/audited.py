@@ -15,7 +15,7 @@ from keyhole.audit.online import PRIVATELY, OnlineAuditor, Past
 from keyhole.book import Book, BookEntry, Mark
 from keyhole.book.chain import canonical
 from keyhole.errors import BookError, QueryError
-from keyhole.knowledge import FEW_VALUES, PrivateColumn
+from keyhole.knowledge import FEW_VALUES, PrivateColumn, toml_key
 from keyhole.query import Statement
 from keyhole.reading import Spelling
 from keyhole.schema import Column, Kind, Schema
@@ -340,7 +340,8 @@ def undeclared(name: str) -> str:
     """What to write where nothing was declared of a private column."""
     return (
         f"the possible values of {name!r} are not declared: write min and max, or values, under "
-        f'[columns.private."{name}"], or domain = "real" if any number is possible (--private "{name}:real")'
+        f'[columns.private.{toml_key(name)}], or domain = "real" if any number is possible (--private '
+        f'"{name}:real"); with at most {FEW_VALUES} possible values (yes or no, a scale) {PRIVATELY}'
     )
 
 

@@ -15,6 +15,7 @@ from sqlglot import exp
 from keyhole.schema import Schema, folded
 from keyhole.sql.moments import is_aggregate
 from keyhole.sql.scopes import of_with
+from keyhole.sql.table_names import is_file_or_catalog
 
 _READ = frozenset(("kind", "expressions", "from_", "joins", "where", "with_", "order", "limit", "offset", "distinct"))
 _CUT = ("limit", "offset", "fetch")
@@ -142,12 +143,16 @@ def shows_private_values(tree: exp.Expr, schema: Schema) -> bool:
     >>> staff = Schema("t", (Column("pay", Kind.INTEGER, Role.PRIVATE), Column("dept", Kind.TEXT)))
     >>> shows_private_values(sqlglot.parse_one("SELECT dept, list(pay) FROM t GROUP BY dept"), staff)
     True
+    >>> shows_private_values(sqlglot.parse_one("SELECT * FROM pg_stats"), staff)  # not judged, and no finding
+    False
     """
     secret = {folded(c.name) for c in schema.columns if c.secret}
     for select in _outer_selects(tree):
         from_ = select.args.get("from_")
         sources = [part.this for part in (*([from_] if from_ else ()), *(select.args.get("joins") or ()))]
-        if not any(isinstance(node, exp.Table) and not of_with(node) for node in sources):
+        tables = [node for node in sources if isinstance(node, exp.Table) and not of_with(node)]
+        names = [tuple(part for part in (node.catalog, node.db, node.name) if part) for node in tables]
+        if not any(name and (schema.is_people(name) or not is_file_or_catalog(name)) for name in names):
             continue
         for item in select.expressions:
             node = item.unalias()

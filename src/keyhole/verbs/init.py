@@ -7,7 +7,6 @@ somebody who knows the field, never read off the data: a bound that is somebody'
 from __future__ import annotations
 
 import json
-import re
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, fields
 from decimal import Decimal
@@ -15,7 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from keyhole.errors import DataError
-from keyhole.knowledge import Config, FileLayout, PrivateColumn
+from keyhole.knowledge import Config, FileLayout, PrivateColumn, toml_key
 from keyhole.schema import Kind, Role, folded
 from keyhole.tables.duckdb.survey import Survey, Surveyed, SurveyedTable
 from keyhole.verbs.roles import Proposed, as_key, is_person, propose, sounds_public
@@ -212,7 +211,7 @@ def _private(made: Proposal) -> Iterator[str]:
     yield '# domain = "real" if any number is. "?" means not declared. Nothing of this was read off the data.'
     for name in names:
         column, known = made.table.column(name), made.known.get(name)
-        yield f"[columns.private.{_key(name)}]    # {made.roles[name].why}"
+        yield f"[columns.private.{toml_key(name)}]    # {made.roles[name].why}"
         if made.table.typed:
             yield f"# kind: {column.kind}, as the file says"
         else:
@@ -271,7 +270,7 @@ def _public(made: Proposal) -> Iterator[str]:
     left_out = []
     for name in names:
         if made.roles[name].guessed:
-            yield f"[columns.public.{_key(name)}]    # {made.roles[name].why}"
+            yield f"[columns.public.{toml_key(name)}]    # {made.roles[name].why}"
             if not made.table.typed:
                 yield f'kind = "{_kind(made.table.column(name), None)}"'
             yield NOT_REVIEWED
@@ -280,7 +279,7 @@ def _public(made: Proposal) -> Iterator[str]:
         if not domain:
             left_out.append(name)
             continue
-        yield f"[columns.public.{_key(name)}]"
+        yield f"[columns.public.{toml_key(name)}]"
         yield from domain
     if left_out:
         yield f"# without a domain: {_comment(', '.join(left_out))}"
@@ -329,9 +328,9 @@ def _others(made: Proposal) -> Iterator[str]:
         chosen, dimension = _joined_on(made.table, table, made.of(Role.ID))
         if not chosen:
             where = _comment(made.table.name)
-            yield f'# [tables.{_key(table.name)}]: it has no key of {where}; write keys = ["col=other"]'
+            yield f'# [tables.{toml_key(table.name)}]: it has no key of {where}; write keys = ["col=other"]'
             continue
-        yield f"{mark}[tables.{_key(table.name)}]    # {table.rows} rows"
+        yield f"{mark}[tables.{toml_key(table.name)}]    # {table.rows} rows"
         yield f"{mark}keys = {_list(chosen)}"
         yield f'{mark}{"public" if dimension else "private"} = "all"'
     yield ""
@@ -350,10 +349,6 @@ def _text(value: object) -> str:
 def _list(values: Sequence[object]) -> str:
     plain = (str(v).lower() if isinstance(v, bool) else str(v) if isinstance(v, int) else _text(v) for v in values)
     return f"[{', '.join(plain)}]"
-
-
-def _key(name: str) -> str:
-    return name if re.fullmatch(r"[A-Za-z0-9_-]+", name) else _text(name)
 
 
 def _comment(text: str) -> str:

@@ -8,6 +8,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from decimal import Decimal
 from fractions import Fraction
+from shlex import quote
 from typing import TypeAlias
 
 from keyhole.basis.cells.categories import Categories
@@ -15,7 +16,7 @@ from keyhole.basis.cells.cuts import Cuts
 from keyhole.defend.load import typed
 from keyhole.defend.tables.quantity import Quantity
 from keyhole.errors import ConfigError, UnsupportedQuery
-from keyhole.knowledge import Columns, PrivateColumn, PublicColumn
+from keyhole.knowledge import Columns, PrivateColumn, PublicColumn, toml_key
 from keyhole.predicate import Comparison, Has, IsNull, Leaf, Like, Membership, Opaque, Predicate, leaves
 from keyhole.schema import Column, Kind, Role, Schema
 
@@ -90,8 +91,8 @@ class Partitions:
             known = ", ".join(self.columns)
             raise UnsupportedQuery(
                 f"column {name!r} has no declared domain, so it cannot be answered about privately: write min and max, "
-                f"or values, under [columns.private.{name}] (`keyhole ask --clip {name}` buys bounds); declared are "
-                f"{known}"
+                f"or values, under [columns.private.{toml_key(name)}] (`keyhole ask --clip {quote(name)}` buys "
+                f"bounds); declared are {known}"
             )
         return self.columns[name]
 

@@ -119,7 +119,7 @@ def check_unbounded(con: Connection, roles: Columns, absent: tuple[str, ...]) ->
             raise DataError.of_file(
                 f"{what} says that any number is possible for {name!r}, and the data holds at most {FEW_VALUES} "
                 "different ones, so exact answers could tell everybody's: declare min and max, or values, and ask it "
-                'under policy = "private"'
+                'with policy = "private" under [book] and a [budget]'
             )
 
 
