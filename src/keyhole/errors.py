@@ -171,12 +171,11 @@ class NotAvailable(KeyholeError):
 class NumberError(KeyholeError, ValueError):
     """A number is too large, or has too many digits: 1e999999999 is a short text and a number that fills the memory."""
 
+    LIMITS = f"is too large or too long: numbers are read below 10^{LARGEST_POWER}, with at most {MOST_DIGITS:,} digits"
+
     def __init__(self, text: str) -> None:
         short = text if len(text) <= 40 else f"{text[:20]}...{text[-10:]}"
-        super().__init__(
-            f"the number {short} is too large or too long: numbers are read below 10^{LARGEST_POWER}, "
-            f"with at most {MOST_DIGITS:,} digits"
-        )
+        super().__init__(f"the number {short} {self.LIMITS}")
 
 
 def read_decimal(given: str | float | Decimal) -> Decimal:

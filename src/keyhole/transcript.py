@@ -13,6 +13,10 @@ from keyhole.errors import LogError, NumberError, read_decimal, read_fraction
 from keyhole.query import Query
 
 FIELDS = frozenset({"sql", "answer", "noise", "analyst", "time"})  # of a line of a transcript
+ANSWERS = (
+    'an answer is a number (12.5, without quotes), true or false, null, {"suppressed": [lo, hi]} or '
+    '{"lo": 1, "hi": 2}; of a GROUP BY, a list with {"key": {"column": value}, "values": [...]} for each row'
+)
 NOISE_KINDS = ("laplace", "gaussian", "discrete-laplace", "discrete-gaussian", "uniform", "rounded", "unknown")
 
 
@@ -43,7 +47,7 @@ class Noise:
         except NumberError as error:
             raise LogError(f"noise scale: {error}") from None
         except ValueError:
-            raise LogError(f"noise scale {scale!r} is not a number") from None
+            raise LogError("the noise scale is not a number") from None
         if value < 0:
             raise LogError(f"noise scale {scale} is negative")
         return cls(str(kind), value)
@@ -127,13 +131,16 @@ class Entry:
 
 @dataclass(frozen=True, slots=True)
 class Refusal:
-    """A statement that was not understood, with the reason."""
+    """A statement that was not understood, with the reason. `is_raw`: `sql` is a whole entry of the log that could not
+    be read, with its answer if it has one.
+    """
 
     number: str
     sql: str
     error: str
     repeats: int = 1
     analyst: str | None = None
+    is_raw: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -179,7 +186,8 @@ def read_jsonl(lines: Iterable[str], name: str = "transcript") -> Iterator[Line]
 
 
 def parse_line(text: str, number: int, at: int, name: str) -> Line:
-    """One line of a transcript, or a LogError that says what is wrong with it."""
+    """One line of a transcript, or a LogError that says what is wrong with it, and in which file if it has a `name`."""
+    where = f"{name}, line {at}" if name else f"line {at}"
     try:
         raw = json.loads(
             text,
@@ -189,20 +197,20 @@ def parse_line(text: str, number: int, at: int, name: str) -> Line:
             object_pairs_hook=_no_repeats,
         )
     except NumberError as error:
-        raise LogError(f"{name}, line {at}: {error}") from None
+        raise LogError(f"{where}: a number {error.LIMITS}") from None  # it may be an answer: never quoted
     except RecursionError:
-        raise LogError(f"{name}, line {at}: nested too deeply") from None
+        raise LogError(f"{where}: nested too deeply") from None
     except ValueError as error:
         # a decoder counts lines and columns within this one line
         said = f"{error.msg} at column {error.pos + 1}" if isinstance(error, json.JSONDecodeError) else str(error)
-        raise LogError(f'{name}, line {at}: not JSON ({said}); each line is {{"sql": ..., "answer": ...}}') from None
+        raise LogError(f'{where}: not JSON ({said}); each line is {{"sql": ..., "answer": ...}}') from None
     if not isinstance(raw, dict) or not isinstance(raw.get("sql"), str):
-        raise LogError(f'{name}, line {at}: write {{"sql": "SELECT ...", "answer": ...}}')
+        raise LogError(f'{where}: write {{"sql": "SELECT ...", "answer": ...}}')
     unknown = set(raw) - FIELDS
     if unknown:
         listed = "sql, answer, noise, analyst, time"
-        raise LogError(f"{name}, line {at}: unknown field {sorted(unknown)[0]!r}; known: {listed}")
-    noise = noise_of(raw.get("noise"), f"{name}, line {at}")
+        raise LogError(f"{where}: unknown field {sorted(unknown)[0]!r}; known: {listed}")
+    noise = noise_of(raw.get("noise"), where)
     analyst, time = (None if raw.get(field) is None else str(raw[field]) for field in ("analyst", "time"))
     return Line(number, raw["sql"], raw.get("answer", ABSENT), noise, at, analyst=analyst, time=time)
 
@@ -242,12 +250,10 @@ def parse_answer(given: Given, noise: Noise | None, radius: Fraction = Fraction(
         if set(given) == {"lo", "hi"}:
             pair = [given["lo"], given["hi"]]
         if not isinstance(pair, list) or len(pair) != 2:
-            raise LogError(
-                f'an answer is a number, true/false, null, {{"suppressed": [lo, hi]}} or {{"lo", "hi"}}: {given}'
-            )
+            raise LogError(ANSWERS)
         lo, hi = (None if end is None else Fraction(_number(end)) for end in pair)
         if lo is not None and hi is not None and lo > hi:
-            raise LogError(f"an answer's lo = {float(lo)} is above its hi = {float(hi)}")
+            raise LogError("lo of the answer is above its hi")
         return _between(lo, hi, noise)
     value = _number(given)
     if noise is not None and noise.bounded:
@@ -274,11 +280,11 @@ def _between(lo: Fraction | None, hi: Fraction | None, noise: Noise | None) -> A
 def _number(given: Given) -> Decimal:
     given = given.item() if hasattr(given, "item") else given  # a number of NumPy or pandas
     if isinstance(given, bool) or not isinstance(given, int | float | Decimal):
-        raise LogError(f"{given!r} is not a number")
+        raise LogError(ANSWERS)
     try:
         value = read_decimal(given)
     except NumberError as error:
-        raise LogError(f"an answer: {error}") from None
+        raise LogError(f"an answer {error.LIMITS}") from None
     if not value.is_finite():
         raise LogError("an answer is NaN or infinite; write null for SQL NULL")
     return value

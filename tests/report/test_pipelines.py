@@ -9,9 +9,11 @@ from typing import Any
 from xml.etree import ElementTree
 
 import pytest
+from click.testing import CliRunner
 
 from keyhole import examine
 from keyhole.audit.base import Group, Status
+from keyhole.cli import app
 from keyhole.cli.demo import LOG, PEOPLE
 from keyhole.errors import ConfigError
 from keyhole.logs.open import Log, open_log
@@ -202,3 +204,18 @@ def test_ids_of_any_kind_are_recognised_again(tmp_path: Path) -> None:
     )
     assert len(found.exposed) == 1
     assert Baseline.of(json.loads(found.dumps())).knows(found.plain.exposed[0])
+
+
+@pytest.mark.parametrize("how", ["sarif", "junit"])
+def test_contradictions_and_broken_lines_name_the_query_and_no_number(tmp_path: Path, how: str) -> None:
+    (tmp_path / "d.csv").write_text("name,sugar\nAnn,5.1375\nBob,6.2513\nCyd,7.1013\n")
+    wrong = '{"sql": "SELECT SUM(sugar) FROM d WHERE name = \'Ann\'", "answer": 9.8642}'
+    apart = [f'{{"sql": "SELECT SUM(sugar) FROM d", "answer": {n}}}' for n in ("18.4901", "19.7531")]
+    broken = '{"sql": "SELECT MAX(sugar) FROM d", "answer": 7.1013,}'
+    (tmp_path / "log.jsonl").write_text("\n".join([wrong, *apart, broken]) + "\n")
+    options = ["audit", str(tmp_path / "log.jsonl"), "--data", str(tmp_path / "d.csv"), "--id", "name"]
+    done = CliRunner().invoke(app, [*options, "--private", "sugar", "--format", how])
+    assert done.exit_code == 3
+    assert "the answer of Q1 does not fit the data or what is declared: correct it in the log" in done.stdout
+    for number in ("5.1375", "9.8642", "18.4901", "19.7531", "7.1013"):
+        assert number not in done.stdout

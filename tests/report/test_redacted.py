@@ -137,3 +137,38 @@ def test_words_of_statements_that_were_refused_are_withheld(tmp_path: Path) -> N
         assert done.exit_code == 3
         assert "zebulon" not in done.output.lower()
         assert "77123" not in done.output
+
+
+ODD_ANSWERS = ("[[5.1375]]", '"6,2513"', '{"value": 7.1013}', '{"lo": 6.2513, "hi": 5.1375}', "7.1013e999", "5.1375,")
+
+
+@pytest.mark.parametrize("how", FORMATS)
+def test_an_answer_that_cannot_be_read_is_not_quoted(tmp_path: Path, how: str) -> None:
+    (tmp_path / "d.csv").write_text("name,sugar\nAnn,5.1375\nBob,6.2513\nCyd,7.1013\n")
+    lines = [f'{{"sql": "SELECT SUM(sugar) FROM d WHERE name = \'Ann\'", "answer": {odd}}}' for odd in ODD_ANSWERS]
+    (tmp_path / "log.jsonl").write_text("\n".join(lines) + "\n")
+    options = ["audit", "log.jsonl", "--data", "d.csv", "--id", "name", "--private", "sugar", "--no-values"]
+    code, out, _ = run_cli(tmp_path, *options, "--format", how)
+    assert code == 3
+    assert not re.search(r"5\.1375|6[.,]2513|7\.1013|Decimal", out)
+    if how == "text":
+        assert "an answer is a number (12.5, without quotes), true or false, null" in out
+        assert "lo of the answer is above its hi" in out
+        assert "a number is too large or too long" in out
+
+
+@pytest.mark.parametrize("how", FORMATS)
+def test_the_name_of_the_log_is_withheld_where_a_line_cannot_be_read(tmp_path: Path, how: str) -> None:
+    (tmp_path / "d.csv").write_text("name,sugar\nAnn,5\nBob,6\nCyd,7\n")
+    broken = [
+        "broken",
+        '{"sql": 3}',
+        '{"sql": "SELECT 1", "anna": 3}',
+        '{"sql": "SELECT 1", "noise": 3}',
+        "[" * 100_000,
+    ]
+    (tmp_path / "hiv_of_anna.jsonl").write_text("\n".join(['{"sql": "SELECT SUM(sugar) FROM d"}', *broken]) + "\n")
+    options = ["audit", "hiv_of_anna.jsonl", "--data", "d.csv", "--id", "name", "--private", "sugar", "--redact"]
+    code, out, _ = run_cli(tmp_path, *options, "--format", how)
+    assert code == 3
+    assert "anna" not in out

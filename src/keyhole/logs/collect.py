@@ -32,7 +32,7 @@ class Collection:
             return
         self.number += 1
         if found.fault:
-            fault = found.fault if ", line " in found.fault[:200] else f"line {found.at}: {found.fault}"
+            fault = found.fault if found.fault.startswith("line ") else f"line {found.at}: {found.fault}"
             self.list(self.refused, found, shown(found.sql), fault)
         elif not readable(found.sql):
             self.foreign += 1
@@ -49,13 +49,13 @@ class Collection:
 
     def list(self, into: list[Refusal], found: Exported, sql: str, why: str) -> None:
         """A statement that is not."""
-        into.append(Refusal(str(self.number), sql, why, analyst=found.analyst))
+        into.append(Refusal(str(self.number), sql, why, analyst=found.analyst, is_raw=found.is_raw))
         self.at.append((str(self.number), found.at))
 
     def growing(self, text: str, at: int) -> None:
         """The last line of a log that was being written."""
         self.number += 1
-        self.refused.append(Refusal(str(self.number), shown(text), f"line {at}: {GROWING}"))
+        self.refused.append(Refusal(str(self.number), shown(text), f"line {at}: {GROWING}", is_raw=True))
         self.at.append((str(self.number), at))
 
     def kept(self) -> tuple[Line, ...]:

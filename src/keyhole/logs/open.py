@@ -152,7 +152,7 @@ def found_in(lines: Iterable[str], name: str, kind: LogFormat, dialect: Dialect 
     if kind is LogFormat.JSONL:
         from keyhole.logs.importers.jsonl import transcribed
 
-        return transcribed(lines, name, dialect or Dialect.DUCKDB)
+        return transcribed(lines, dialect or Dialect.DUCKDB)
     from keyhole.logs.importers.exported import scripted
 
     return scripted(lines, dialect or Dialect.DUCKDB)

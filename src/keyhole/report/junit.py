@@ -15,7 +15,7 @@ from keyhole.report.baseline import Baseline
 from keyhole.report.plain import EXPOSED, GROUP, INFERRED, Case, Plain
 from keyhole.report.sarif import Views
 from keyhole.report.sentence import nothing_judged
-from keyhole.report.text import without_value
+from keyhole.report.text import contradiction_without_values, without_value
 
 _ILLEGAL = re.compile("[^\t\n\r\u0020-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")  # not allowed in XML 1.0
 _WHOLE = "0"  # what belongs to no statement
@@ -40,15 +40,17 @@ def _suite(verdict: Plain, log: Log, baseline: Baseline | None, name: str) -> El
         into.setdefault(_statement(case.completed_by), []).append(case)
     for rows in verdict.rows:
         errors.setdefault(_statement(rows.number), []).append("it hands out rows with private values")
-    for c in verdict.contradictions:
-        errors.setdefault(_statement(c.queries[-1] if c.queries else None), []).append(c.reason)
+    for text, c in {contradiction_without_values(c): c for c in verdict.contradictions}.items():
+        errors.setdefault(_statement(c.queries[-1] if c.queries else None), []).append(text)
     for u in verdict.unjudged:
         errors.setdefault(_statement(u.number), []).append(f"not judged: {u.reason}")
     for r in verdict.refused:
         errors.setdefault(_statement(r.number), []).append(f"refused: {r.error}")
     if not verdict.judged:
         errors.setdefault(_WHOLE, []).append(nothing_judged(verdict))
-    texts = {str(line.number): line.sql for line in log.lines} | {r.number: r.sql for r in log.refused}
+    texts = {str(line.number): line.sql for line in log.lines} | {
+        r.number: "" if r.is_raw else r.sql for r in log.refused
+    }
     numbers = sorted({*texts, *failures, *known, *errors}, key=query_order)
     places = log.places()
     suite = ElementTree.Element(

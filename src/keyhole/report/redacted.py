@@ -11,11 +11,11 @@ from dataclasses import replace
 from enum import StrEnum
 from fractions import Fraction
 
-from keyhole.evidence import Contradiction
 from keyhole.knowledge import Prior
 from keyhole.logs.open import Log
 from keyhole.report.completion import Completion
 from keyhole.report.plain import INFERRED, Argument, AssumedFinding, Case, Cited, Plain, Record, Step
+from keyhole.report.text import contradiction_without_values
 from keyhole.sql.redact import shape_of, withheld_words
 from keyhole.transcript import ABSENT, Line, Refusal
 
@@ -59,7 +59,7 @@ def redacted(verdict: Plain, what: Withheld, people: dict[int, int] | None = Non
             replace(u, sql=taken.sql(u.sql), reason=reason(u.reason, u.sql)) for u in verdict.nobody if not u.of_table
         ),
         refused=tuple(map(taken.refusal, verdict.refused)),
-        contradictions=tuple(map(_contradiction, verdict.contradictions)),
+        contradictions=tuple(replace(c, reason=contradiction_without_values(c)) for c in verdict.contradictions),
         rows=tuple(replace(rows, sql=taken.sql(rows.sql)) for rows in verdict.rows),
         disputed={number: taken.sql(sql) for number, sql in verdict.disputed.items()},
         limited=taken.limited(verdict.limited),
@@ -69,9 +69,9 @@ def redacted(verdict: Plain, what: Withheld, people: dict[int, int] | None = Non
 
 def redacted_log(log: Log, what: Withheld, names: Iterable[str]) -> Log:
     """The log as a redacted verdict may show it; where its statements stand is kept."""
-    if what is Withheld.VALUES:
-        return log
     taken = _Withholder(what, names)
+    if what is Withheld.VALUES:
+        return replace(log, refused=tuple(map(taken.refusal, log.refused)))
     return replace(
         log,
         name=LOG_NAME,
@@ -138,7 +138,7 @@ class _Withholder:
 
     def refusal(self, refusal: Refusal) -> Refusal:
         if not self._everything:
-            return refusal
+            return replace(refusal, sql="") if refusal.is_raw else refusal  # a line that cannot be read has its answer
         first = refusal.error.splitlines()[0] if refusal.error else ""
         return replace(refusal, sql=self.sql(refusal.sql), error=self.said(first, refusal.sql), analyst=None)
 
@@ -160,11 +160,6 @@ class _Withholder:
 
 def _nameless(record: Record, number: int) -> Record:
     return {next(iter(record), "row"): f"person {number}"}
-
-
-def _contradiction(found: Contradiction) -> Contradiction:
-    named = ", ".join(f"Q{q}" if q[:1].isdigit() else q for q in found.queries)
-    return replace(found, reason=f"{named} cannot all be true")
 
 
 def _masked_gap(promise: str, gap: str) -> str:

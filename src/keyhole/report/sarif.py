@@ -18,7 +18,7 @@ from keyhole.report.baseline import Baseline
 from keyhole.report.fingerprint import flat
 from keyhole.report.plain import Case, Plain
 from keyhole.report.sentence import nothing_judged
-from keyhole.report.text import without_value
+from keyhole.report.text import contradiction_without_values, without_value
 from keyhole.version import __version__
 
 Views: TypeAlias = Mapping[str, tuple[Plain, Log]]  # analyst -> the verdict over what he asked alone, and his log
@@ -52,8 +52,8 @@ def _run(verdict: Plain, log: Log, baseline: Baseline | None) -> dict[str, Any]:
     marks = _marks(verdict.cases)
     results = [_found(case, place, baseline, mark) for case, mark in zip(verdict.cases, marks, strict=True)]
     results += [_result("rows", f"Q{r.number} hands out rows", place.at([r.number])) for r in verdict.rows]
-    for c in verdict.contradictions:
-        results.append(_result("contradiction", c.reason, place.at(c.queries[-1:])))
+    for text, c in {contradiction_without_values(c): c for c in verdict.contradictions}.items():
+        results.append(_result("contradiction", text, place.at(c.queries[-1:])))
     results += [_result("unjudged", f"Q{u.number}: {u.reason}", place.at([u.number])) for u in verdict.unjudged]
     results += [_result("refused", f"Q{r.number}: {_first(r.error)}", place.at([r.number])) for r in verdict.refused]
     if not verdict.judged:

@@ -11,6 +11,7 @@ from fractions import Fraction
 
 from keyhole.audit.base import name_of, query_order
 from keyhole.audit.width import written
+from keyhole.evidence import Contradiction
 from keyhole.knowledge import Prior
 from keyhole.report.added_up import added_up
 from keyhole.report.as_given import as_given
@@ -147,6 +148,21 @@ def without_value(case: Case) -> str:
             f"{case.who}: {'something about rows of ' if case.grade else 'a sum of '}{case.column} is {what} by {names}"
         )
     return f"{case.who}: {case.column} is {what} by {names}"
+
+
+def contradiction_without_values(found: Contradiction) -> str:
+    """Which answers do not fit, and what to do about it: the numbers are in the verdict, and not in what is passed on.
+
+    >>> contradiction_without_values(Contradiction(("1",), "Q1 was answered 9.9, but the data give 5.1"))
+    'the answer of Q1 does not fit the data or what is declared: correct it in the log, or take it out'
+    """
+    names = [_named(q) if q[:1].isdigit() else q for q in found.queries]
+    if len(names) == 1:
+        return (
+            f"the answer of {names[0]} does not fit the data or what is declared: correct it in the log, or take it out"
+        )
+    listed = f"{', '.join(names[:-1])} and {names[-1]}" if names else "some answers"
+    return f"{listed} cannot all be true: correct an answer in the log, or take it out"
 
 
 def claim(case: Case) -> str:

@@ -57,6 +57,7 @@ class Exported:
     session and tells nobody anything, `failed` that it ended in an error and was not answered. Where the log has them:
     who asked and when, the answer, and the law of its noise. `within` is the line and column (from 1) at which that
     begins of which it is a part: the record of the export, or the statement of the script; None: the line `at`.
+    `is_raw`: `sql` is a whole line that cannot be read, with its answer.
     """
 
     sql: str
@@ -71,6 +72,7 @@ class Exported:
     answer: Given = ABSENT
     noise: Noise | None = None
     within: tuple[int, int] | None = None
+    is_raw: bool = False
 
     @property
     def begins(self) -> tuple[int, int]:

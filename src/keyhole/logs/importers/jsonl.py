@@ -15,11 +15,11 @@ from keyhole.transcript import ABSENT, parse_line
 _PLAIN = re.compile(r"\s*(?:SELECT|WITH)\b", re.IGNORECASE)
 
 
-def transcribed(text: Text, name: str, dialect: Dialect = Dialect.DUCKDB) -> Iterator[Exported]:
+def transcribed(text: Text, dialect: Dialect = Dialect.DUCKDB) -> Iterator[Exported]:
     """The statements, each with its answer. A broken line is listed, and the others go on; what only steers a session
     is passed over.
 
-    >>> [(f.sql, f.answer) for f in transcribed('{"sql": "SELECT SUM(x) FROM t", "answer": 3}', "x.jsonl")]
+    >>> [(f.sql, f.answer) for f in transcribed('{"sql": "SELECT SUM(x) FROM t", "answer": 3}')]
     [('SELECT SUM(x) FROM t', Decimal('3'))]
     """
     session = Script(dialect)
@@ -29,9 +29,9 @@ def transcribed(text: Text, name: str, dialect: Dialect = Dialect.DUCKDB) -> Ite
         if not part.strip():
             continue
         try:
-            line = parse_line(part, 0, place, name)
+            line = parse_line(part, 0, place, "")  # the verdict names the log, or does not
         except LogError as error:
-            yield Exported(part.rstrip("\r\n"), place, str(error))
+            yield Exported(part.rstrip("\r\n"), place, str(error), is_raw=True)
             continue
         steps = [] if _PLAIN.match(line.sql) else list(session.steps(line.sql, place))
         asked = [step for step in steps if not step.steers]
