@@ -217,3 +217,17 @@ def test_data_read_without_the_settings_of_the_audit_is_said_and_proves_nothing(
     assert without.exit_code == 2
     assert "-c keyhole.toml" in without.output
     assert CliRunner().invoke(app, ["verify", str(verdict), "-c", str(settings)]).exit_code == 0
+
+
+@pytest.mark.parametrize("withheld", ["--redact", "--no-values"])
+def test_what_was_withheld_cannot_be_replayed_and_does_not_fail(folder: Path, withheld: str) -> None:
+    out = str(folder / "verdict.json")
+    options = ["--data", str(folder / "staff.csv"), "--id", "name", "--private", "pay", "--format", "json"]
+    CliRunner().invoke(app, ["audit", str(folder / "log.sql"), *options, withheld, "--group-size", "2", "--out", out])
+    code, said = verify(folder, "--log", str(folder / "log.sql"))
+    assert code == 3, said
+    assert "0 hold, 0 fail." in said
+    assert "cannot be replayed: " in said
+    assert "the verdict was redacted" in said
+    claims = json.loads((folder / "verdict.json").read_text(encoding="utf-8"))["exposed"]
+    assert (claims[0]["record"] == {"name": "person 1"}) == (withheld == "--redact")

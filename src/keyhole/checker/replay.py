@@ -129,6 +129,13 @@ def _same_roles(verdict: Claims, declared: Declared | None, unreviewed: Collecti
             raise Unreadable(f"the settings call {name!r} private, and the verdict does not")
 
 
+def _is_nameless(claim: Claimed) -> bool:
+    """Was everybody of a claim given a number, and its proof taken out? (`audit --redact`)"""
+    ids = [str(value) for record in claim.records for value in record.values()]
+    numbered = bool(ids) and all(re.fullmatch(r"person [1-9][0-9]*", text) for text in ids)
+    return numbered and claim.certificate.get("kind") == "none"
+
+
 def _same_columns(verdict: Claims, engine: Engine) -> None:
     """Data that are read in another way than they were audited prove nothing, right or wrong."""
     source = verdict.source
@@ -173,6 +180,8 @@ class Checker:
             try:
                 if claim.unknown:
                     raise Cannot(f"the checker does not know its field {claim.unknown!r}")
+                if _is_nameless(claim):
+                    raise Cannot("the verdict was redacted: it has neither ids nor proofs, so verify the one that has")
                 rows = self._rows(claim)
                 try:
                     self._replay(claim, rows)

@@ -26,7 +26,10 @@ what the printed answers give. It checks what is claimed, not that nobody is mis
 Examples
   keyhole verify verdict.json --data patients.csv
   keyhole verify verdict.json -c keyhole.toml
-  keyhole verify redacted.json --log log.sql --data patients.csv --format json
+  keyhole verify verdict.json --log log.sql --data patients.csv --format json
+
+A verdict of audit --no-values or --redact holds no proofs: none of it can be replayed (3). With --log every statement
+of a proof must stand in the log.
 
 \b
 Exit code
