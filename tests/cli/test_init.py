@@ -385,3 +385,29 @@ def test_the_short_form_of_real() -> None:
     assert (name, column.state, column.known().state) == ("Blood sugar", "real", "real")
     with pytest.raises(ConfigError, match="a range has ends, and real has none"):
         parse_private("pay:0..9:real")
+
+
+@pytest.mark.parametrize(
+    ("answer", "written"),
+    [
+        ("values 0,1", ["min = 0", "max = 1", "step = 1"]),
+        ("0,1", ["min = 0", "max = 1", "step = 1"]),
+        ("0-1", ["min = 0", "max = 1"]),
+        ("0..1", ["min = 0", "max = 1"]),
+        ("values 0\nmaybe\n0,1,5\n0..1:1", ["min = 0", "max = 1", "step = 1"]),
+        ("nothing", ['domain = "?"', "# min = ...", "# max = ...", "# step = ..."]),
+    ],
+)
+def test_what_is_known_of_numbers_is_read_as_numbers(tmp_path: Path, answer: str, written: list[str]) -> None:
+    (tmp_path / "h.csv").write_text("name,hiv\nAnn,0\nBob,1\nCyd,1\nDan,0\n", encoding="utf-8")
+    out = tmp_path / "k.toml"
+    done = CliRunner().invoke(
+        app, ["init", str(tmp_path / "h.csv"), "--out", str(out)], input=f"name\nhiv\nnone\n{answer}\n"
+    )
+    assert done.exit_code == 0, done.output
+    lines = out.read_text(encoding="utf-8").splitlines()
+    at = lines.index('kind = "integer"')
+    assert lines[at + 1 : at + 1 + len(written)] == written
+    assert done.output.count("is not understood: hiv holds numbers, so write min..max") == (
+        2 if "maybe" in answer else 0
+    )

@@ -36,8 +36,13 @@ BUDGET = "[budget]\nepsilon = 8\naccuracy = 0.5\nanalysts = { ann = 4, bob = 4 }
 
 
 def test_numbers_among_values_are_sent_to_min_max_and_step() -> None:
-    with pytest.raises(ConfigError, match=r"pay\.values: values lists texts; numbers are .* min = 0, max = 2 and step"):
-        Config.parse("[columns.private.pay]\nvalues = [0, 2, 1]")
+    pay = Config.parse("[columns.private.pay]\nvalues = [0, 10, 5]").columns.private["pay"]
+    assert (pay.min, pay.max, pay.step, pay.values) == (0, 10, 5, None)
+    assert Config.parse('[columns.private.pay]\nvalues = ["0", "5"]').columns.private["pay"].values == ("0", "5")
+    with pytest.raises(
+        ConfigError, match=r"pay\.values: these numbers are not a list with even steps, so write min = 0"
+    ):
+        Config.parse("[columns.private.pay]\nvalues = [0, 5, 1]")
     with pytest.raises(ConfigError, match=r"pay\.values\.1: write text, not True"):
         Config.parse('[columns.private.pay]\nvalues = ["a", true]')
     assert Config.parse("[columns.public.ward]\nvalues = [0, 1]").columns.public["ward"].values == (0, 1)

@@ -16,6 +16,7 @@ from keyhole.cli.terminal import check_out, emit, emit_json, warn, write_whole
 from keyhole.errors import ConfigError
 
 if TYPE_CHECKING:
+    from keyhole.knowledge import PrivateColumn
     from keyhole.verbs.init import Proposal
     from keyhole.verbs.roles import Proposed
 
@@ -138,7 +139,7 @@ def _asked(made: Proposal) -> Proposal:
 
     The columns that a question or an answer names are reviewed by that; nobody has looked at the others.
     """
-    from keyhole.knowledge import Columns, Config, parse_private
+    from keyhole.knowledge import Columns, Config
     from keyhole.schema import Role
     from keyhole.verbs.init import proposal
 
@@ -158,16 +159,28 @@ def _asked(made: Proposal) -> Proposal:
         seen |= {*now, *chosen}
     known = {name: column for name, column in made.known.items() if roles[name] is Role.PRIVATE}
     for name in (n for n, r in roles.items() if r is Role.PRIVATE and n not in known):
-        question = f"What does everybody know of {name}? min..max, min..max:step, values a,b,c, or real (any number)"
-        answer = click.prompt(question, default="nothing", err=True).strip()
-        if answer != "nothing":
-            is_range = ".." in answer or answer.lower() == "real"
-            short = f"{name}:{answer.replace(' ', '')}" if is_range else f"{name}={answer}"
-            known[name] = parse_private(short)[1]
+        column = _ask_values(name, is_number=made.table.column(name).kind.numeric)
+        if column is not None:
+            known[name] = column
     bounds = Config(columns=Columns(private=known))
     answered = proposal(made.survey, table=made.table.name, roles=roles, bounds=bounds)
     guesses = {name: made.roles[name] for name in made.unreviewed if name not in seen}
     return replace(answered, roles={**answered.roles, **guesses})
+
+
+def _ask_values(name: str, *, is_number: bool) -> PrivateColumn | None:
+    """What everybody knows of a private column; asked again until it is understood, None if it is nothing."""
+    from keyhole.knowledge.short_form import parse_known_values
+
+    forms = "min..max, min..max:step, values 0,1,2, or real (any number)" if is_number else "values a,b,c"
+    while True:
+        answer = click.prompt(f"What does everybody know of {name}? {forms}", default="nothing", err=True).strip()
+        if answer.lower() in ("nothing", "?"):
+            return None
+        try:
+            return parse_known_values(name, answer, is_number=is_number)
+        except ConfigError as error:
+            warn(str(error))
 
 
 command = click.Command(

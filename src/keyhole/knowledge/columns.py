@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from decimal import Decimal
-from typing import Literal
+from fractions import Fraction
+from itertools import pairwise
+from typing import Any, Literal
 
 from keyhole.errors import read_decimal
 from keyhole.knowledge.prior import DomainState, Prior
@@ -36,6 +38,18 @@ class PrivateColumn(TomlTable):
     prior: dict[str, Number] = field(default_factory=dict, repr=False, hash=False)  # base rates, for attacks
     domain: Literal["real", "?"] = field(default="?", repr=False)
     reviewed: bool = field(default=True, repr=False)
+
+    @classmethod
+    def rewrite(cls, raw: Mapping[str, Any]) -> Mapping[str, Any]:
+        """A list of numbers with even steps is min, max and step: values = [0, 1]. Texts stay texts: ["0", "1"]."""
+        values = raw.get("values")
+        if not isinstance(values, list | tuple) or raw.keys() & {"min", "max", "step"} or raw.get("kind") == "text":
+            return raw
+        numbers = [v for v in values if isinstance(v, int | Decimal) and not isinstance(v, bool)]
+        grid = even_grid([read_decimal(v) for v in numbers]) if len(numbers) == len(values) else None
+        if grid is None:
+            return raw
+        return {k: v for k, v in raw.items() if k != "values"} | dict(zip(("min", "max", "step"), grid, strict=True))
 
     def __post_init__(self) -> None:
         _exact(self, "min", "max", "step", "width")
@@ -70,6 +84,21 @@ class PrivateColumn(TomlTable):
         ('text', 'integer', 'decimal')
         """
         return self.kind or ("text" if self.values is not None else _number_kind(self.min, self.max, self.step))
+
+
+def even_grid(numbers: Sequence[Decimal]) -> tuple[Decimal, Decimal, Decimal] | None:
+    """(min, max, step) of two or more numbers with the same step between neighbours; None if they have none.
+
+    >>> even_grid([Decimal(0), Decimal(10), Decimal(5)])
+    (Decimal('0'), Decimal('10'), Decimal('5'))
+    >>> even_grid([Decimal(0), Decimal(1), Decimal(5)]) is None, even_grid([Decimal(0)]) is None
+    (True, True)
+    """
+    ordered = sorted(numbers)
+    steps = {Fraction(b) - Fraction(a) for a, b in pairwise(ordered)}
+    if len(steps) != 1 or steps == {Fraction(0)}:
+        return None
+    return ordered[0], ordered[-1], ordered[1] - ordered[0]
 
 
 def _check_real(column: PrivateColumn) -> None:

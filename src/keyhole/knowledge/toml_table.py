@@ -49,6 +49,11 @@ class TomlTable:
         assert isinstance(made, cls)
         return made
 
+    @classmethod
+    def rewrite(cls, raw: Mapping[str, Any]) -> Mapping[str, Any]:
+        """The settings as its fields say them, where they may be written in another way too."""
+        return raw
+
 
 def _table(kind: type[Any], raw: Any, place: tuple[str, ...], faults: list[str]) -> Any:
     """A table as a value of `kind`; what is wrong goes to `faults`."""
@@ -56,6 +61,11 @@ def _table(kind: type[Any], raw: Any, place: tuple[str, ...], faults: list[str])
         return raw
     if not isinstance(raw, Mapping):
         faults.append(f"{_at(place)}: write a table of settings")
+        return None
+    try:
+        raw = kind.rewrite(raw) if issubclass(kind, TomlTable) else raw
+    except NumberError as error:
+        faults.append(f"{_at(place)}: {error}")
         return None
     hints, given = get_type_hints(kind), {}
     known, before = [f.name for f in fields(kind)], len(faults)
@@ -95,8 +105,8 @@ def _value(hint: Any, value: Any, place: tuple[str, ...], faults: list[str]) -> 
     elif kind is tuple:
         if parts[0] is str and place[-1] == "values" and isinstance(value, list) and _numbers(value):
             faults.append(
-                f"{_at(place)}: values lists texts; numbers are declared by min = {min(value)}, max = {max(value)} and "
-                "step = ... (what lies between two of them), or in quotes if they are codes"
+                f"{_at(place)}: these numbers are not a list with even steps, so write min = {min(value)}, max = "
+                f"{max(value)} and step = ...; codes that nobody adds up are texts, in quotes"
             )
             return None
         if isinstance(value, list | tuple):

@@ -175,7 +175,7 @@ class Audited:
         """Why equations alone prove nothing of a private column: nothing was declared of it, or it has few values."""
         column, held = self._columns[name], self.schema.find(name)
         if column.state == "undeclared":
-            return undeclared(name)
+            return undeclared(name, is_number=held is not None and held.kind.numeric)
         possible = None if held is None else count_possible_values(column, held)
         if possible is not None and possible <= FEW_VALUES:
             return (
@@ -336,12 +336,15 @@ def one_number(answer: Any) -> str | bool | None:
     return answer if isinstance(answer, str) else None
 
 
-def undeclared(name: str) -> str:
+def undeclared(name: str, *, is_number: bool) -> str:
     """What to write where nothing was declared of a private column."""
+    table = f"[columns.private.{toml_key(name)}]"
+    if not is_number:
+        return f"the possible values of {name!r} are not declared: write values = [...] under {table}, and {PRIVATELY}"
     return (
-        f"the possible values of {name!r} are not declared: write min and max, or values, under "
-        f'[columns.private.{toml_key(name)}], or domain = "real" if any number is possible (--private '
-        f'"{name}:real"); with at most {FEW_VALUES} possible values (yes or no, a scale) {PRIVATELY}'
+        f"the possible values of {name!r} are not declared: write min and max (and step) under {table}, or "
+        f'domain = "real" if any number is possible (--private "{name}:real"); with at most {FEW_VALUES} possible '
+        f"values (yes or no, a scale) {PRIVATELY}"
     )
 
 

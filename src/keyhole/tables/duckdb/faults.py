@@ -10,7 +10,7 @@ from typing import TypeAlias
 import duckdb
 
 from keyhole.errors import ConfigError, DataError
-from keyhole.knowledge import FEW_VALUES, Columns, PrivateColumn
+from keyhole.knowledge import FEW_VALUES, Columns, PrivateColumn, toml_key
 from keyhole.predicate import literal, quote_name
 from keyhole.schema import Column, Kind, Role, Schema
 from keyhole.tables.duckdb.dialect import no_header
@@ -91,7 +91,10 @@ def check_values(con: Connection, schema: Schema, roles: Columns, absent: tuple[
         if column.role is not Role.PRIVATE or declared is None:
             continue
         if (declared.min is not None or declared.max is not None) and not column.kind.numeric:
-            raise ConfigError(f"{column.name!r} holds {column.kind}, so it takes values = [...], not a range")
+            raise ConfigError(
+                f'{column.name!r} holds {column.kind}, so it takes values = ["..."], in quotes, under '
+                f"[columns.private.{toml_key(column.name)}], and no range or list of numbers"
+            )
         wrong = _first_wrong(con, column, declared)
         if wrong is not None:
             row, how = wrong
@@ -118,7 +121,7 @@ def check_unbounded(con: Connection, roles: Columns, absent: tuple[str, ...]) ->
             what = 'domain = "real"' if declared.state == "real" else f"step = {declared.step} without min and max"
             raise DataError.of_file(
                 f"{what} says that any number is possible for {name!r}, and the data holds at most {FEW_VALUES} "
-                "different ones, so exact answers could tell everybody's: declare min and max, or values, and ask it "
+                "different ones, so exact answers could tell everybody's: declare min, max and step, and ask it "
                 'with policy = "private" under [book] and a [budget]'
             )
 

@@ -1,6 +1,6 @@
 """Columns whose values were declared by a list, and that are no text, or may be none.
 
-`--private score=1,2,10` declares texts. Where the data holds whole numbers, the analyst's `score < '9'` compares
+`values = ["1", "2", "10"]` declares texts. Where the data holds whole numbers, the analyst's `score < '9'` compares
 numbers, and as texts it would mean something else. A text file does not say what the database holds: there a list of
 nothing but numbers, truth values or days is taken to be of such a column.
 """
