@@ -96,3 +96,65 @@ def test_bounds_that_nobody_could_see_are_refused_before_the_charge(
     assert "over half of everybody: declare min and max instead" in done.output
     shown = CliRunner().invoke(app, ["book", "show", "book.keyhole"])
     assert "bounds for pay" not in shown.output
+
+
+SETTINGS = """[source]
+data = "t.csv"
+[columns]
+id = ["who"]
+[columns.public.sex]
+values = ["F", "M"]
+[columns.private.pay]
+kind = "integer"
+[columns.private.ill]
+kind = "text"
+[columns.public.floor]
+kind = "integer"
+[budget]
+epsilon = 1
+delta = 1e-6
+"""
+
+
+@pytest.fixture
+def ward(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.chdir(tmp_path)
+    lines = [f"p{k},{k % 90},{'FM'[k % 2]},{'xyz'[k % 3]},{k % 7},flu\n" for k in range(3000)]
+    (tmp_path / "t.csv").write_text("who,pay,sex,ward,floor,ill\n" + "".join(lines))
+    (tmp_path / "keyhole.toml").write_text(SETTINGS)
+    return tmp_path
+
+
+@pytest.mark.parametrize(
+    ("column", "why"),
+    [
+        ("sex", "it is public, so write min and max, or values, under [columns.public.sex]"),
+        ("floor", "it is public, so write min and max, or values, under [columns.public.floor]"),
+        ("ill", "it holds text, and bounds are of numbers: write values = [...] under [columns.private.ill]"),
+        ("who", "the table has no such column to be asked about"),
+    ],
+)
+def test_bounds_of_what_has_none_are_refused_before_the_charge(ward: Path, column: str, why: str) -> None:
+    done = CliRunner().invoke(app, ["ask", "--clip", column])
+    assert done.exit_code == 2, done.output
+    assert why in " ".join(done.output.split())
+    shown = CliRunner().invoke(app, ["book", "show"])
+    assert f"bounds for {column}" not in shown.output
+
+
+@pytest.mark.parametrize(
+    ("sql", "wanted"),
+    [
+        ("COUNT(*) FROM t WHERE ward = 'x'", "write values = [...] under [columns.public.ward]; declared"),
+        ("COUNT(*) FROM t WHERE floor = 2", "or min, max and width, under [columns.public.floor]; declared"),
+        ("COUNT(*) FROM t WHERE ill = 'flu'", "write values = [...] under [columns.private.ill]; declared"),
+        ("SUM(pay) FROM t", "write min and max under [columns.private.pay] (`keyhole ask --clip pay` buys bounds)"),
+        ("COUNT(*) FROM t WHERE who = 'p1'", "column 'who' names people, and nobody is asked about by id privately"),
+    ],
+)
+def test_an_undeclared_column_is_refused_with_what_to_write(ward: Path, sql: str, wanted: str) -> None:
+    done = CliRunner().invoke(app, ["ask", f"SELECT {sql}"])
+    assert done.exit_code == 3, done.output
+    said = " ".join(done.output.split())
+    assert wanted in said
+    assert ("--clip" in said) == ("pay" in sql)

@@ -66,6 +66,7 @@ class Partitions:
     ids: tuple[str, ...] = ()  # whom a row is about; nobody is without
     several: bool = False  # may a person have several rows?
     unknown: frozenset[str] = frozenset()  # undeclared columns whose values may be keys that noise chooses
+    schema: Schema | None = field(default=None, repr=False, compare=False)  # says what to write for undeclared ones
 
     @classmethod
     def declared(cls, roles: Columns, schema: Schema) -> Partitions:
@@ -83,18 +84,28 @@ class Partitions:
                 "no column has a finite domain: declare [columns.public.NAME] or [columns.private.NAME] with values, "
                 "or with min and max"
             )
-        return cls(found, tuple(c.name for c in schema.of_role(Role.ID)))
+        return cls(found, tuple(c.name for c in schema.of_role(Role.ID)), schema=schema)
 
     def of(self, name: str) -> Partition:
         """A declared column; an undeclared one is refused."""
         if name not in self.columns:
             known = ", ".join(self.columns)
-            raise UnsupportedQuery(
-                f"column {name!r} has no declared domain, so it cannot be answered about privately: write min and max, "
-                f"or values, under [columns.private.{toml_key(name)}] (`keyhole ask --clip {quote(name)}` buys "
-                f"bounds); declared are {known}"
-            )
+            raise UnsupportedQuery(f"column {name!r} {self._what_to_declare(name)}; declared are {known}")
         return self.columns[name]
+
+    def _what_to_declare(self, name: str) -> str:
+        """Why an undeclared column is refused, and what to write."""
+        column = None if self.schema is None else self.schema.find(name)
+        if name in self.ids or (column is not None and column.role is Role.ID):
+            return "names people, and nobody is asked about by id privately: ask about a public column"
+        refused = "has no declared domain, so it cannot be answered about privately: write"
+        public = column is not None and column.role is not Role.PRIVATE
+        table = f"[columns.{'public' if public else 'private'}.{toml_key(name)}]"
+        if column is not None and not column.kind.numeric:
+            return f"{refused} values = [...] under {table}"
+        if public:
+            return f"{refused} values = [...], or min, max and width, under {table}"
+        return f"{refused} min and max under {table} (`keyhole ask --clip {quote(name)}` buys bounds)"
 
     def number(self, name: str) -> Cuts:
         """A declared column of numbers: what sums are taken of."""

@@ -41,6 +41,7 @@ from keyhole.defend.planner.tree import buy_tree
 from keyhole.defend.tables.margins import Margins, SourceMargins
 from keyhole.defend.workload import Estimate, GroupKey
 from keyhole.errors import BudgetExhausted, ConfigError, PrivacyParameterError, QueryError
+from keyhole.knowledge import toml_key
 from keyhole.query import Refused, Statement
 from keyhole.schema import Role, Schema
 from keyhole.sql import lower
@@ -302,6 +303,16 @@ class Planning:
         named = self._schema.find(column)
         if named is None or named.role in (Role.ID, Role.HIDDEN) or not isinstance(self.margins, SourceMargins):
             raise ConfigError(f"--clip {column}: the table has no such column to be asked about")
+        if named.role is not Role.PRIVATE:
+            table = f"[columns.public.{toml_key(named.name)}]"
+            raise ConfigError(
+                f"--clip {column}: it is public, so write min and max, or values, under {table}: it is free"
+            )
+        if not named.kind.numeric:
+            table = f"[columns.private.{toml_key(named.name)}]"
+            raise ConfigError(
+                f"--clip {column}: it holds {named.kind}, and bounds are of numbers: write values = [...] under {table}"
+            )
         ledger = self.setting.ledger
         with ledger.book.lock, ledger.book.page():
             ledger.check_analyst(analyst)
