@@ -77,7 +77,7 @@ def test_questions(folder: Path) -> None:
     done = called("init", "people.csv", "--force", given="Nobody\n")
     assert done.exit_code == 2
     assert "has no column 'Nobody'" in done.output
-    assert called("init", "people.csv", "--force", given="").exit_code == 130  # nobody answers
+    assert called("init", "people.csv", "--force", given="").exit_code == 2  # nobody answers
 
 
 def test_bounds_are_given_not_read(folder: Path) -> None:
@@ -411,3 +411,12 @@ def test_what_is_known_of_numbers_is_read_as_numbers(tmp_path: Path, answer: str
     assert done.output.count("is not understood: hiv holds numbers, so write min..max") == (
         2 if "maybe" in answer else 0
     )
+
+
+def test_input_that_ends_before_the_questions_is_said(tmp_path: Path) -> None:
+    (tmp_path / "h.csv").write_text("name,hiv\nAnn,0\nBob,1\n", encoding="utf-8")
+    out = tmp_path / "k.toml"
+    done = CliRunner().invoke(app, ["init", str(tmp_path / "h.csv"), "--out", str(out)], input="name\n")
+    assert done.exit_code == 2
+    assert "the input ended before the questions did, so nothing was written" in " ".join(done.output.split())
+    assert not out.exists()

@@ -69,3 +69,22 @@ def test_a_hint_is_named_as_it_is_written(folder: Path) -> None:
     (folder / "log.sql").write_text("SELECT COUNT(*) FROM people WITH (READPAST)")
     table = ("--data", "people.csv", "--id", "name", "--private", "pay", "--dialect", "tsql")
     assert "WITH (READPAST) may give something else there" in called("audit", "log.sql", *table).stdout
+
+
+@pytest.mark.parametrize("word", ["json", "sarif", "html"])
+def test_a_format_that_is_written_as_an_option_is_shown_as_it_is_meant(word: str) -> None:
+    done = CliRunner().invoke(app, ["audit", f"--{word}"])
+    assert done.exit_code == 2
+    assert f"No such option '--{word}': write --format {word}. (" in " ".join(done.output.split())
+
+
+def test_a_hint_ends_with_one_mark() -> None:
+    done = CliRunner().invoke(app, ["audit", "--dat", "x"])
+    assert "?." not in done.output
+
+
+@pytest.mark.parametrize(("word", "entry"), [("determined", "exposed"), ("narrowed down", "inferred")])
+def test_words_of_findings_are_explained(word: str, entry: str) -> None:
+    done = CliRunner().invoke(app, ["explain", *word.split()])
+    assert done.exit_code == 0
+    assert done.output.startswith(f"{entry}: ")

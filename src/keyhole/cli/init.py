@@ -38,7 +38,8 @@ Examples
 
 \b
 Exit code
-  0 the settings were written; 2 could not run (a file that is there is never written over without --force).
+  0 the settings were written; 2 could not run (a file that is there is never written over without --force,
+  and nothing is written if the input ends before the questions do); 130 interrupted.
 """
 
 FORCE = options.flag("--force", "Write over settings that are there.")
@@ -86,7 +87,15 @@ def init(
         if table is None and unsure(survey):
             warn(f"which table has the people is a guess: {made.table.name}; --table names another")
         if not yes:
-            made = _asked(made)
+            try:
+                made = _asked(made)
+            except click.Abort as ended:
+                if not isinstance(ended.__context__, EOFError):
+                    raise  # Ctrl-C
+                raise ConfigError(
+                    "the input ended before the questions did, so nothing was written: answer them, or take what is "
+                    "proposed with --yes"
+                ) from None
         text = toml(made, at)
         Config.parse(text, str(at))  # what is written can be read
         write_whole(at, text)

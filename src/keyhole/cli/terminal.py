@@ -25,6 +25,7 @@ from keyhole.cli.progress import progress_on_stderr as progress_on_stderr
 from keyhole.errors import ConfigError, KeyholeError, NotAvailable
 
 if TYPE_CHECKING:
+    import click
     from rich.console import Console
 
 COULD_NOT_RUN = 2
@@ -153,7 +154,7 @@ def _finish(error: Exception) -> NoReturn:
     elif isinstance(error, click.ClickException):
         context = getattr(error, "ctx", None)
         told = f" ({context.command_path} --help shows how)" if context is not None else ""
-        complain(f"{error.format_message().rstrip('.')}.{told}")
+        complain(f"{_sentence(error)}{told}")
     elif os.environ.get("KEYHOLE_DEBUG"):
         raise error
     else:
@@ -162,6 +163,19 @@ def _finish(error: Exception) -> NoReturn:
             "Please report it; KEYHOLE_DEBUG=1 shows what and where."
         )
     end(COULD_NOT_RUN)
+
+
+def _sentence(error: click.ClickException) -> str:
+    """What is wrong with the options, as one sentence. `--json` is answered with `--format json`."""
+    import click
+
+    if isinstance(error, click.NoSuchOption) and error.ctx is not None:
+        word = error.option_name.lstrip("-")
+        formats = next((p.type for p in error.ctx.command.params if "--format" in p.opts), None)
+        if isinstance(formats, click.Choice) and word in {str(choice) for choice in formats.choices}:
+            return f"No such option '{error.option_name}': write --format {word}."
+    text = error.format_message().rstrip(".")
+    return text if text.endswith("?") else f"{text}."
 
 
 def _interrupted() -> NoReturn:

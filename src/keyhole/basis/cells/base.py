@@ -148,4 +148,7 @@ class Cells:
             name = quote_name(self.domain.columns[axis].name)
             if sql in (name, f"{name} * {name}"):
                 return axis, 1 if sql == name else 2
-        raise UnsupportedQuery(f"{sql}: only declared columns can be summed privately")
+        raise UnsupportedQuery(
+            f"{sql}: only declared columns can be summed privately: write min and max under [columns.private.NAME], or "
+            "[columns.public.NAME] for a public one, in keyhole.toml"
+        )
