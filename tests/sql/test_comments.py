@@ -10,6 +10,7 @@ import pytest
 
 import keyhole
 from keyhole.sql import split
+from keyhole.sql.split import comment_in_doubt
 from keyhole.sql.table_names import reads_nothing_of_people
 
 ROWS = [("Ann", 51), ("Bob", 64), ("Cyd", 70)]
@@ -59,6 +60,29 @@ def test_two_dashes_are_a_comment_in_mysql_only_before_a_blank() -> None:
     text = "SELECT SUM(pay) FROM t WHERE age > 30 --1 AND name = 'Ann'"
     assert [f.sql for f in split(f"{text}; SELECT 2 -- c; d\n;SELECT 3 --", "mysql")] == [text, "SELECT 2", "SELECT 3"]
     assert [f.sql for f in split(text)] == ["SELECT SUM(pay) FROM t WHERE age > 30"]
+
+
+@pytest.mark.parametrize(
+    "sql",
+    [
+        "SELECT SUM(pay) FROM t WHERE pay > 28--22",  # in MySQL: more than 50
+        "SELECT SUM(pay) FROM t WHERE pay > 28--22\n OR pay > 1",
+        "SELECT SUM(pay) FROM t--all; SELECT SUM(pay) FROM t WHERE name = 'Ann'",
+        "SELECT SUM(pay) FROM t;--1; SELECT SUM(pay) FROM t WHERE name = 'Ann'",
+    ],
+)
+def test_two_dashes_without_a_blank_are_in_doubt_where_the_engine_is_not_known(sql: str, staff: Path) -> None:
+    """MySQL computes with them, and the audit took the rest of the line for a comment."""
+    found = asked(sql, "unknown", staff)
+    assert found.exit_code == 3
+    assert "-- without a blank behind it" in found.unjudged[0].reason
+    assert "-- without a blank behind it" in comment_in_doubt(sql, "unknown")
+
+
+def test_two_dashes_that_every_engine_passes_over_are_in_no_doubt() -> None:
+    text = "--All people\nSELECT 1 -- it's;\n WHERE a = '--b' /* --c */ --\n; --d\n"
+    assert [(f.sql[:8], f.unclosed) for f in split(text, "unknown")] == [("SELECT 1", "")]
+    assert comment_in_doubt("SELECT 1 --all", "postgres") == ""
 
 
 @pytest.mark.parametrize("dialect", ["mysql", "unknown"])

@@ -21,6 +21,9 @@ _E_STRINGS = frozenset({"postgres", "duckdb", "redshift"})  # E'it\'s' is one st
 _CARRIAGE_RETURN = re.compile(r"(?:--|#)[^\n]*\r(?!\n)")
 _RUN_BY_MYSQL = re.compile(r"/\*M?!")
 NESTED = "/* /*"
+DASHES = "--"
+_BLANK_BEHIND = re.compile(r"--(?:\s|$)")
+_NO_MORE_IN_MYSQL = re.compile(r"--(?:\s|$)|(?:(?!/\*)[^;'\"`])*$")  # a comment there, too, or nothing that ends
 _BLOCK = re.compile(r"/\*|\*/")
 _NEXT_STATEMENT = re.compile(r";[ \t]*(?:--[^\r\n]*)?\r?\n\s*(?:SELECT|WITH)\b", re.IGNORECASE)
 _END_OF_LINE = re.compile(r";[ \t]*(?=\r?\n|$|--)")
@@ -33,12 +36,19 @@ _STARTS = r"(?:(?:SELECT|DECLARE|SET|USE|PRINT|EXEC|BEGIN|COMMIT|ROLLBACK)\b|WIT
 _ENDS = re.compile(r"(?:SELECT|USE|SET|DECLARE|PRINT|EXEC|BEGIN|COMMIT|ROLLBACK|END)\b", re.IGNORECASE)
 
 
+_DASHES_IN_DOUBT = (
+    "-- without a blank behind it begins a comment in most engines, but in MySQL 5--2 is 7: write a blank behind it, "
+    "or name the engine with --dialect"
+)
+
+
 @dataclass(frozen=True, slots=True)
 class Fragment:
     """One statement of a log as written, without its semicolon; `line` and `column` count from 1.
 
-    `unclosed` is the mark of a quote or comment that never closes (`/*`, `'`, `$a$`), or `/* /*` where it depends on
-    the engine whether it does; `opened` is the line on which that mark stands. What such a statement asks is not known.
+    `unclosed` is the mark of a quote or comment that never closes (`/*`, `'`, `$a$`), `/* /*` where it depends on the
+    engine whether it does, or `--` where it depends on it whether it is one; `opened` is the line on which that mark
+    stands. What such a statement asks is not known.
     """
 
     sql: str
@@ -61,6 +71,8 @@ class Fragment:
                 f"line {self.opened}: a comment stands inside a comment, and engines differ in where it ends: write "
                 "it without"
             )
+        if self.unclosed == DASHES:
+            return f"line {self.opened}: {_DASHES_IN_DOUBT}"
         what = "comment" if self.unclosed == "/*" else "quote"
         return (
             f"line {self.opened}: the {what} {self.unclosed} is never closed, so it is not known what was asked from "
@@ -130,6 +142,7 @@ class Scan:
         self.pattern = _pattern(dialect)
         self.flat = dialect in _FLAT
         self.flat_or_nested = dialect in _FLAT_OR_NESTED
+        self.dashes_in_doubt = dialect == Dialect.UNKNOWN
         self.escapes = dialect in _E_STRINGS
         self.found: list[Fragment] = []
         self.line, self.counted = 1, 0  # lines seen up to the offset `counted`
@@ -155,6 +168,8 @@ class Scan:
             self.settle(end)
             return end
         if kind in ("line", "hash"):
+            if self.dashes_in_doubt:
+                self.doubt_dashes(match)
             return match.end()
         if kind == "block":
             return self.comment(match)
@@ -215,6 +230,13 @@ class Scan:
             self.unclosed = self.unclosed or (NESTED, match.start())
         self.first, self.last = match.start() if self.first is None else self.first, at
         return at
+
+    def doubt_dashes(self, match: re.Match[str]) -> None:
+        """Keeps what is a comment in most engines and none in MySQL; between two statements it is a mistake there."""
+        plain = _NO_MORE_IN_MYSQL if self.first is None else _BLANK_BEHIND
+        if plain.match(match.group()) is None:
+            self.unclosed = self.unclosed or (DASHES, match.start())
+            self.first, self.last = match.start() if self.first is None else self.first, match.end()
 
     def separates(self) -> bool:
         """Does this line end the statement? Not inside parentheses, behind UNION, or where WITH goes on."""
@@ -307,13 +329,17 @@ def comment_in_doubt(sql: str, dialect: str) -> str:
     >>> comment_in_doubt("SELECT 1 /*! WHERE 2 > 1 */", "mysql")[:43]
     'written for MySQL: what stands in /*! ... *'
     """
-    if dialect == Dialect.DUCKDB or not ("\r" in sql or "!" in sql or "/*" in sql):
+    if dialect == Dialect.DUCKDB or not ("\r" in sql or "!" in sql or "/*" in sql or "--" in sql):
         return ""
     kind, why = named(dialect), ""
     if kind in (Dialect.MYSQL, Dialect.UNKNOWN) and _RUN_BY_MYSQL.search(sql):
         why = "what stands in /*! ... */ is run by MySQL: write it without"
     elif kind not in (Dialect.POSTGRES, Dialect.REDSHIFT) and _CARRIAGE_RETURN.search(sql):
         why = "a carriage return ends a comment in some engines and not in others: write the statement without it"
-    elif any(part.unclosed == NESTED for part in split(sql, kind)):
-        why = "a comment stands inside a comment, and engines differ in where it ends: write it without"
+    else:
+        marks = {part.unclosed for part in split(sql, kind)}
+        if NESTED in marks:
+            why = "a comment stands inside a comment, and engines differ in where it ends: write it without"
+        elif DASHES in marks:
+            why = _DASHES_IN_DOUBT
     return why and f"written for {SPELLED[kind]}: {why}"
