@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
+from typing import Any
 
 import pytest
 from click.testing import CliRunner
@@ -231,3 +232,63 @@ def test_what_was_withheld_cannot_be_replayed_and_does_not_fail(folder: Path, wi
     assert "the verdict was redacted" in said
     claims = json.loads((folder / "verdict.json").read_text(encoding="utf-8"))["exposed"]
     assert (claims[0]["record"] == {"name": "person 1"}) == (withheld == "--redact")
+
+
+# --- verdicts that are written by somebody else -----------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(("old", "new"), [('"value": 10', '"value": 3, "value": 10'), ("{", '{"exposed": [], ')])
+def test_a_field_that_stands_twice_is_refused(folder: Path, old: str, new: str) -> None:
+    path = folder / "verdict.json"
+    path.write_text(path.read_text(encoding="utf-8").replace(old, new, 1), encoding="utf-8")
+    code, text = verify(folder)
+    assert code == 2
+    assert "stands twice in one object" in text
+
+
+def test_true_is_not_one(folder: Path) -> None:
+    for name in ("staff.csv", "verdict.json"):
+        path = folder / name
+        path.write_text(path.read_text(encoding="utf-8").replace("Ann,a,10", "Ann,a,1"), encoding="utf-8")
+    options = ["--data", str(folder / "staff.csv"), "--id", "name", "--private", "pay", "--format", "json"]
+    out = str(folder / "verdict.json")
+    CliRunner().invoke(app, ["audit", str(folder / "log.sql"), *options, "--out", out])
+    assert verify(folder)[0] == 0
+    verdict = json.loads((folder / "verdict.json").read_text(encoding="utf-8"))
+    verdict["exposed"][0]["value"] = True
+    verdict["intervals"][0] |= {"lo": True, "hi": True, "value": True}
+    (folder / "verdict.json").write_text(json.dumps(verdict), encoding="utf-8")
+    assert verify(folder)[0] == 1
+
+
+ODD_TYPES = [
+    ("exposed.0.row", None, "`exposed[0].row` must be a whole number"),
+    ("exposed.0.row", True, "`exposed[0].row` must be a whole number"),
+    ("exposed.0.proof", None, "`exposed[0].proof` must be a list of objects"),
+    ("exposed.0.proof.0.weight", None, "`exposed[0].proof[0].weight` must be a number, or p/q as text"),
+    ("exposed.0.proof.0.ends", 3, "`exposed[0].proof[0].ends` must be a pair"),
+    ("exposed.0.certificate", 3, "`exposed[0].certificate` must be an object"),
+    ("exposed.0.why", "so", "`exposed[0].why` must be a list of texts"),
+    ("intervals", None, "`intervals` must be a list of objects"),
+    ("intervals.0.prior", [1], "`intervals[0].prior` must be a pair"),
+    ("source", 3, "`source` must be an object"),
+    ("rows", 3, "`rows` must be a list of objects"),
+    ("by_assumption", [{"column": "pay"}], "`by_assumption[0].people` is missing"),
+    ("statements", [], "`statements` must be an object"),
+    ("complete", 1, "`complete` must be true or false"),
+]
+
+
+@pytest.mark.parametrize(("path", "value", "sentence"), ODD_TYPES)
+def test_an_odd_type_is_told_by_its_field(folder: Path, path: str, value: object, sentence: str) -> None:
+    verdict = json.loads((folder / "verdict.json").read_text(encoding="utf-8"))
+    at: Any = verdict
+    *steps, last = (int(step) if step.isdigit() else step for step in path.split("."))
+    for step in steps:
+        at = at[step]
+    at[last] = value
+    (folder / "verdict.json").write_text(json.dumps(verdict), encoding="utf-8")
+    code, text = verify(folder)
+    assert code == 2
+    assert sentence in text
+    assert "Error" not in text

@@ -64,6 +64,140 @@ CERTIFICATES = {
 }
 
 
+# --- which types the fields have --------------------------------------------------------------------------------------
+
+NUMBER, TEXT, WHOLE, TRUTH, ANY = "a number, or p/q as text", "a text", "a whole number", "true or false", "a value"
+ANYTHING = "anything"
+OBJECT, LIST, TEXTS, WHOLES, PAIR = "an object", "a list", "a list of texts", "a list of whole numbers", "a pair"
+MAY_BE_NULL = " or null"
+ENTRY_TYPES = {
+    **dict.fromkeys(("record", "person", "cell"), OBJECT),
+    **dict.fromkeys(("column", "status", "form", "grade"), TEXT),
+    **dict.fromkeys(("assumed", "tight", "if_shown", "known"), TRUTH),
+    **dict.fromkeys(("excluded", "allowed"), LIST),
+    **dict.fromkeys(("value", "lo", "hi", "total"), ANY),
+    "certificate": f"{OBJECT}{MAY_BE_NULL}",
+    "first": f"{OBJECT}{MAY_BE_NULL}",
+    "row": WHOLE,
+    "rows": WHOLES,
+    "prior": f"{PAIR}{MAY_BE_NULL}",
+    "singled_out": f"{TRUTH}{MAY_BE_NULL}",
+    "why": TEXTS,
+    "private": TEXTS,
+    "records": "entries:record",
+    "proof": "entries:item",
+}
+NEEDED = {
+    "exposed": ("record", "column", "value", "proof"),
+    "intervals": ("record", "column", "lo", "hi", "status", "proof"),
+    "features": ("person", "form", "rows", "column", "proof"),
+    "groups": ("records", "rows", "column", "total", "proof"),
+    "by_assumption": ("column", "people", "proof"),
+    "shown": ("query", "sql", "columns", "records", "singled_out"),
+    "item": ("weight",),
+}
+TYPES: dict[str, dict[str, str]] = {
+    "verdict": {
+        **dict.fromkeys(("sentence", "promise"), TEXT),
+        **dict.fromkeys(("records", "people", "queries", "atoms", "rank"), f"{WHOLE}{MAY_BE_NULL}"),
+        **dict.fromkeys(("statements", "assumed", "grades"), OBJECT),
+        **dict.fromkeys(("unjudged", "refused", "contradictions", "warnings"), "entries:statement"),
+        **{name: f"entries:{name}" for name in ("exposed", "features", "groups", "intervals", "by_assumption")},
+        "complete": TRUTH,
+        "source": "object:source",
+        "rows": "entries:shown",
+        "by": "entries:verdict",
+    },
+    "source": {
+        **dict.fromkeys(("id", "private", "hidden"), f"{TEXTS}{MAY_BE_NULL}"),
+        "kinds": f"{OBJECT}{MAY_BE_NULL}",
+        "dialect": f"{TEXT}{MAY_BE_NULL}",
+    },
+    **dict.fromkeys(("exposed", "intervals", "features", "groups"), ENTRY_TYPES),
+    "by_assumption": {"column": TEXT, "people": WHOLE, "why": TEXT, "proof": "entries:item"},
+    "shown": {
+        "query": TEXT,
+        "sql": TEXT,
+        "columns": TEXTS,
+        "records": f"{WHOLE}{MAY_BE_NULL}",
+        "singled_out": f"{WHOLE}{MAY_BE_NULL}",
+    },
+    "statement": {"query": TEXT, "sql": f"{ANY}", "queries": TEXTS, "reason": TEXT, "error": TEXT},
+    "record": {},
+    "item": {
+        "query": TEXT,
+        "sql": f"{TEXT}{MAY_BE_NULL}",
+        "side": TEXT,
+        "form": TEXT,
+        "rule": TEXT,
+        **dict.fromkeys(("weight", "known", "exactly", "rounded", "noise", "offset"), NUMBER),
+        **dict.fromkeys(("key", "squares", "test"), f"{OBJECT}{MAY_BE_NULL}"),
+        "ends": f"{PAIR}{MAY_BE_NULL}",
+        "besides": f"{LIST}{MAY_BE_NULL}",
+        "column": ANY,
+        "rows": TRUTH,
+    },
+}
+
+
+def wrong_type(entry: Mapping[str, Any], kind: str, path: str = "") -> str:
+    """Which field is missing or of another type than docs/json.md says, in a sentence; empty if none is.
+
+    >>> wrong_type({"exposed": [{"record": {}, "column": "pay", "value": 1, "proof": None}]}, "verdict")
+    '`exposed[0].proof` must be a list of objects'
+    """
+    needed = NEEDED.get(kind, ())
+    if kind == "item" and not {"query", "bound", "known", "fact"} & set(entry):
+        needed = (*needed, "query")
+    if kind == "exposed" and entry.get("form"):
+        needed = (*needed, "person", "rows")
+    for name in needed:
+        if name not in entry:
+            return f"`{path}{name}` is missing"
+    for name, value in entry.items():
+        wanted = TYPES[kind].get(name, ANYTHING)
+        if value is None and wanted.endswith(MAY_BE_NULL):
+            continue
+        wanted = wanted.removesuffix(MAY_BE_NULL)
+        what, _, inner = wanted.partition(":")
+        if not inner:
+            if not _has_type(value, wanted):
+                return f"`{path}{name}` must be {wanted}"
+            continue
+        listed = value if what == "entries" else [value]
+        if not isinstance(listed, list) or not all(isinstance(each, dict) for each in listed):
+            return f"`{path}{name}` must be {'a list of objects' if what == 'entries' else OBJECT}"
+        for k, each in enumerate(listed):
+            place = f"{path}{name}[{k}]." if what == "entries" else f"{path}{name}."
+            if wrong := wrong_type(each, inner, place):
+                return wrong
+    return ""
+
+
+def _has_type(value: Any, wanted: str) -> bool:
+    if wanted == ANYTHING:
+        return True
+    if wanted == ANY:
+        return not isinstance(value, dict | list)
+    if wanted == NUMBER:
+        return _is_fraction(value)
+    if wanted in (TEXTS, WHOLES):
+        return isinstance(value, list) and all(type(each) is (str if wanted == TEXTS else int) for each in value)
+    if wanted == PAIR:
+        return isinstance(value, list) and len(value) == 2 and all(e is None or _is_fraction(e) for e in value)
+    return type(value) is {TEXT: str, WHOLE: int, TRUTH: bool, OBJECT: dict, LIST: list}[wanted]
+
+
+def _is_fraction(value: Any) -> bool:
+    if isinstance(value, bool):
+        return False
+    try:
+        fraction(value)
+    except (ValueError, ArithmeticError, TypeError):
+        return False
+    return True
+
+
 class Unreadable(Exception):
     """The verdict, the log or the data cannot be read: nothing was checked."""
 
@@ -166,11 +300,35 @@ def read_decimal(text: str) -> Decimal:
 
 
 def read_json(text: str) -> Any:
-    """JSON with numbers as they are written."""
+    """JSON with numbers as they are written; a field that an object has twice is refused.
+
+    >>> read_json('{"value": 3, "value": 1}')
+    Traceback (most recent call last):
+    ValueError: the field 'value' stands twice in one object
+    """
     try:
-        return json.loads(text, parse_float=read_decimal, parse_int=lambda digits: int(read_decimal(digits)))
+        return json.loads(
+            text,
+            parse_float=read_decimal,
+            parse_int=lambda digits: int(read_decimal(digits)),
+            parse_constant=_refuse_constant,
+            object_pairs_hook=_object_of_distinct_fields,
+        )
     except RecursionError:
         raise ValueError("it is nested too deeply") from None
+
+
+def _refuse_constant(word: str) -> Any:
+    raise ValueError(f"{word} is no number")
+
+
+def _object_of_distinct_fields(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    found: dict[str, Any] = {}
+    for name, value in pairs:
+        if name in found:
+            raise ValueError(f"the field {name!r} stands twice in one object")
+        found[name] = value
+    return found
 
 
 def fraction(given: Any) -> Fraction:
@@ -208,8 +366,12 @@ def parse(text: str) -> Claims:
         raw = read_json(text)
     except TooLong as error:
         raise Unreadable(f"the verdict: {error}") from None
-    except ValueError as error:
+    except json.JSONDecodeError as error:
         raise Unreadable(f"the verdict is not JSON: {error}") from None
+    except ValueError as error:
+        raise Unreadable(f"the verdict cannot be read: {error}") from None
+    if isinstance(raw, dict) and (wrong := wrong_type(raw, "verdict")):
+        raise Unreadable(f"the verdict has not the fields of docs/json.md: {wrong}")
     return _read(raw)
 
 
@@ -240,8 +402,11 @@ def _read(raw: Any) -> Claims:
             strange += ("by, which is of other data",)
         strange += tuple(name for view in views for name in view.unknown)
         return Claims(claims, source, raw.get("records"), priors, against, strange)
-    except (KeyError, TypeError, ValueError, AttributeError, IndexError, ArithmeticError) as error:
-        raise Unreadable(f"the verdict has not the fields of docs/json.md: {type(error).__name__} {error}") from None
+    except ValueError as error:
+        raise Unreadable(f"the verdict has not the fields of docs/json.md: {error}") from None
+    except (KeyError, TypeError, AttributeError, IndexError, ArithmeticError) as error:
+        name = f"; `{error.args[0]}` is missing" if isinstance(error, KeyError) else ""
+        raise Unreadable(f"the verdict has not the fields of docs/json.md{name}") from None
 
 
 def _narrows(i: Mapping[str, Any]) -> bool:

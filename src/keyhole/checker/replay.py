@@ -198,7 +198,8 @@ class Checker:
             except Cannot as cannot:
                 yield Checked(claim, Outcome.CANNOT, str(cannot))
             except (LookupError, TypeError, ValueError, ArithmeticError, AttributeError) as error:
-                yield Checked(claim, Outcome.CANNOT, f"its certificate cannot be read ({type(error).__name__} {error})")
+                name = f": {error.args[0]!r} is missing" if isinstance(error, KeyError) else ""
+                yield Checked(claim, Outcome.CANNOT, f"its certificate has not the fields of docs/json.md{name}")
 
     def _with_text(self, cited: Addend) -> Addend:
         if cited.sql is not None or not cited.query or self.log is None:
@@ -246,6 +247,9 @@ class Checker:
             raise Fails("its status is none of a verdict")
         if claim.prior is not None and claim.prior != self.verdict.priors.get(claim.column):
             raise Fails("another range is said to be known before than elsewhere in the verdict")
+        said = (claim.value, claim.lo, claim.hi, *claim.allowed, *claim.excluded)
+        if any(isinstance(each, bool) for each in said) and self.engine.types.get(claim.column, "BOOLEAN") != "BOOLEAN":
+            raise Fails("true or false is claimed of a column of other values")
         text = isinstance(claim.value, str | bool) and claim.lo == claim.hi == claim.value  # a word or truth is known
         if not text and any(end is not None and number(end) is None for end in (claim.lo, claim.hi)):
             raise Fails("an end that is no number")
