@@ -31,6 +31,7 @@ from keyhole.audit.width import Within
 from keyhole.errors import ConfigError, NumberError, read_fraction
 from keyhole.evidence import OF_TABLE, Evidence, System, Unjudged
 from keyhole.gather import gather, transcribe
+from keyhole.gather.transcribe import may_show_rows
 from keyhole.knowledge import Columns, Config, FactTable, Knowledge
 from keyhole.logs.fold import apart, folded
 from keyhole.logs.open import Log, as_log
@@ -298,7 +299,16 @@ class Examination:
         if read.refused or read.unjudged:
             refused = sorted((*transcript.refused, *read.refused), key=lambda r: query_order(r.number))
             unjudged = sorted((*transcript.unjudged, *read.unjudged), key=lambda r: query_order(r.number))
-            transcript = replace(transcript, refused=tuple(refused), unjudged=tuple(unjudged))
+            schema = self.opened.roster.schema
+            may_show = frozenset(
+                r.number for r in (*read.refused, *read.unjudged) if may_show_rows(r.sql, schema, read.dialect)
+            )
+            transcript = replace(
+                transcript,
+                refused=tuple(refused),
+                unjudged=tuple(unjudged),
+                may_show_rows=transcript.may_show_rows | may_show,
+            )
         opened, progress = self.opened, self.judge.progress
         return gather(transcript, opened.roster, self.knowledge, source=opened.source, progress=progress)
 

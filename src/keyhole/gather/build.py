@@ -20,14 +20,14 @@ from keyhole.gather.constraints import Asked, Reader, split_needs, zero_counts
 from keyhole.gather.counting import counting, counts_people
 from keyhole.gather.facts import KnownFact, known_facts, settled
 from keyhole.gather.notes import Notes
-from keyhole.gather.order import order_fact
+from keyhole.gather.order import compare_with_data, order_fact
 from keyhole.gather.quotients import Quotients
 from keyhole.gather.squares import square_constraint, variances
 from keyhole.gather.tied import TiedQueries, admissible, blocks_of
 from keyhole.gather.totals import Totals
 from keyhole.knowledge import Knowledge
 from keyhole.predicate import IsNull, Predicate, negation, to_sql
-from keyhole.query import FINER, OTHER_GROUPS, Aggregate, Query, Term
+from keyhole.query import FINER, ORDERED, OTHER_GROUPS, Aggregate, Query, Term
 from keyhole.schema import Kind
 from keyhole.tables import Roster, Source
 from keyhole.transcript import NULL_ANSWER, Entry, Transcript
@@ -190,18 +190,22 @@ def _order(
     secret = frozenset(c.name for c in roster.schema.columns if c.secret)
     found = []
     for e in entries:
-        if e.query.aggregate is Aggregate.SUM or e.number in done:
+        if e.query.aggregate is Aggregate.SUM:
             continue
         if e.query.aggregate is Aggregate.PUBLIC and not conditional(e.query, secret):
             continue  # public knowledge
         term = e.query.terms[0]
+        column, prior = roster.schema.find(term.column or ""), knowledge.prior(term.column or "")
+        if source is not None and e.query.aggregate in (*ORDERED, Aggregate.VAR):
+            compare_with_data(e, source, column, prior, notes)
+        if e.number in done:
+            continue
         answer = e.answer
         if answer is None and source is not None:
             value = source.evaluate(replace(e.query, test=None, digits=None))
             answer = finish(None if value is None else Fraction(value), Fraction(0), e.query)
             notes.answers[e.number] = answer
         where = None if private_leaves(term.where, secret) else term.where
-        column = roster.schema.find(term.column or "")
         kind = Kind.DOUBLE if column is None else column.kind
-        found.append(order_fact(e, where, answer, kind, knowledge.prior(term.column or "")))
+        found.append(order_fact(e, where, answer, kind, prior))
     return found

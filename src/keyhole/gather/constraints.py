@@ -23,6 +23,7 @@ from keyhole.schema import Schema
 from keyhole.transcript import Answer, Entry, simplest_decimal
 
 NO_BOUND = "a quotient of private sums tells as much as the sum below it is large: declare min and max of {}"
+NEAR_CONSTANT = "the number lies so near the constant that floating point decides: compare a rounded one, or decimals"
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,6 +57,9 @@ class Reader:
             found = self._computed(query, top, per, self._printed(asked, top, per))
             if found is OVER_ZERO:
                 self._over_zero(asked)
+                return None
+            if query.test is not None and not found.null and self._rounding_decides(asked, top, per):
+                self.notes.leave(entry, NEAR_CONSTANT)
                 return None
             answer = found
         elif answer is not None and self.known:
@@ -197,6 +201,14 @@ class Reader:
         below = abs(per.public) if asked.form.per and not hidden and per.public else Fraction(1)
         added, under = self._added(asked.form.top), self._added(asked.form.per)
         return self.computed.arithmetic(asked.entry.query, added, under, below, top.radius / below)
+
+    def _rounding_decides(self, asked: Asked, top: Evaluated, per: Evaluated) -> bool:
+        """Is a number so near the constant it is compared with that floating point decides what the engine says?"""
+        test, arithmetic = asked.entry.query.test, self._arithmetic(asked, top, per)
+        assert test is not None
+        found = top.total / per.total if asked.entry.query.per and per.total else top.total
+        apart = abs(found - Fraction(test.value))
+        return apart <= arithmetic.dust if apart else not arithmetic.sure
 
     def _added(self, parts: Sequence[Part]) -> list[SummedPart]:
         """Parts as an engine adds them up."""

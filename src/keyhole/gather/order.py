@@ -9,15 +9,18 @@ what is shown is taken for the number of the grid that it is, and comparisons ar
 
 from __future__ import annotations
 
+from dataclasses import replace
 from decimal import Decimal
 from fractions import Fraction
 
 from keyhole.evidence import OrderFact
-from keyhole.gather.answers import ULP, around, around_ends, interval
+from keyhole.gather.answers import ULP, around, around_ends, described, interval
+from keyhole.gather.notes import Notes
 from keyhole.knowledge import Prior
 from keyhole.predicate import Predicate
-from keyhole.query import CUT, ORDERED, Query
-from keyhole.schema import Kind
+from keyhole.query import CUT, ORDERED, Aggregate, Query
+from keyhole.schema import Column, Kind
+from keyhole.tables import Source
 from keyhole.transcript import Answer, Entry
 
 Ends = tuple[Fraction | None, Fraction | None, bool]
@@ -51,6 +54,35 @@ def ends(query: Query, answer: Answer | None, kind: Kind, prior: Prior) -> Ends:
     if low is not None and low == high and kind is Kind.DOUBLE:
         low = high = _on_grid(low, prior)
     return (high, low, exact) if factor < 0 else (low, high, exact)
+
+
+def compare_with_data(entry: Entry, source: Source, column: Column | None, prior: Prior, notes: Notes) -> None:
+    """A given answer of an order statistic or a variance against the data."""
+    query, answer = entry.query, entry.answer
+    if answer is None or (answer.noise is not None and not answer.noise.bounded):
+        return
+    truth = source.evaluate(replace(query, test=None, digits=None))
+    if truth is None:
+        hidden = query.test is not None and answer.value is False  # compared with no number, a group is hidden
+        if not answer.null and not hidden:
+            said = described(answer)
+            notes.contradict(f"Q{entry.number} was answered {said}, but in the data nobody matches it", entry.number)
+        return
+    if answer.null:
+        notes.contradict(f"Q{entry.number} was answered NULL, but the data give {truth}", entry.number)
+        return
+    value = Fraction(truth)
+    slip = max(Fraction(1), abs(value)) / (10**6 if query.aggregate is Aggregate.VAR else 10**9)
+    if query.aggregate is Aggregate.VAR:
+        said_of_variance = interval(query, answer, slip)
+        low, high = said_of_variance.lo, said_of_variance.hi
+    else:
+        low, high, _ = ends(query, answer, Kind.DOUBLE if column is None else column.kind, prior)
+        value /= query.terms[0].factor
+        if query.aggregate in CUT and column is not None and column.digits is not None:
+            slip += Fraction(1, 10**column.digits)  # engines cut it or do not
+    if (low is not None and value < low - slip) or (high is not None and value > high + slip):
+        notes.contradict(f"Q{entry.number} was answered {described(answer)}, but the data give {truth}", entry.number)
 
 
 def _on_grid(value: Fraction, prior: Prior) -> Fraction:

@@ -39,7 +39,7 @@ from keyhole.reading import FAILS, Spelling, Validator, refusals
 from keyhole.schema import Kind, Schema
 from keyhole.sql import Unread
 from keyhole.sql.clock import stamped
-from keyhole.sql.engines import CASELESS, OTHERS
+from keyhole.sql.engines import CASELESS, OTHERS, Dialect
 from keyhole.sql.looks_like import suspicion
 from keyhole.sql.of_dimensions import of_dimensions
 from keyhole.sql.row_lists import may_show_private_values, shows_private_values
@@ -208,7 +208,7 @@ def expanded(
             entries.append(Entry(number, line.sql, _NOBODY, None))
     waiting = {r.number for r in (*refused, *unjudged)}
     unread = (each for each in read_lines if str(each.line.number) in waiting)
-    may_show = frozenset(str(e.line.number) for e in unread if may_show_private_values(_tree_of(e.line), roster.schema))
+    may_show = frozenset(str(e.line.number) for e in unread if may_show_rows(e.line.sql, roster.schema, e.line.dialect))
     return Transcript(tuple(entries), tuple(refused), tuple(unjudged), tuple(handed_out), may_show)
 
 
@@ -391,7 +391,7 @@ def _handed_out(each: Read, roster: Roster, source: Source | None) -> HandedOut 
     lists = [s.rows for s in each.statements if s.rows is not None and s.rows.columns and _discloses(s.rows, roster)]
     if not lists:
         unread = each.statement is None or bool(each.unjudged)
-        tree = _tree_of(line) if unread else None
+        tree = _tree_of(line.sql, line.dialect) if unread else None
         if tree is None or not shows_private_values(tree, roster.schema):
             return None
         return HandedOut(number, line.sql, (), None, None)
@@ -411,11 +411,18 @@ def _handed_out(each: Read, roster: Roster, source: Source | None) -> HandedOut 
     return HandedOut(number, line.sql, columns, records, records if everybody else None)
 
 
-def _tree_of(line: Line) -> exp.Expr | None:
+def may_show_rows(sql: str, schema: Schema, dialect: str = Dialect.DUCKDB) -> bool:
+    """Can it not be excluded that a statement, which was not judged, hands out private values as they are?"""
+    return may_show_private_values(_tree_of(sql, dialect), schema)
+
+
+def _tree_of(sql: str, dialect: str) -> exp.Expr | None:
+    """The statement as a tree; None for what cannot be parsed, or is several statements."""
     try:
-        return sqlglot.parse_one(line.sql, read=line.dialect if line.dialect in OTHERS else "duckdb")
+        trees = sqlglot.parse(sql, read=dialect if dialect in OTHERS else "duckdb")
     except Exception:
         return None
+    return trees[0] if len(trees) == 1 else None
 
 
 def _cut_off(

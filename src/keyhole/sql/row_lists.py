@@ -28,6 +28,7 @@ _FIGURES = tuple(
     )
     if (kind := getattr(exp, name, None)) is not None
 )
+_VALUES = (exp.Min, exp.Max, exp.Median, exp.Quantile, exp.PercentileCont, exp.PercentileDisc, exp.ApproxQuantile)
 _LISTS = tuple(
     kind
     for name in ("ArrayAgg", "List", "GroupConcat", "ArrayUniqueAgg", "ArrayConcatAgg", "JSONArrayAgg", "JSONObjectAgg")
@@ -272,6 +273,8 @@ def _is_figure(node: exp.Expr) -> bool:
 
 def _outside_of_figures(node: exp.Expr, secret: set[str]) -> bool:
     """Is there a private column outside of aggregates that give one figure?"""
+    if isinstance(node, _VALUES) and columns_in(node) & secret:
+        return True  # somebody's value as it is
     if isinstance(node, _FIGURES) and not isinstance(node.parent, exp.Window):
         return any(columns_in(part) & secret for part in node.walk() if _lists(part))
     if isinstance(node, exp.Column):
