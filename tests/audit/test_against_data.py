@@ -37,6 +37,7 @@ def audited(folder: Path, data: str, private: str, log: str, *more: str) -> tupl
         ("ROUND(MAX(pay / 7), 1)", "g = 'c'", 20, 21),
         ("MAX(pay) > 100", "g = 'c'", True, False),
         ("MAX(pay)", "g = 'nobody'", None, 5),
+        ("MAX(pay)", "pay > 900", None, 950),
         ("MAX(pay)", "g = 'c'", 140, None),
     ],
 )

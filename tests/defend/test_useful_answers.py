@@ -148,6 +148,16 @@ def test_a_sum_of_three_people_is_not_sold_with_a_bar_wider_than_its_range(tmp_p
     assert sold.noisy.cost == Fraction(1, 10)
 
 
+def test_an_average_that_could_be_any_is_not_sold(tmp_path: Path) -> None:
+    """The bars of its sum and its count were each below half of everybody, that of 3.1 +- 2.1 over all averages."""
+    asked = "SELECT AVG(pay) FROM staff WHERE dept = 'a' OR pay < 30"
+    reply = asked_of_few(asked, tmp_path, "laplace", [10] * 120)
+    assert str(reply.outcome) == "refused"
+    assert "it could be any number between 6 and 20, where all averages lie" in reply.reason
+    (tmp_path / "more").mkdir()
+    assert asked_of_few(asked, tmp_path / "more", "laplace", [10] * 120, "20").answered
+
+
 @pytest.mark.parametrize("mechanism", ALL_MECHANISMS)
 @pytest.mark.parametrize(
     "sql",

@@ -88,7 +88,7 @@ class Setting:
     def why_useless(self, question: Question, bar: Fraction) -> str:
         """Why an answer with this error bar, in people, says next to nothing, and is not sold; empty if it is."""
         half = half_of_everybody(self.n, anyway=self.anyway)
-        if half is None or bar <= half:
+        if half is None or (bar <= half and not question.has_vague_average(bar, int(2 * half))):
             return ""
         return (
             f"{question.say_bar(bar, self.n)}: that says next to nothing, and nothing was spent. Ask for fewer groups "

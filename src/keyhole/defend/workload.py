@@ -111,6 +111,13 @@ class Item:
         shown = Fraction(round(made.value * 10**self.digits), 10**self.digits)
         return Estimate(shown, made.bar + abs(shown - made.value), made.ratio)
 
+    def is_vague_average(self, bar: Fraction, n: int) -> bool:
+        """Is it a ratio whose bar is half of all it could be, if its numbers have this bar and n people are counted?"""
+        if self.bottom is None or self.high == self.low:
+            return False
+        off, miscount = (bar * sum(map(abs, total.coefficients)) for total in (self.top, self.bottom))
+        return off / max(Fraction(1), n - miscount) + self.top.half >= (self.high - self.low) / 2
+
     def _ratio(self, top: tuple[Fraction, Fraction], bottom: tuple[Fraction, Fraction]) -> Estimate:
         (total, off), (count, miscount) = top, bottom
         if count <= 0:
@@ -142,6 +149,10 @@ class Question:
             Fraction(1) for t in totals if t.matched is not None
         }
         return sorted(found)
+
+    def has_vague_average(self, bar: Fraction, n: int) -> bool:
+        """Would the bar of an average reach over all averages, even if everybody were in its group?"""
+        return any(item.is_vague_average(bar, n) for _, items in self.groups for item in items)
 
     def say_bar(self, bar: Fraction, n: int | None) -> str:
         """What an error bar of so many people is in the units of the answer, and between what the answer lies anyhow.

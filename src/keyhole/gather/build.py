@@ -197,7 +197,7 @@ def _order(
         term = e.query.terms[0]
         column, prior = roster.schema.find(term.column or ""), knowledge.prior(term.column or "")
         if source is not None and e.query.aggregate in (*ORDERED, Aggregate.VAR):
-            compare_with_data(e, source, column, prior, notes)
+            compare_with_data(e, source, column, prior, notes, private=bool(private_leaves(term.where, secret)))
         if e.number in done:
             continue
         answer = e.answer

@@ -56,15 +56,20 @@ def ends(query: Query, answer: Answer | None, kind: Kind, prior: Prior) -> Ends:
     return (high, low, exact) if factor < 0 else (low, high, exact)
 
 
-def compare_with_data(entry: Entry, source: Source, column: Column | None, prior: Prior, notes: Notes) -> None:
-    """A given answer of an order statistic or a variance against the data."""
+def compare_with_data(
+    entry: Entry, source: Source, column: Column | None, prior: Prior, notes: Notes, *, private: bool
+) -> None:
+    """A given answer of an order statistic or a variance against the data.
+
+    `private`: it is under a private condition. That nobody matches a public one is known without the data.
+    """
     query, answer = entry.query, entry.answer
     if answer is None or (answer.noise is not None and not answer.noise.bounded):
         return
     truth = source.evaluate(replace(query, test=None, digits=None))
     if truth is None:
         hidden = query.test is not None and answer.value is False  # compared with no number, a group is hidden
-        if not answer.null and not hidden:
+        if not answer.null and not hidden and private:
             said = described(answer)
             notes.contradict(f"Q{entry.number} was answered {said}, but in the data nobody matches it", entry.number)
         return

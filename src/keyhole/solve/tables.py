@@ -10,7 +10,7 @@ This is the transfer matrix of dynamic programming (Bellman 1957), kept to the s
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -111,6 +111,11 @@ class _Layers:
             found |= dict.fromkeys(ks)
         return [*found, *(k for k in range(len(self.kinds)) if k not in found)]
 
+    def _touching(self, condition: Condition) -> Iterator[int]:
+        """The places in the order of kinds whose people can change what a condition is about."""
+        at = list(condition.at)
+        return (place for place, k in enumerate(self.order) if self.moves[k][at].any())
+
     def possible(self) -> OptionsLeft:
         """Forward over all people, then back from what is left."""
         cases = np.zeros((1, self.width), dtype=np.int64)
@@ -118,15 +123,15 @@ class _Layers:
         least = sum((k.people * k.options.min(axis=0) for k in self.kinds), np.zeros(self.width, dtype=np.int64))
         most = sum((k.people * k.options.max(axis=0) for k in self.kinds), np.zeros(self.width, dtype=np.int64))
         layers: list[tuple[int, Integers]] = []
+        last = {c: max(self._touching(c), default=-1) for c in waiting}
         for place, k in enumerate(self.order):
             kind = self.kinds[k]
             for member in range(kind.people):
                 least, most = least - kind.options.min(axis=0), most - kind.options.max(axis=0)
                 done: list[Condition] = []
                 if member == kind.people - 1:
-                    later = self.order[place + 1 :]
-                    done = [c for c in waiting if not any(self.moves[j][list(c.at)].any() for j in later)]
-                    waiting = [c for c in waiting if c not in done]
+                    done = [c for c in waiting if last[c] <= place]
+                    waiting = [c for c in waiting if last[c] > place]
                 cases, child = self._step(cases, kind.options, least, most, done, waiting)
                 layers.append((k, child))
         return OptionsLeft(tuple(self._back(layers, len(cases))), self.sure)

@@ -231,6 +231,7 @@ class _Builder:
         holds: dict[Predicate, NDArray[np.bool_]],
     ) -> Iterator[tuple[NDArray[np.int64], tuple[tuple[Alternative, ...], ...], list[tuple[Fraction, ...]]]]:
         work = 0
+        matched: dict[tuple[Cell, ...], list[list[NDArray[np.bool_]]]] = {}
         weights = {t.weight: atoms.weight(t.weight) for each in sums for t in _terms(each) if t.weight is not None}
         order = np.argsort(atoms.of, kind="stable")
         starts = np.concatenate([[0], np.cumsum(atoms.sizes)])
@@ -249,15 +250,17 @@ class _Builder:
                 joint = tuple(c for a in choice if (c := a.cell) is not None)
                 values = {name: a.value for name, a in zip(self.system.columns, choice, strict=True)}
                 joint = tuple(next(c for c in joint if c.column == p.column.name) for p in self.partitions)
+                if joint not in matched:  # hashing conditions costs more than all the rest
+                    matched[joint] = [[holds[reads[t.where, joint]] for t in _terms(each)] for each in sums]
                 row = []
-                for terms in sums:
+                for terms, who in zip(sums, matched[joint], strict=True):
                     if isinstance(terms, ValueCount):
-                        has = values[terms.column] == terms.value and holds[reads[terms.where, joint]][k]
+                        has = values[terms.column] == terms.value and who[0][k]
                         row.append(Fraction(int(has)))
                         continue
                     total = Fraction(0)
-                    for t in terms:
-                        if holds[reads[t.where, joint]][k]:
+                    for t, those in zip(terms, who, strict=True):
+                        if those[k]:
                             weight = t.factor if t.weight is None else t.factor * weights[t.weight][k]
                             total += weight if t.column is None else weight * (values[t.column] or 0) ** t.power
                     row.append(total)
