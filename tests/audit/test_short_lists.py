@@ -48,6 +48,27 @@ def test_three_values_that_are_told_are_a_list_for_each(log: list[str], private:
     assert "is one of 53, 54, 104" in verdict.text()
 
 
+@pytest.mark.parametrize(
+    "log",
+    [
+        ["SELECT MAX(pay), SUM(pay) FROM t WHERE name IN ('Dan', 'Fay')"],
+        ["SELECT MIN(pay), AVG(pay) FROM t WHERE name IN ('Dan', 'Fay')"],
+        ["SELECT MEDIAN(pay), MAX(pay) FROM t WHERE name IN ('Dan', 'Fay')"],
+        [
+            "SELECT SUM(pay) FROM t",
+            "SELECT SUM(pay) FROM t WHERE name NOT IN ('Dan', 'Fay')",
+            "SELECT MIN(pay) FROM t WHERE name IN ('Dan', 'Fay')",
+        ],
+    ],
+)
+@pytest.mark.parametrize("private", ["pay", "pay:real", "pay:0..200:1"])
+def test_two_values_that_are_told_are_a_list_for_both(log: list[str], private: str) -> None:
+    """An extreme and the total, or the median, of two people were an all-clear."""
+    verdict = judged(log, private=private)
+    assert verdict.exit_code == 1
+    assert {f.who: f.allowed for f in verdict.inferred} == dict.fromkeys(("Dan", "Fay"), (Decimal(70), Decimal(95)))
+
+
 def test_a_list_is_not_said_to_be_replayed(tmp_path: Any) -> None:
     data = tmp_path / "t.csv"
     data.write_text("name,dept,pay\n" + "".join(f"{n},{d},{p}\n" for n, d, p in ROWS))
@@ -76,7 +97,7 @@ def test_what_is_not_told_is_no_list(log: list[str], private: str) -> None:
 def test_a_column_of_few_values_has_no_lists() -> None:
     log = ["SELECT MIN(pay), MAX(pay), SUM(pay) FROM t WHERE dept = 'a'"]
     verdict = judged(log, [1, 2, 4, 5, 6, 9], "pay:0..9:1")
-    assert not [f for f in verdict.findings if f.proof is not None and "three values" in f.proof.rule]
+    assert not [f for f in verdict.findings if f.proof is not None and "values of a small group" in f.proof.rule]
 
 
 def test_every_list_holds_in_every_table_with_these_answers() -> None:

@@ -35,7 +35,7 @@ ROUNDED_WEIGHTS = (
 )
 
 
-SHORT_LIST = "the three values of a group are told, and each of its people has one of them"
+SHORT_LIST = "all values of a small group are told, and each of its people has one of them"
 
 
 @dataclass(frozen=True, slots=True)

@@ -333,7 +333,7 @@ class _Ordered:
             yield Claim(row, self.column, Status.INFERRED, None, one, two, proof, allowed=(one, two))
 
     def _short_lists(self) -> Iterator[Claim]:
-        """Three people whose values are all told, by ranks or by their total: each has one of the three."""
+        """Two or three people whose values are all told, by ranks and their total: each has one of them."""
         prior = self.known.evidence.prior(self.column)
         possible = None if prior.numbers is None else len(prior.numbers)
         if self.grid.step is not None and self.grid.lo is not None and self.grid.hi is not None:
@@ -341,31 +341,45 @@ class _Ordered:
         if possible is not None and possible <= FEW_VALUES:
             return
         told: dict[tuple[int, ...], dict[int, int]] = {}  # people -> rank -> the fact that tells its value
+        middles: dict[tuple[int, ...], int] = {}  # two people -> the fact that tells their median
         for i, (p, fact) in enumerate(zip(self.placed, self.facts, strict=True)):
-            if p.n == FEW_PEOPLE and p.j == p.k and fact.lo == fact.hi:
-                told.setdefault(rows_of(self.bounds.inside(fact)[self.of]), {}).setdefault(p.j, i)
+            if 1 < p.n <= FEW_PEOPLE and _is_told(p.lo, p.hi):
+                rows = rows_of(self.bounds.inside(fact)[self.of])
+                if p.j == p.k:
+                    told.setdefault(rows, {}).setdefault(p.j, i)
+                elif p.n == 2 and p.fact.query.level == Fraction(1, 2):
+                    middles.setdefault(rows, i)
         for rows, ranks_told in sorted(told.items()):
-            yield from self._short_list(rows, ranks_told)
+            yield from self._short_list(rows, ranks_told, middles.get(rows))
 
-    def _short_list(self, rows: tuple[int, ...], ranks_told: dict[int, int]) -> Iterator[Claim]:
-        if len(ranks_told) < FEW_PEOPLE - 1:
-            return
+    def _short_list(self, rows: tuple[int, ...], ranks_told: dict[int, int], middle: int | None) -> Iterator[Claim]:
+        if len(ranks_told) < len(rows) - 1 or (len(rows) == 2 and len(ranks_told) == 2):
+            return  # of two, one of whom has the least value and one the greatest, the pair tells it
         facts = tuple(ranks_told.values())
-        values = [self.values[self.facts[i].lo - 1] for i in facts]
+        values = [Fraction(simplest_decimal(*self._told(i))) for i in facts]
         proof = self._proof((), SHORT_LIST, also=facts)
-        if len(values) < FEW_PEOPLE:
-            total = self._total(rows)
+        if len(values) < len(rows):
+            total, weights = self._total(rows) or (None, {})
+            if total is None and middle is not None:
+                total = (2 * self._told(middle)[0], 2 * self._told(middle)[1])
+                proof = self._proof((), SHORT_LIST, also=(*facts, middle))
             if total is None:
                 return
-            (low, high), weights = total
             rest = sum(values, Fraction(0))
-            values.append(Fraction(simplest_decimal(low - rest, high - rest)))
+            values.append(Fraction(simplest_decimal(total[0] - rest, total[1] - rest)))
             proof = replace(proof, weights={**proof.weights, **weights})
         listed = tuple(simplest_decimal(v, v) for v in sorted(set(values)))
         if len(listed) == 1:
             return  # the bounds tell it
         for row in rows:
             yield Claim(row, self.column, Status.INFERRED, None, listed[0], listed[-1], proof, allowed=listed)
+
+    def _told(self, fact: int) -> tuple[Fraction, Fraction]:
+        """The value that a fact tells, up to the dust of floating point."""
+        low, high = self.placed[fact].lo, self.placed[fact].hi
+        assert low is not None
+        assert high is not None
+        return low, high
 
     def _total(self, rows: tuple[int, ...]) -> tuple[tuple[Fraction, Fraction], dict[str, Fraction]] | None:
         """The total of some people, up to the dust of floating point, with the weights that tell it; None if open."""
@@ -410,6 +424,11 @@ class _Ordered:
         else:
             reason = f"{listed} cannot all be true: nobody is left who can have what one was answered"
         return Contradiction(names, reason, reducible=True)
+
+
+def _is_told(low: Fraction | None, high: Fraction | None) -> bool:
+    """Is a number known, up to the dust of floating point?"""
+    return low is not None and high is not None and high - low <= DUST * max(Fraction(1), abs(low))
 
 
 def _ours(claim: Claim) -> bool:
