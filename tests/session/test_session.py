@@ -519,6 +519,21 @@ def test_an_auditor_goes_on_where_monitoring_stopped(folder: Path) -> None:
     assert (code, "1 publication that no verdict accounts for (Q2;" in err) == (3, True)
 
 
+def test_a_reply_says_each_time_that_the_book_has_what_was_not_judged(folder: Path) -> None:
+    (folder / "pub.sql").write_text("SELECT MAX(pay) FROM staff; SELECT MIN(pay) FROM staff;")
+    _, _, err = call("watch", "-c", "audited.toml", "--load", "pub.sql", "--accept-unjudged", stdin="")
+    assert "no verdict accounts for 2 statements of pub.sql; with --accept-unjudged we go on:" in err
+    left = "2 statements in the book were not judged"
+    code, out, _ = call("ask", "-c", "audited.toml", WHOLE)
+    assert (code, "exact; nobody is exposed by what was judged; " in out, f"; {left}; entry" in out) == (0, True, True)
+    code, out, _ = call("ask", "-c", "audited.toml", WHOLE)
+    assert (code, f"exact; answered before; {left}" in out) == (0, True)
+    replies = json.loads(call("ask", "-c", "audited.toml", "--format", "json", WHOLE, DEPT_A)[1])["replies"]
+    assert [reply["reason"].endswith(left) for reply in replies] == [True, True]
+    _, out, _ = call("watch", "-c", "audited.toml", stdin=DEPT_A)
+    assert out.strip().endswith(left)
+
+
 # --- the book as a log ------------------------------------------------------------------------------------------------
 
 

@@ -186,7 +186,7 @@ def _earlier(
             f"them:\n{listed}\nTake them out of the log if they gave nothing away, or go on with --accept-unjudged"
         )
     if left:
-        warn(f"{count} of {path}: no verdict accounts for\n{listed}")
+        warn(f"no verdict accounts for {count} of {path}; with --accept-unjudged we go on:\n{listed}")
     publish(session.auditing, lines, unread)
 
 

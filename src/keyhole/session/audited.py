@@ -80,6 +80,7 @@ class Audited:
         self._epoch, self._spelling = book.state.epoch, Spelling(auditor.roster)
         assert book.state.last is not None
         self._upto, self._mark = book.state.last.seq, book.state.last.hash  # what the auditor accounts for
+        self._counted = (0, 0)  # the last entry looked at, and how many up to it no verdict accounts for
 
     @property
     def schema(self) -> Schema:
@@ -107,7 +108,8 @@ class Audited:
         self.auditor.seen()
         if analyst not in (None, entry.analyst) and entry.seq not in self.book.state.heard.get(str(analyst), ()):
             self.book.append(Mark.TOLD, {"of": [], "entry": entry.seq}, analyst=analyst)
-        return self._reply(asked, parsed(entry.body["answer"]), "answered before", entry.seq, entry.hash)
+        reason = self._with_unjudged("answered before")
+        return self._reply(asked, parsed(entry.body["answer"]), reason, entry.seq, entry.hash)
 
     def may_recall(self, entry: BookEntry) -> bool:
         """Was it admitted when it was answered? What `monitored` gave was not."""
@@ -158,7 +160,20 @@ class Audited:
         why = next((why for name in names if (why := self.domain_objection(name))), "")
         if why:
             return Admission(said.number, said.sql, Permission.REFUSED, why)
-        return said
+        return replace(said, reason=self._with_unjudged(said.reason)) if said.allowed else said
+
+    def _with_unjudged(self, reason: str) -> str:
+        """Why something is answered, and what of the book that does not account for."""
+        answers = self.book.state.answers
+        if answers and answers[-1] > self._counted[0]:
+            new = unjudged_entries(self.book, after=self._counted[0])
+            self._counted = (answers[-1], self._counted[1] + len(new))
+        left = self._counted[1]
+        if not left:
+            return reason
+        said = reason.replace("nobody is exposed", "nobody is exposed by what was judged", 1)
+        were = "1 statement in the book was" if left == 1 else f"{left} statements in the book were"
+        return f"{said}; {were} not judged"
 
     def domain_objection(self, name: str) -> str:
         """Why no exact answer about a private column is given, from what was declared of it; "" if one may be."""
@@ -315,6 +330,12 @@ def incomplete(book: Book) -> str:
         f"would account for them (the first is entry {left[0].seq}: {str(first['error']).splitlines()[0]}). Look at "
         "them with `keyhole book show`; if they gave nothing away, go on with `keyhole watch --accept-unjudged`"
     )
+
+
+def unjudged_entries(book: Book, after: int = 0) -> list[BookEntry]:
+    """What was published, and no verdict accounts for; of the entries behind this number."""
+    new = (seq for seq in book.state.answers if seq > after)
+    return [entry for entry in map(book.entry, new) if entry.kind == Mark.UNJUDGED]
 
 
 def past(entry: BookEntry) -> Past:

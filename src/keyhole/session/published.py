@@ -10,7 +10,7 @@ from decimal import Decimal
 from keyhole.audit.minmax import ANSWERED
 from keyhole.book import Mark
 from keyhole.errors import QueryError, read_decimal
-from keyhole.session.audited import Audited, past
+from keyhole.session.audited import Audited, past, unjudged_entries
 from keyhole.sql import carried
 from keyhole.sql.clock import as_it_ran
 from keyhole.transcript import Line, Refusal
@@ -94,8 +94,7 @@ def accept(policy: Audited) -> None:
 
 def forgotten(policy: Audited) -> str:
     """The publications in the book that no verdict accounts for, in a sentence; "" if there are none."""
-    book = policy.book
-    left = [past(e).number for e in map(book.entry, book.state.answers) if e.kind == Mark.UNJUDGED]
+    left = [past(entry).number for entry in unjudged_entries(policy.book)]
     if not left:
         return ""
     count = "1 publication" if len(left) == 1 else f"{len(left)} publications"
