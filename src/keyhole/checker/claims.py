@@ -122,7 +122,7 @@ TYPES: dict[str, dict[str, str]] = {
         "records": f"{WHOLE}{MAY_BE_NULL}",
         "singled_out": f"{WHOLE}{MAY_BE_NULL}",
     },
-    "statement": {"query": TEXT, "sql": f"{ANY}", "queries": TEXTS, "reason": TEXT, "error": TEXT},
+    "statement": {"query": TEXT, "queries": TEXTS, "reason": TEXT, "error": TEXT},
     "record": {},
     "item": {
         "query": TEXT,
