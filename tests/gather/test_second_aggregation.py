@@ -183,12 +183,12 @@ def test_too_many_terms_or_another_answer_of_the_engine_leave_it_as_if_all_group
 
 
 def test_a_printed_average_of_averages_lies_within_its_radius() -> None:
-    rng = random.Random(3)
+    rng = random.Random(5)
     n = 1500
     pay = [rng.randint(10**14, 10**15) for _ in range(n)]
     table = pa.table({"name": [f"p{i}" for i in range(n)], "dept": [i // 3 for i in range(n)], "pay": pay})
     sql = "SELECT SUM(t) FROM (SELECT dept, AVG(pay) AS t FROM t GROUP BY dept)"
-    con = duckdb.connect()
+    con = duckdb.connect(config={"threads": 1})  # else the order of addition, and the sum, differ from run to run
     con.register("t", table)
     (printed,) = con.execute(sql).fetchall()[0]
     truth = Fraction(sum(pay), 3)
