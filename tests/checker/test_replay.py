@@ -230,7 +230,7 @@ def test_the_log_gives_what_the_verdict_lacks(pair: tuple[Path, Data], tmp_path:
         for item in claim["proof"]:
             del item["sql"]
     (tmp_path / "log.sql").write_text(
-        "SET x = 1;\nSELECT SUM(x) FROM t; -- all\nSELECT SUM(x) FROM t WHERE name <> 'e';\n"
+        "SET work_mem = 1;\nSELECT SUM(x) FROM t; -- all\nSELECT SUM(x) FROM t WHERE name <> 'e';\n"
     )
     (tmp_path / "log.jsonl").write_text(
         '{"sql": "SELECT SUM(x) FROM t", "answer": 21}\n\n{"sql": "SELECT SUM(x) FROM t WHERE name <> \'e\'"}\n'

@@ -36,7 +36,7 @@ def listed(text: str, dialect: str = "postgres") -> list[str]:
 
 STEERING = """
 BEGIN; BEGIN TRANSACTION ISOLATION LEVEL SERIALIZABLE, READ ONLY; START TRANSACTION; COMMIT; ROLLBACK TO SAVEPOINT a
-SET search_path = public; SET LOCAL x TO 'SELECT 1'; RESET ALL; USE db; DISCARD ALL; DEALLOCATE q
+SET search_path = public; SET LOCAL application_name TO 'SELECT 1'; RESET ALL; USE db; DISCARD ALL; DEALLOCATE q
 END; CLOSE c; SAVEPOINT a; RELEASE SAVEPOINT a; PRAGMA table_info(t); DECLARE @x INT; PREPARE q AS SELECT 1; ABORT
 """
 
@@ -99,7 +99,7 @@ def test_what_asks_in_a_wrapping_is_opened(dialect: str, text: str) -> None:
         ("EXECUTE IMMEDIATE 'SELECT ' || x", "put together"),
         ("FETCH ALL FROM c", "cursor whose query is not in the log"),
         (f"SET x = f(({ASK}))", "cannot be taken out"),
-        (f"IF EXISTS ({ASK}) THEN SET y = 1; END IF", "cannot be taken out"),
+        (f"IF EXISTS ({ASK}) THEN SET @y = 1; END IF", "cannot be taken out"),
         ("\\i other.sql", "another file"),
         (".dump", "records themselves"),
         ("SELECT 'SELECT 1' \\gexec", "runs what the query answered"),
@@ -112,7 +112,13 @@ def test_what_cannot_be_judged_is_listed_with_a_reason(text: str, why: str) -> N
 
 HARMLESS = [
     *("SHOW search_path", "SHOW TIME ZONE", "SHOW t", "PRAGMA table_info('t')", "PRAGMA main.journal_mode = wal"),
-    *("SHOW TABLES", "SHOW VARIABLES LIKE 'x'", "SET x = 3", "SET x TO 'a', 'b'", "DECLARE @x VARCHAR(20) = 'a'"),
+    *(
+        "SHOW TABLES",
+        "SHOW VARIABLES LIKE 'x'",
+        "SET work_mem = 3",
+        "SET search_path TO 'a', 'b'",
+        "DECLARE @x VARCHAR(20) = 'a'",
+    ),
     *("\\timing on", "\\d t", "\\pset format csv", ".mode csv", "RESET ALL", "CHECKPOINT", "DECLARE @x TABLE (a INT)"),
     *("VACUUM t", "VACUUM (FREEZE) t"),
 ]
@@ -121,13 +127,106 @@ MAY_PRINT = [
     *("SUMMARIZE t", "SUMMARIZE SELECT kids FROM t", "DESCRIBE t", "DESC t", "ANALYZE", "ANALYZE VERBOSE t"),
     *("ANALYZE TABLE t", "SHOW TABLE STATUS", "SHOW INDEX FROM t", "SHOW STATS FOR t", "SHOW CREATE TABLE t"),
     *("SHOW PROFILE FOR QUERY 1", "VACUUM VERBOSE t", "VACUUM (VERBOSE) t", "SET STATISTICS IO ON"),
-    *("SET profiling = 1", "SET SHOWPLAN_ALL ON", "SET enable_profiling = 'json'", "SET x = f(3)"),
+    *("SET profiling = 1", "SET SHOWPLAN_ALL ON", "SET enable_profiling = 'json'", "SET work_mem = f(3)"),
     *("PRINT dbo.f('Ann')", "RETURN f(1)", "RAISE NOTICE '%', f(1)", "x := f(1)"),
 ]
 COMMANDS = [
     *("\\! psql -c 'TABLE t'", "\\dt+", "\\lo_export 1 x", ".stats on", ".sha3sum", ".backup x", ".scanstats on"),
     *(".shell ls", ".clone x", ".changes on", ".eqp on"),
 ]
+
+
+CHANGES = [
+    *(("duckdb", f"SET {each}") for each in ("default_collation = 'NOCASE'", "integer_division = true", "x TO 3")),
+    *(("duckdb", f"SET {each}") for each in ("default_order = 'DESC'", "GLOBAL default_null_order = 'nulls_first'")),
+    *(("duckdb", each) for each in ("PRAGMA default_collation = 'NOCASE'", "SET TimeZone = 'Asia/Tokyo'")),
+    *(("tsql", f"SET {each}") for each in ("ANSI_NULLS OFF", "ANSI_WARNINGS, ANSI_NULLS OFF", "ROWCOUNT 1")),
+    *(("tsql", f"SET {each}") for each in ("DATEFIRST 1", "DATEFORMAT dmy", "LANGUAGE French", "CONTEXT_INFO 0x1")),
+    *(("mysql", f"SET {each}") for each in ("sql_mode = 'ANSI_QUOTES'", "@@SESSION.sql_mode = 'ANSI'")),
+    *(("mysql", f"SET {each}") for each in ("autocommit = 1, sql_mode = 'ANSI_QUOTES'", "NAMES latin1")),
+    *(
+        ("mysql", f"SET {each}")
+        for each in ("sql_select_limit = 1", "`sql_mode` = 'ANSI'", "@x = 1, sql_mode = 'ANSI'")
+    ),
+    *(("postgres", f"SET {each}") for each in ("datestyle = 'DMY'", "standard_conforming_strings = off")),
+    *(
+        ("postgres", f"SET {each}")
+        for each in ("TIME ZONE 'Asia/Tokyo'", "app.tenant = '3'", "transform_null_equals = on")
+    ),
+    *(("sqlite", f"PRAGMA {each}") for each in ("case_sensitive_like = 1", "case_sensitive_like(1)")),
+    *(
+        ("snowflake", f"ALTER SESSION SET {each}")
+        for each in ("WEEK_START = 1", "QUERY_TAG = 'a' ROWS_PER_RESULTSET = 1")
+    ),
+    *(("spark", each) for each in ("SET spark.sql.ansi.enabled = true", "SET spark.sql.caseSensitive=true")),
+    ("bigquery", "SET @@time_zone = 'Asia/Tokyo'"),
+    ("postgres", "DO $$ BEGIN SET datestyle = 'DMY'; END $$"),
+    ("trino", "SET SESSION legacy_x = true"),
+]
+CHANGES_NOTHING = [
+    *(("postgres", f"SET {each}") for each in ("application_name = 'a'", "statement_timeout TO 0", "ROLE bob")),
+    *(
+        ("postgres", f"SET {each}")
+        for each in ("SESSION AUTHORIZATION 'bob'", "client_encoding = 'UTF8'", "TIME ZONE 'UTC'")
+    ),
+    *(
+        ("postgres", f"SET {each}")
+        for each in ("extra_float_digits = 3", "datestyle TO 'ISO, MDY'", "enable_seqscan = off")
+    ),
+    *(("postgres", f"SET {each}") for each in ("standard_conforming_strings = on", "row_security = off", "jit = off")),
+    *(("postgres", f"SET {each}") for each in ("SESSION CHARACTERISTICS AS TRANSACTION READ ONLY", "SCHEMA 'hr'")),
+    *(("postgres", each) for each in ("RESET ALL", "RESET work_mem", "RESET SESSION AUTHORIZATION", "DISCARD ALL")),
+    *(
+        ("mysql", f"SET {each}")
+        for each in ("NAMES utf8mb4", "NAMES 'utf8' COLLATE 'utf8_bin'", "@x = 3", "autocommit=0")
+    ),
+    *(("mysql", f"SET {each}") for each in ("sql_mode='STRICT_TRANS_TABLES,NO_ZERO_DATE'", "SESSION wait_timeout = 9")),
+    *(("tsql", f"SET {each}") for each in ("NOCOUNT ON", "ANSI_NULLS ON", "XACT_ABORT, NOCOUNT ON", "ROWCOUNT 0")),
+    *(
+        ("tsql", f"SET {each}")
+        for each in ("TRANSACTION ISOLATION LEVEL READ UNCOMMITTED", "@x = 3", "LOCK_TIMEOUT 1800")
+    ),
+    *(
+        ("snowflake", each)
+        for each in ("ALTER SESSION SET QUERY_TAG = 'a'", "SET x = 3", "ALTER SESSION UNSET QUERY_TAG")
+    ),
+    *(("duckdb", each) for each in ("SET threads = 4", "SET VARIABLE x = 3", "SET memory_limit TO '1GB'", "USE db")),
+    *(
+        ("spark", each)
+        for each in ("SET", "SET -v", "SET spark.sql.ansi.enabled", "SET spark.sql.shuffle.partitions=8")
+    ),
+]
+
+
+@pytest.mark.parametrize(("dialect", "text"), CHANGES)
+def test_what_may_change_the_meaning_of_later_statements_is_not_skipped(dialect: str, text: str) -> None:
+    """SET default_collation = 'NOCASE' was skipped, and name = 'ann' behind it was of Ann alone."""
+    steps = [step for step in Script(dialect).steps(f"{ASK}; {text}; {ASK}") if not step.steers]
+    before, mine, behind = steps
+    assert not before.unjudged
+    assert "what later statements mean may depend on that" in mine.unjudged
+    assert "was set before it" in behind.unjudged
+
+
+@pytest.mark.parametrize(("dialect", "text"), CHANGES_NOTHING)
+def test_what_changes_no_meaning_is_skipped(dialect: str, text: str) -> None:
+    mine, behind = Script(dialect).steps(f"{text}; {ASK}")
+    assert mine.steers
+    assert not behind.unjudged
+
+
+def test_what_is_taken_back_was_set() -> None:
+    mine, behind = Script("postgres").steps(f"RESET datestyle; {ASK}")
+    assert "what statements before it mean" in mine.unjudged
+    assert not behind.unjudged
+
+
+@pytest.mark.parametrize("name", ["log.sql", "log.jsonl"])
+def test_a_setting_in_a_log_is_no_all_clear(tmp_path: Path, name: str) -> None:
+    steps = ["SELECT SUM(pay) FROM t", "SET default_collation = 'NOCASE'", "SELECT SUM(pay) FROM t"]
+    text = ";\n".join([*steps, ""]) if name == "log.sql" else "\n".join(json.dumps({"sql": s}) for s in steps)
+    code, found = audited(tmp_path, name, text)
+    assert (code, [each["query"] for each in found["unjudged"]]) == (3, ["2", "3"])
 
 
 @pytest.mark.parametrize("text", HARMLESS)
@@ -232,7 +331,7 @@ def audited(folder: Path, name: str, text: str, *options: str) -> tuple[int, dic
 
 
 def test_a_script_is_audited_as_what_it_asks(tmp_path: Path) -> None:
-    script = f"\\timing\nBEGIN;\nSET x = 1;\nSELECT SUM(pay) FROM t;\nCOPY ({ASK}) TO 'x';\nCOMMIT;\n"
+    script = f"\\timing\nBEGIN;\nSET work_mem = 1;\nSELECT SUM(pay) FROM t;\nCOPY ({ASK}) TO 'x';\nCOMMIT;\n"
     code, found = audited(tmp_path, "log.sql", script)
     assert (code, found["statements"]["total"], found["statements"]["judged"]) == (1, 2, 2)
     assert [e["record"]["name"] for e in found["exposed"]] == ["Eve"]
@@ -243,7 +342,7 @@ def test_a_script_is_audited_as_what_it_asks(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("name", ["log.sql", "log.jsonl"])
 def test_a_log_that_only_steers_is_no_all_clear(tmp_path: Path, name: str) -> None:
-    steps = ["BEGIN", "SET x = 1", "SHOW x", "COMMIT"]
+    steps = ["BEGIN", "SET work_mem = 1", "SHOW x", "COMMIT"]
     text = ";\n".join(steps) if name == "log.sql" else "\n".join(json.dumps({"sql": s}) for s in steps)
     code, found = audited(tmp_path, name, text)
     assert (code, found["statements"]["total"], found["complete"]) == (3, 0, False)

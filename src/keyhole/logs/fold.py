@@ -71,7 +71,7 @@ class Folding(Collection):
         known: dict[str, tuple[int, ...]] = {}  # such a line -> which of the kept its queries are
         session, waiting = Script(dialect, whole=True), Waiting(dialect)
         for text in lines:
-            places = known.get(text) if waiting.empty else None
+            places = known.get(text) if waiting.empty and not session.setting else None
             if places is not None:
                 for place in places:
                     self._counts[place] += 1

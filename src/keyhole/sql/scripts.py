@@ -7,7 +7,7 @@ comments and quotes are no words (`masked`).
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Collection, Iterator
 from dataclasses import dataclass, field, replace
 from functools import lru_cache
 
@@ -57,6 +57,85 @@ _SETTINGS = re.compile(  # what shows names, types and settings alone
     r"|disable_progress_bar|disable_profiling)\b.*",
     _I,
 )
+# Settings that can be set to anything without a change in what a later statement means or shows. Schemas and roles are
+# among them: a table is known by its name.
+_FREE_SETTINGS = re.compile(
+    # timeouts, limits of memory and work, plans
+    r"\w*_timeout(?:_in_seconds)?|max_execution_time|query_max_(?:run|execution|cpu|planning)_time|max_allowed_packet"
+    r"|(?:work|maintenance_work|autovacuum_work|logical_decoding_work)_mem|temp_buffers|hash_mem_multiplier|memory_limit"
+    r"|max_memory|threads|worker_threads|external_threads|temp_directory|max_temp_directory_size|wlm_query_slot_count"
+    r"|(?:random|seq)_page_cost|cpu_\w+_cost|parallel_\w+_cost|jit(?:_\w+)?|geqo(?:_\w+)?|effective_(?:cache_size|io_concurrency)"
+    r"|max_parallel_\w+|min_parallel_\w+|parallel_leader_participation|(?:from|join)_collapse_limit|plan_cache_mode"
+    r"|constraint_exclusion|cursor_tuple_fraction|optimizer_(?:switch|search_depth|prune_level)|query_priority"
+    r"|enable_(?:async_append|bitmapscan|gathermerge|group_by_reordering|hashagg|hashjoin|incremental_sort|indexscan"
+    r"|indexonlyscan|material|memoize|mergejoin|nestloop|parallel_append|parallel_hash|partition_pruning|partitionwise_\w+"
+    r"|presorted_aggregate|seqscan|sort|tidscan|progress_bar|progress_bar_print|object_cache|external_access|http_\w+"
+    r"|result_cache_for_session)"
+    r"|join_(?:distribution_type|reordering_strategy)|task_concurrency|progress_bar_time|max_expression_depth"
+    r"|(?:use_cached_result|query_cache_type)|spark\.sql\.(?:shuffle\.partitions|adaptive\.[\w.]+|autobroadcastjointhreshold)"
+    r"|spark\.(?:executor|driver|scheduler)\.[\w.]+|s3_\w+|secret_directory|home_directory|extension_directory"
+    # who asks, what is noted of it, transactions
+    r"|application_name|query_tag|query_group|query_label|role|session_authorization|search_path|schema|current_schema|catalog"
+    r"|dataset_id|dataset_project_id|client_min_messages|log_\w+|track_\w+|auto_explain\.\w+|lc_messages|sql_notes|sql_warnings"
+    r"|autocommit|implicit_transactions|xact_abort|transaction_(?:isolation|read_only|deferrable)|tx_isolation|tx_read_only"
+    r"|default_transaction_\w+|synchronous_commit|isolation_level|session_replication_role|sql_log_bin"
+    # how rows are sent, and what only changes of the data look at
+    r"|nocount|deadlock_priority|query_governor_cost_limit|cursor_close_on_commit|identity_insert"
+    r"|bytea_output|character_set_results|tcp_keepalives_\w+|check_function_bodies|default_tablespace|temp_tablespaces"
+    r"|default_table_access_method|default_with_oids|row_security|xmloption|foreign_key_checks|unique_checks|sql_safe_updates"
+    r"|checkpoint_threshold|wal_autocheckpoint|(?:jdbc|odbc|client)_(?:query_result_format|session_keep_alive\w*"
+    r"|prefetch_\w+|memory_limit|result_chunk_size|metadata_\w+)",
+    _I,
+)
+_UTF8 = r"utf-?8\w*|unicode|default"
+_UTC = r"utc|gmt|etc/utc|z|[+-]?0?0(?::00)?|default"
+_MODES = (  # of MySQL: they look at what is written, and at mistakes
+    r"strict_trans_tables|strict_all_tables|no_engine_substitution|no_zero_date|no_zero_in_date|traditional"
+    r"|error_for_division_by_zero|only_full_group_by|no_auto_create_user|no_auto_value_on_zero"
+)
+# Settings that change nothing at these values: those that every statement is read with.
+_FREE_VALUES = {
+    **dict.fromkeys(("client_encoding", "character_set_client", "character_set_connection", "encoding"), _UTF8),
+    "names": rf"(?:{_UTF8})(?:\s+collate\s+utf-?8\w+)?",  # of two constants
+    "collation_connection": r"utf-?8\w+",
+    **dict.fromkeys(("timezone", "time_zone"), _UTC),
+    **dict.fromkeys(
+        (
+            *("ansi_nulls", "quoted_identifier", "ansi_padding", "ansi_warnings", "ansi_defaults", "ansi_null_dflt_on"),
+            *("concat_null_yields_null", "arithabort", "standard_conforming_strings"),
+        ),
+        "on|true|1|yes",
+    ),
+    **dict.fromkeys(("rowcount", "sql_auto_is_null", "numeric_roundabort", "fmtonly", "noexec", "parseonly"), "0|off"),
+    "sql_mode": rf"(?:{_MODES})?(?:\s*,\s*(?:{_MODES}))*",
+    "textsize": "-1|2147483647",
+    "extra_float_digits": "[123]",
+    "datestyle": r"iso(?:\s*,\s*mdy)?",
+    "intervalstyle": "postgres",
+}
+_SETS = re.compile(r"(?P<word>SET|ALTER\s+SESSION\s+SET)(?:\s+|(?=@)|$)", _I)
+_UNSETS = re.compile(r"(?:RESET|ALTER\s+SESSION\s+UNSET)\s+(?:(?:SESSION|LOCAL|GLOBAL)\s+(?!AUTHORIZATION\b))?", _I)
+_ALL_UNSET = re.compile(r"ALL|SESSION\s+AUTHORIZATION|TIME\s+ZONE|QUERY\s+CACHE", _I)
+_ASSIGNMENT = re.compile(
+    r"(?P<scope>\b(?:SESSION|LOCAL|GLOBAL|PERSIST|PERSIST_ONLY|VARIABLE|VAR)\s+)?"
+    r"(?P<name>(?:@@|@|\b)[^\W\d][\w.$]*)(?:\s*:?=|\s+TO\b)",
+    _I,
+)
+_PHRASE = re.compile(  # settings with words of their own
+    r"(?:(?:SESSION|LOCAL|GLOBAL)\s+)?(?:TRAN(?:SACTION)?\s+(?:ISOLATION|READ|SNAPSHOT|DEFERRABLE|NOT)\b[\w\s,]*"
+    r"|CHARACTERISTICS\s+AS\s+TRANSACTION\b[\w\s,]*|CONSTRAINTS\b[\w\s,.]*"
+    r"|(?:(?:DEFAULT\s+)?ROLE|(?:SESSION\s+)?AUTHORIZATION|SCHEMA|CATALOG|PATH)\b[^=]*)|-V",
+    _I,
+)
+_WORDED = re.compile(
+    r"(?:(?:SESSION|LOCAL)\s+)?(?:(?P<encoding>NAMES|CHARACTER\s+SET|CHARSET)|(?P<zone>TIME\s+ZONE))\s+(?P<value>.*)",
+    _I,
+)
+_SWITCH = re.compile(r"(?P<names>\w+(?:\s*,\s*\w+)*)\s+(?P<value>.+)", _I)  # SET NOCOUNT ON
+_DECLARED = re.compile(r"(?:DECLARE|LET)\s+(?P<names>@?\w+(?:\s*,\s*@?\w+)*)", _I)
+_PRAGMA_SETS = re.compile(r"PRAGMA\s+(?:\w+\s*\.\s*)?(?P<name>\w+\s*(?==)|case_sensitive_like\b)", _I)
+_VARIABLES_ONLY = (Dialect.BIGQUERY, Dialect.SNOWFLAKE)  # there SET fills a variable, unless it says @@
+_SHOWS_SETTINGS = (Dialect.SPARK, Dialect.DATABRICKS)  # SET name, without a value
 _ONE_SETTING = re.compile(r"SHOW\s+[\w.]+\s*", _I)  # in PostgreSQL a setting, in DuckDB the columns of a table
 _TABLES = re.compile(r"SHOW\s+(?:FULL\s+)?TABLES\b.*", _I)  # Snowflake counts the rows of each
 _SHOWS_ONE = (Dialect.POSTGRES, Dialect.REDSHIFT, Dialect.DUCKDB)
@@ -122,6 +201,15 @@ STATISTICS = (
     "it may print statistics of the data (numbers of rows, least and greatest values), and what these give away is "
     "not judged"
 )
+SETS = (
+    'it sets "{}", and what later statements mean may depend on that: leave the line out of the log if it changes '
+    "nothing for them"
+)
+UNSETS = 'it takes back what was set for "{}", so what statements before it mean is not known: log what was set'
+SET_BEFORE = (
+    '"{}" was set before it, and what it means may depend on that: leave that line out of the log if it changes '
+    "nothing for it"
+)
 COMPUTES = "it computes with a function that may look anywhere: log the SELECT that it stands for"
 CLIENT = "what this command of the client shows or runs is not known, so it is not judged"
 DUMPED = ".dump prints the records themselves: that is not judged, whoever has the output has the values"
@@ -156,6 +244,9 @@ class Script:
     blocks: int = 0
     views: dict[str, str] = field(default_factory=dict)
     whole: bool = False  # everything that reads its views comes through here
+    variables: set[str] = field(default_factory=set)  # that were declared
+    setting: str = ""  # the first that was set and may change what later statements mean
+    now_set: str = ""  # such a one of the statement that is being read
 
     def steps(self, text: str, at: int = 1) -> Iterator[ScriptStep]:
         """The steps of a script that begins on line `at`, in order.
@@ -163,16 +254,25 @@ class Script:
         >>> script = "BEGIN; PREPARE q (int) AS SELECT SUM(x) FROM t WHERE a > $1; EXECUTE q (3); COMMIT"
         >>> [step.sql for step in Script("postgres").steps(script) if not step.steers]
         ['SELECT SUM(x) FROM t WHERE a > 3']
-        >>> [step.sql for step in Script().steps("COPY (SELECT SUM(x) FROM t) TO 'f.csv'; SET y = (SELECT 1)")]
+        >>> [step.sql for step in Script().steps("COPY (SELECT SUM(x) FROM t) TO 'f.csv'; SET @y = (SELECT 1)")]
         ['SELECT SUM(x) FROM t', 'SELECT 1']
         """
         for part in told_apart(text, self.dialect) if len(text) <= SHORT else split(text, self.dialect):
             opened = part.opened + at - 1 if part.opened else 0
             yield from self.step(part if at == 1 else replace(part, line=part.line + at - 1, opened=opened))
 
+    @property
+    def doubt(self) -> str:
+        """Why it is not known what a statement means that comes now; empty if it is."""
+        return SET_BEFORE.format(self.setting) if self.setting else ""
+
     def _viewed(self, step: ScriptStep) -> ScriptStep:
-        """A statement that reads a view, with the view's query in it."""
-        if step.steers or step.unjudged or not self.views:
+        """A statement that reads a view, with the view's query in it; not judged if a setting may change it."""
+        if step.steers or step.unjudged:
+            return step
+        if self.setting:
+            return replace(step, unjudged=self.doubt)
+        if not self.views:
             return step
         try:
             return replace(step, sql=with_views(step.sql, self.dialect, self.views))
@@ -187,6 +287,7 @@ class Script:
             yield self._viewed(ScriptStep(part.sql, part.line))
         else:
             yield from map(self._viewed, self._opened(part.sql, part))
+            self.setting = self.setting or self.now_set
 
     def _opened(self, sql: str, part: Fragment) -> Iterator[ScriptStep]:
         """One statement: passed, opened, or listed."""
@@ -242,7 +343,10 @@ class Script:
         if body is None:
             return None
         at = part.line + sql.count("\n", 0, body.start("body"))
-        return list(Script(self.dialect, blocks=1).steps(body["body"], at))
+        inner = Script(self.dialect, blocks=1, setting=self.setting)
+        found = list(inner.steps(body["body"], at))
+        self.now_set = inner.setting
+        return found
 
     def _prepare(self, sql: str, _said: str, match: re.Match[str], _part: Fragment) -> list[ScriptStep]:
         types = tuple(t.strip() for t in (match["types"] or "").split(",") if t.strip())
@@ -312,16 +416,31 @@ class Script:
         harmless = harmless or (self.dialect != Dialect.SNOWFLAKE and _TABLES.fullmatch(said) is not None)
         if _SELECT.search(said) is not None:
             harmless = False
-        return [ScriptStep(sql, steers=harmless, unjudged="" if harmless else STATISTICS)]
+        why = "" if harmless else STATISTICS
+        if not harmless and (changed := _PRAGMA_SETS.match(said)) is not None:
+            why = self._remember(changed["name"].strip())
+        return [ScriptStep(sql, steers=harmless, unjudged=why)]
+
+    def _remember(self, setting: str) -> str:
+        """Why a statement that sets this is not judged; nor are those behind it."""
+        self.now_set = setting
+        return SETS.format(setting)
 
     def _steered(self, sql: str, said: str, _match: re.Match[str], part: Fragment) -> list[ScriptStep]:
+        if (declared := _DECLARED.match(said)) is not None:
+            self.variables.update(name.strip().lower() for name in declared["names"].split(","))
+        measures = _MEASURES.match(said) is not None
+        changed = "" if measures else find_changed_setting(sql, said, self.dialect, self.variables)
+        sets = [ScriptStep(sql, unjudged=self._remember(changed))] if changed else []
         if _SELECT.search(said) is None:
-            why = STATISTICS if _MEASURES.match(said) else COMPUTES if _computes(said) else ""
+            if sets:
+                return sets
+            why = STATISTICS if measures else COMPUTES if _computes(said) else _find_unset(said)
             return [ScriptStep(sql, steers=not why, unjudged=why)]
         inner = _inside(said, said.index("(")) if _ASSIGNED.match(said) else None
         if inner is None or said[inner[1] + 1 :].strip(" )"):
             return [ScriptStep(sql, unjudged=INSIDE)]
-        return list(self._opened(sql[slice(*inner)], part))
+        return [*sets, *self._opened(sql[slice(*inner)], part)]
 
 
 _Way = Callable[[Script, str, str, re.Match[str], Fragment], "list[ScriptStep] | None"]
@@ -346,8 +465,67 @@ _WAYS: tuple[tuple[re.Pattern[str], _Way], ...] = (
     (_PERFORM, Script._perform),
     (_STATISTICS, Script._shows),
     (_SESSION, Script._steered),
+    (re.compile(r"ALTER\s+SESSION\s+(?:SET|UNSET)\b", _I), Script._steered),
     (re.compile(r"[@\w.]+\s*:="), Script._steered),
 )
+
+
+def find_changed_setting(sql: str, said: str, dialect: str, variables: Collection[str] = ()) -> str:
+    """The first setting of a SET that may change what later statements mean; empty if there is none.
+
+    `said` is the text without quotes and comments. Variables are no settings.
+
+    >>> texts = ["SET default_collation = 'NOCASE'", "SET work_mem TO '1GB'", "SET @x = 3", "SET NAMES utf8mb4"]
+    >>> [find_changed_setting(sql, masked(sql, "mysql"), "mysql") for sql in texts]
+    ['default_collation', '', '', '']
+    >>> [find_changed_setting(sql, sql, "tsql") for sql in ("SET NOCOUNT ON", "SET ANSI_NULLS, ANSI_WARNINGS OFF")]
+    ['', 'ANSI_NULLS']
+    """
+    sets = _SETS.match(said)
+    if sets is None:
+        return ""
+    said = said.rstrip()
+    rest, text = said[sets.end() :], sql[sets.end() :]
+    if _PHRASE.fullmatch(rest) or not rest.strip("-vV "):
+        return ""
+    found = list(_ASSIGNMENT.finditer(rest))
+    if found and found[0].start() == 0:
+        ends = [*(match.start() for match in found[1:]), len(text)]
+        plain = dialect in _VARIABLES_ONLY and sets["word"].upper() == "SET"
+        for match, end in zip(found, ends, strict=True):
+            name = match["name"]
+            scope = (match["scope"] or "").strip().upper()
+            is_setting = name.startswith("@@") or not (plain or name.startswith("@") or name.lower() in variables)
+            if is_setting and not scope.startswith("VAR") and not _is_free(name, text[match.end() : end]):
+                return name
+        return ""
+    if (worded := _WORDED.fullmatch(text)) is not None:
+        name = "names" if worded["encoding"] else "timezone"
+        return "" if _is_free(name, worded["value"]) else worded["encoding"] or worded["zone"]
+    if (switch := _SWITCH.fullmatch(rest)) is not None:
+        names = [name.strip() for name in switch["names"].split(",")]
+        return next((name for name in names if not _is_free(name, switch["value"])), "")
+    if dialect in _SHOWS_SETTINGS and re.fullmatch(r"[\w.]+", rest.strip()):
+        return ""
+    return " ".join(text.split())[:40]
+
+
+def _is_free(name: str, value: str) -> bool:
+    """May this be set to that without a change in what a statement means?"""
+    plain = re.sub(r"^@@(?:(?:session|global|local|persist)\.)?", "", name.lower())
+    if _FREE_SETTINGS.fullmatch(plain):
+        return True
+    allowed = _FREE_VALUES.get(plain)
+    said = value.strip().rstrip(",").replace("'", "").replace('"', "").strip()
+    return allowed is not None and re.fullmatch(allowed, said, _I) is not None
+
+
+def _find_unset(said: str) -> str:
+    """Why a RESET is not judged: it tells that something was set; empty for what may be set to anything."""
+    unset = _UNSETS.match(said)
+    names = [] if unset is None else [name.strip() for name in said[unset.end() :].split(",")]
+    told = [name for name in names if not (_ALL_UNSET.fullmatch(name) or _is_free(name, "default"))]
+    return UNSETS.format(told[0]) if told else ""
 
 
 def _computes(said: str) -> bool:

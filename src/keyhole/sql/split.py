@@ -11,7 +11,13 @@ from keyhole.sql.engines import SPELLED, Dialect, named
 _BACKTICKS = frozenset({"mysql", "bigquery", "spark", "databricks", "sqlite"})
 _BRACKETS = frozenset({"tsql", "sqlite"})
 _ESCAPES = frozenset({"mysql", "bigquery", "spark", "databricks", "snowflake"})  # 'it\'s' is one string
-_EXECUTED = r"M?!(?!\d*\s*(?i:SET)\b(?:(?!\*/|(?i:SELECT)).)*\*/)"  # /*! ... */, unless it merely sets something
+# /*! ... */, unless it sets what dumps set, and what changes no meaning
+_DUMP_SETS = (
+    r"@\w+\s*=\s*@@\w+|NAMES\s+\w+|TIME_ZONE\s*=\s*'\+00:00'|SQL_MODE\s*=\s*'NO_AUTO_VALUE_ON_ZERO'"
+    r"|(?:UNIQUE_CHECKS|FOREIGN_KEY_CHECKS|SQL_NOTES)\s*=\s*[01]|character_set_(?:client|results)\s*=\s*utf8\w*"
+    r"|\w+\s*=\s*@OLD_\w+"
+)
+_EXECUTED = rf"M?!(?!\d*\s*(?i:SET\s+(?:{_DUMP_SETS})(?:\s*,\s*(?:{_DUMP_SETS}))*)\s*\*/)"
 _ONLY_LF = (Dialect.SQLITE, Dialect.MYSQL)  # elsewhere a carriage return ends a comment, too
 _HASHES = frozenset({"mysql", "bigquery"})  # a comment
 _FLAT = frozenset({"mysql", "bigquery", "sqlite", "trino"})  # comments in comments do not nest

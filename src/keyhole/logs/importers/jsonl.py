@@ -37,5 +37,6 @@ def transcribed(text: Text, dialect: Dialect = Dialect.DUCKDB) -> Iterator[Expor
         asked = [step for step in steps if not step.steers]
         steers = bool(steps) and not asked and line.answer is ABSENT
         sql, unjudged = (asked[0].sql, asked[0].unjudged) if len(asked) == 1 else (line.sql, "")
+        unjudged = unjudged or ("" if steers else session.doubt)
         said = (line.sql if unjudged else sql, place, "", dialect, steers, unjudged)
         yield Exported(*said, False, line.analyst, line.time, line.answer, line.noise)
