@@ -128,6 +128,20 @@ class TestAudit:
         found = judged(ALL.format("staff"), NOT_ANN.format("staff"), source='ignore = ["staff"]\n')
         assert [f.who for f in found] == ["Ann"]
 
+    def test_the_name_of_the_table_in_an_ignored_schema_is_ignored(self) -> None:
+        """It was read as the people's table, though somebody had said that nothing about them is in that schema."""
+        ann = "SELECT SUM(pay) FROM sales.staff WHERE name = 'Ann'"
+        for ignore in ('ignore = ["sales.*"]\n', 'ignore = ["Sales.STAFF"]\n'):
+            found = judged(ALL.format("staff"), ann, source=ignore)
+            assert (found.exit_code, [f.who for f in found]) == (0, [])
+            found = judged(ALL.format("hr.staff"), ann, source=ignore)
+            assert (found.exit_code, [f.who for f in found]) == (0, [])
+            assert judged(ann, source=ignore).exit_code == 3  # nothing is judged
+            found = judged(ALL.format("staff"), ann, source=ignore + 'names = ["sales.staff"]\n')
+            assert [f.who for f in found] == ["Ann"]
+        both = "SELECT SUM(a.pay) FROM staff a JOIN sales.staff b ON a.name = b.name"
+        assert [u.number for u in judged(ALL.format("staff"), both, source=ignore).unjudged] == ["2"]
+
     def test_a_frame_has_the_name_that_the_log_gives_it(self) -> None:
         frame = pa.table({"name": [r[0] for r in ROWS], "pay": [r[2] for r in ROWS]})
         given = {"data": frame, "private": "pay:real", "id": "name"}

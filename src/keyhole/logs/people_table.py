@@ -29,6 +29,7 @@ def keep_people_table(log: Log, schema: Schema, ignore: Sequence[str] = ()) -> P
     The table's own name, in any case and schema, and `schema.names` mean the table. One other name is taken for it if
     the log has no second one, and leaves a doubt; a frame has no name, so there it leaves none. Where a log has several
     names, statements that read the others are not judged. Nor is one that reads an ignored table together with another.
+    The table's name in an ignored schema is ignored, unless `schema.names` lists it there.
 
     >>> from keyhole.logs.open import as_log
     >>> both = as_log(["SELECT SUM(pay) FROM staff", "SELECT SUM(pay) FROM staff_2024"])
@@ -42,7 +43,7 @@ def keep_people_table(log: Log, schema: Schema, ignore: Sequence[str] = ()) -> P
     for line in log.lines:
         read = tables_read(line.sql, line.dialect)
         names = frozenset(name for name in read if schema.is_people(name) or not is_file_or_catalog(name))
-        left_out = frozenset(name for name in names if is_ignored(name, ignore) and not schema.is_people(name))
+        left_out = frozenset(name for name in names if _is_left_out(name, schema, ignore))
         if left_out and left_out == names and reads_nothing_of_people(line.sql, line.dialect, ignore):
             ignored += line.repeats
         elif left_out:
@@ -76,6 +77,13 @@ def keep_people_table(log: Log, schema: Schema, ignore: Sequence[str] = ()) -> P
         ),
         doubt,
     )
+
+
+def _is_left_out(name: TableName, schema: Schema, ignore: Sequence[str]) -> bool:
+    """Is it ignored? The table's own name is in the schemas that are, unless `names` lists it there."""
+    if not is_ignored(name, ignore):
+        return False
+    return not schema.is_people(name) or (len(name) > 1 and not replace(schema, table="").is_people(name))
 
 
 def _is_known(name: TableName, schema: Schema) -> bool:
