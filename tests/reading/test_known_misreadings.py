@@ -210,9 +210,36 @@ def test_a_condition_that_nobody_matches_warns() -> None:
     assert verdict.to_json()["warnings"] == [{"query": "1", "sql": text, "reason": "nobody matches it"}]
 
 
-def test_an_id_that_is_nearly_there_is_not_named() -> None:
-    verdict = audit("SELECT SUM(pay) FROM t WHERE name = 'ann'")
-    assert not any("Ann" in u.reason for u in verdict.unjudged)
+NEARLY = [
+    "= 'ann'",
+    "= 'Ann '",
+    "IN ('ann', 'zed')",
+    "NOT IN ('ANN', 'zed')",
+    "<> 'ANN'",
+    "LIKE 'an%'",
+    "NOT LIKE '_NN'",
+]
+
+
+@pytest.mark.parametrize("condition", NEARLY)
+def test_an_id_that_is_nearly_there_is_not_judged_and_not_named(condition: str) -> None:
+    """An engine that ignores case or blanks answered of Ann alone, and the audit took it for nobody."""
+    data = pa.table({"name": ["Ann", "Bob", "Cyd", "Dan"], "dept": ["a", "a", "b", "b"], "pay": [1, 2, 3, 5]})
+    for sql in (
+        f"SELECT SUM(pay) FROM t WHERE name {condition}",
+        f"SELECT SUM(CASE WHEN name {condition} THEN pay ELSE 0 END) FROM t",
+        f"SELECT name, SUM(pay) FROM t GROUP BY name HAVING name {condition}",
+    ):
+        verdict = audit(sql, data=data)
+        assert verdict.exit_code in ((1, 3) if "GROUP" in sql else (3,))
+        assert [u.number for u in verdict.unjudged] == ["1"]
+        assert "'Ann'" not in verdict.unjudged[0].reason
+
+
+@pytest.mark.parametrize("condition", ["= 'Ann'", "= 'zed'", "LIKE 'A%'", "LIKE 'z%'", "NOT IN ('Bob', 'zed')"])
+def test_an_id_that_is_there_or_surely_not_is_judged(condition: str) -> None:
+    data = pa.table({"name": ["Ann", "Bob", "Cyd", "Dan"], "pay": [1, 2, 3, 5]})
+    assert not audit(f"SELECT SUM(pay) FROM t WHERE name {condition}", data=data).unjudged
 
 
 def test_nothing_judged_is_no_all_clear() -> None:
