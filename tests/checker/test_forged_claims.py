@@ -325,7 +325,8 @@ def forge(rng: random.Random, entry: Data, others: list[Data]) -> Data:
 def alone(verdict: Data, where: str, entry: Data) -> Data:
     """The verdict with one claim."""
     empty: Data = {"exposed": [], "groups": [], "features": [], "intervals": [], "contradictions": []}
-    return {**copy.deepcopy(verdict), **empty, where: [entry]}
+    said = {name: each for name, each in copy.deepcopy(verdict).items() if name != "by_assumption"}
+    return {**said, **empty, where: [entry]}
 
 
 def check_forged_claims(
@@ -392,6 +393,93 @@ def test_no_forged_claim_is_accepted_that_a_table_refutes(tmp_path: Path) -> Non
     tried = check_forged_claims(WORLDS, 1, 10, tmp_path, 12, 3)
     assert tried["forged"] > 180
     assert {*KINDS, "alone"} - set(tried) <= {"part"}  # made-up values that answer alike are not always found for it
+
+
+# --- beside the claims ------------------------------------------------------------------------------------------------
+
+HANDED = "name,dept,hiv,pay\nAnn,a,1,10\nBob,a,1,20\nCyd,b,0,30\nDan,b,1,45\n"
+HANDED_LOG = (
+    "SELECT SUM(hiv) FROM h WHERE dept = 'a'",
+    "SELECT name, pay FROM h WHERE dept = 'a'",
+    "SELECT name FROM h WHERE pay > 25",
+)
+SECTIONS = ("people", "assumed", "by_assumption", "grades", "rows", "unjudged", "refused", "advice")
+
+
+@pytest.fixture(scope="module")
+def handed(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Data]:
+    """Data, log and verdict with rows handed out, and with findings by assumption."""
+    folder = tmp_path_factory.mktemp("handed")
+    (folder / "h.csv").write_text(HANDED, encoding="utf-8")
+    (folder / "h.sql").write_text(";\n".join(HANDED_LOG), encoding="utf-8")
+    found = keyhole.examine(list(HANDED_LOG), data=folder / "h.csv", id="name", private=["hiv", "pay"])
+    return folder, load(found.dumps())
+
+
+def is_lie(path: tuple[Any, ...], value: Any) -> bool:
+    """Does a change say something else? Texts are not replayed, and null or nothing says that it is not known."""
+    says_less = path[0] == "rows" and value is None
+    says_less = says_less or (path == ("assumed",) and value == {}) or (path[-1] == "first" and value is None)
+    return path[-1] not in ("why", "reason", "error", "least") and not says_less
+
+
+def sections_changed(verdict: Data) -> Iterator[tuple[tuple[Any, ...], Data]]:
+    """The verdict with one field beside its claims taken out, emptied, or made another."""
+    paths = [path for path in places(verdict) if path[0] in SECTIONS]
+    paths += [path for path in places(verdict) if path[0] in ("exposed", "intervals") and "first" in path[2:]]
+    for path in paths:
+        now: Any = verdict
+        for step in path:
+            now = now[step]
+        others: tuple[Any, ...] = (None, 7, "9", [], {})
+        others += ([*now, now[0]], now[1:]) if isinstance(now, list) and now else ()
+        for other in others:
+            if (other == now and type(other) is type(now)) or not is_lie(path, other):
+                continue
+            forged = copy.deepcopy(verdict)
+            inside: Any = forged
+            for step in path[:-1]:
+                inside = inside[step]
+            inside[path[-1]] = other
+            yield (*path, other), forged
+
+
+def exit_code(verdict: Data, folder: Path) -> int:
+    try:
+        return replay(dumps(verdict), folder / "h.csv", log=folder / "h.sql", bits=8).exit_code
+    except Unreadable:
+        return 2
+
+
+def test_no_lie_beside_the_claims_is_accepted(handed: tuple[Path, Data]) -> None:
+    folder, verdict = handed
+    assert verdict["by_assumption"]
+    assert exit_code(verdict, folder) == 0
+    accepted = [what for what, forged in sections_changed(verdict) if exit_code(forged, folder) == 0]
+    assert accepted == []
+
+
+@pytest.mark.parametrize(
+    ("section", "entry", "code"),
+    [
+        ("by_assumption", {"column": "pay", "people": 4, "why": "x", "proof": []}, 1),
+        ("rows", {"query": "4", "sql": "SELECT * FROM h", "columns": ["pay"], "records": 4, "singled_out": 4}, 1),
+        ("unjudged", {"query": "4", "sql": "SELECT MAX(pay) FROM h", "reason": "x"}, 3),
+    ],
+)
+def test_an_entry_that_is_added_beside_the_claims_is_not_accepted(
+    handed: tuple[Path, Data], section: str, entry: Data, code: int
+) -> None:
+    folder, verdict = handed
+    assert exit_code({**verdict, section: [*verdict[section], entry]}, folder) == code
+
+
+@pytest.mark.parametrize("left", [0, 1])
+def test_rows_that_are_left_out_are_missed(handed: tuple[Path, Data], left: int) -> None:
+    folder, verdict = handed
+    found = replay(dumps({**verdict, "rows": verdict["rows"][:left]}), folder / "h.csv", log=folder / "h.sql", bits=8)
+    assert found.exit_code == 3
+    assert "statement 3 hands out rows, and `rows` does not list it" in [each.why for each in found.beside]
 
 
 @pytest.mark.soak

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from decimal import Decimal
 from fractions import Fraction
 from typing import Any
@@ -77,7 +77,7 @@ ENTRY_TYPES = {
     **dict.fromkeys(("excluded", "allowed"), LIST),
     **dict.fromkeys(("value", "lo", "hi", "total"), ANY),
     "certificate": f"{OBJECT}{MAY_BE_NULL}",
-    "first": f"{OBJECT}{MAY_BE_NULL}",
+    "first": f"object:first{MAY_BE_NULL}",
     "row": WHOLE,
     "rows": WHOLES,
     "prior": f"{PAIR}{MAY_BE_NULL}",
@@ -95,15 +95,17 @@ NEEDED = {
     "by_assumption": ("column", "people", "proof"),
     "shown": ("query", "sql", "columns", "records", "singled_out"),
     "item": ("weight",),
+    "first": ("query",),
 }
 TYPES: dict[str, dict[str, str]] = {
     "verdict": {
         **dict.fromkeys(("sentence", "promise"), TEXT),
-        **dict.fromkeys(("records", "people", "queries", "atoms", "rank"), f"{WHOLE}{MAY_BE_NULL}"),
+        **dict.fromkeys(("records", "queries", "atoms", "rank"), f"{WHOLE}{MAY_BE_NULL}"),
         **dict.fromkeys(("statements", "assumed", "grades"), OBJECT),
         **dict.fromkeys(("unjudged", "refused", "contradictions", "warnings"), "entries:statement"),
         **{name: f"entries:{name}" for name in ("exposed", "features", "groups", "intervals", "by_assumption")},
         "complete": TRUTH,
+        "people": WHOLE,
         "source": "object:source",
         "rows": "entries:shown",
         "by": "entries:verdict",
@@ -124,6 +126,7 @@ TYPES: dict[str, dict[str, str]] = {
     },
     "statement": {"query": TEXT, "queries": TEXTS, "reason": TEXT, "error": TEXT},
     "record": {},
+    "first": {"query": TEXT, "least": TRUTH},
     "item": {
         "query": TEXT,
         "sql": f"{TEXT}{MAY_BE_NULL}",
@@ -270,6 +273,7 @@ class Claims:
     priors: Mapping[str, tuple[Any, Any]]
     contradictions: int
     unknown: tuple[str, ...] = ()  # fields of the verdict that are not among those of docs/json.md
+    raw: Mapping[str, Any] = field(default_factory=dict)  # the verdict itself
 
 
 class TooLong(ValueError):
@@ -401,7 +405,7 @@ def _read(raw: Any) -> Claims:
         if any((view.source or source) != source or view.records != raw.get("records") for view in views):
             strange += ("by, which is of other data",)
         strange += tuple(name for view in views for name in view.unknown)
-        return Claims(claims, source, raw.get("records"), priors, against, strange)
+        return Claims(claims, source, raw.get("records"), priors, against, strange, raw)
     except ValueError as error:
         raise Unreadable(f"the verdict has not the fields of docs/json.md: {error}") from None
     except (KeyError, TypeError, AttributeError, IndexError, ArithmeticError) as error:

@@ -111,6 +111,7 @@ class Engine:
         self._results: dict[str, dict[str, Result]] = {}
         self._found: dict[str, list[int]] | None = None
         self._largest: dict[str, Fraction] = {}
+        self._others: list[dict[str, list[Any]]] | None = None
         if self.n < 100_000:
             self._con.execute("SET threads = 1")  # many short statements
         self._con.execute("SET enable_external_access = false; SET lock_configuration = true")
@@ -353,6 +354,66 @@ class Engine:
         if len(rest) == 1:
             return rows[0][rest[0]]
         raise Cannot("the verdict does not say which column of the answer is meant")
+
+    # --- statements that hand out rows ----------------------------------------------------------------------------
+
+    def count_people(self, ids: Sequence[str]) -> int:
+        """How many different ids there are; without id columns everybody has one record."""
+        if not ids:
+            return self.n
+        listed = ", ".join(quoted(name) for name in ids)
+        return int(
+            self._con.execute(f"SELECT count(*) FROM (SELECT DISTINCT {listed} FROM keyhole_people)").fetchall()[0][0]
+        )
+
+    def run_on_data(self, sql: str) -> Result:
+        """What a statement shows of the data as they are."""
+        self.fill(None)
+        return self._cells(sql)
+
+    def is_public_cell(self, sql: str, column: int) -> bool:
+        """Does a column of the answer stay the same, whatever the private values are?"""
+        shown = []
+        for values in self._other_values():
+            self.fill(values)
+            shown.append(Counter(repr(plain(row[column])) for row in self._cells(sql)[1]))
+        self.fill(None)
+        return all(each == Counter(repr(plain(row[column])) for row in self._cells(sql)[1]) for each in shown)
+
+    def hands_out_rows(self, sql: str) -> bool:
+        """Does it show more rows where everybody is there twice, and other ones where private values are others?"""
+        try:
+            shown = self.run_on_data(sql)[1]
+            twice = f"SELECT * FROM {self._table} UNION ALL SELECT * FROM {self._table}"
+            if "keyhole_twice" not in self._results:
+                self._con.execute(f"CREATE OR REPLACE TABLE keyhole_twice AS {twice}")
+            self._table = "keyhole_twice"
+            self._results.setdefault("keyhole_twice", {})
+            if len(self._cells(sql)[1]) == len(shown):
+                return False
+            for values in self._other_values():
+                self.fill(values)
+                if Counter(map(repr, self._cells(sql)[1])) != Counter(map(repr, shown)):
+                    return True
+        except Cannot:
+            pass  # it is no SELECT that runs here
+        return False
+
+    def _other_values(self) -> list[dict[str, list[Any]]]:
+        """Private values that nobody has: very small ones, and very large ones; other types stay as they are."""
+        if self._others is None:
+            self._others = []
+            for sign in (-1, 1):
+                made: dict[str, list[Any]] = {}
+                for name in self.private:
+                    made[name] = [sign * (10**9 + 17 * r) for r in range(self.n)]
+                    if self.types[name] == "VARCHAR":
+                        made[name] = [f"{sign} {r}" for r in range(self.n)]
+                    elif not self.numeric(name):
+                        held = self.real_values(name)
+                        made[name] = [not v for v in held] if self.types[name] == "BOOLEAN" else held
+                self._others.append(made)
+        return self._others
 
     def names(self, sql: str) -> list[str]:
         """The columns of the answer of a statement."""

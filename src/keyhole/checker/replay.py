@@ -37,6 +37,7 @@ from .order import Ends, Order
 from .people import PeopleCounts
 from .ranges import Place, RangeProofs
 from .rest import Rest, narrower
+from .sections import Disagreement, compare_sections
 from .sums import Sums
 from .tables import Tables
 from .thresholds import Thresholds
@@ -71,6 +72,7 @@ class Replay:
     checked: tuple[Checked, ...]
     contradictions: int = 0
     unknown: tuple[str, ...] = ()  # fields of the verdict that the checker does not know
+    beside: tuple[Disagreement, ...] = ()  # what the verdict says beside its claims, and does not agree
 
     def of(self, outcome: Outcome) -> tuple[Checked, ...]:
         """The claims with this outcome."""
@@ -79,9 +81,9 @@ class Replay:
     @property
     def exit_code(self) -> int:
         """0 all replayed, 1 a proof fails, 3 some cannot be replayed here."""
-        if self.of(Outcome.FAILS):
+        if self.of(Outcome.FAILS) or any(each.is_false for each in self.beside):
             return 1
-        return 3 if self.of(Outcome.CANNOT) or self.contradictions or self.unknown else 0
+        return 3 if self.of(Outcome.CANNOT) or self.contradictions or self.unknown or self.beside else 0
 
 
 def replay(
@@ -108,7 +110,10 @@ def replay(
         raise Unreadable(f"cannot read the verdict: {error}") from None
     logged = None if log is None else read_log(log)
     checked: list[Checked] = []
-    for private in dict.fromkeys(((), *(claim.private for claim in read.claims))):
+    beside: list[Disagreement] = []
+    readings = dict.fromkeys(((), *(claim.private for claim in read.claims)))
+    private_names = tuple(str(name) for name in read.source.get("private") or ())
+    for private in readings:
         claims = tuple(claim for claim in read.claims if claim.private == private)
         roles = read if not private else replace(read, source={**read.source, "private": list(private)})
         with closing(Engine(data, roles.source, table=table, view=view)) as engine:
@@ -118,7 +123,10 @@ def replay(
                 checker = Checker(replace(roles, claims=claims), engine, logged, bits, dealt)
                 checker.declared = declared
                 checked += checker.checked()
-    return Replay(tuple(checked), read.contradictions, read.unknown)
+            if not private:
+                others = {names or private_names for names in readings}
+                beside += dict.fromkeys(compare_sections(read.raw, engine, logged, others))
+    return Replay(tuple(checked), read.contradictions, read.unknown, tuple(beside))
 
 
 def _same_roles(verdict: Claims, declared: Declared | None, unreviewed: Collection[str]) -> None:
@@ -497,6 +505,15 @@ class Log:
         for each in self.asked:
             found.setdefault(normal_text(each.sql), []).append(each)
         return found
+
+    def stands(self, sql: str) -> bool:
+        """Is it a statement of the log, of whatever kind, or a part of one?"""
+        text = normal_text(sql)
+        return text in self.by_text or any(text in normal_text(other) for other in self.others)
+
+    def is_numbered(self, number: str, sql: str) -> bool:
+        """Has a statement this number?"""
+        return normal_text(self.by_number.get(number, "")) == normal_text(sql)
 
     def check(self, cited: Addend, engine: Engine) -> None:
         """Does a statement of a proof stand here, with the same answer? Fails or Cannot if not."""

@@ -7,7 +7,7 @@ from typing import Any
 from .replay import Checked, Outcome, Replay
 
 SHOWN = 20
-SCOPE = "It checks what is claimed, not that nobody is missing."
+SCOPE = "It checks what is claimed, not that nobody is missing. Texts (why, sentence, promise) and sizes are not."
 
 
 def sentence(replayed: Replay) -> str:
@@ -33,6 +33,10 @@ def lines(replayed: Replay) -> list[str]:
             found.append(f"  {outcome.value}: {said(each)}{more}")
         if len(alike) > SHOWN:
             found.append(f"  ... and {len(alike) - SHOWN} more reasons (--format json lists all)")
+    for beside in replayed.beside[:SHOWN]:
+        found.append(f"  {'fails' if beside.is_false else 'not replayed'}: {beside.why}")
+    if len(replayed.beside) > SHOWN:
+        found.append(f"  ... and {len(replayed.beside) - SHOWN} more (--format json lists all)")
     if replayed.contradictions:
         found.append(f"  not replayed: contradictions of answers, which carry no proof ({replayed.contradictions})")
     if replayed.unknown:
@@ -68,5 +72,6 @@ def as_data(replayed: Replay) -> dict[str, Any]:
         "cannot": listed(Outcome.CANNOT),
         "contradictions": replayed.contradictions,
         "unknown": list(replayed.unknown),
+        "beside": [{"outcome": "fails" if b.is_false else "not replayed", "why": b.why} for b in replayed.beside],
         "scope": SCOPE,
     }
