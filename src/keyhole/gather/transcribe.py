@@ -107,7 +107,9 @@ def transcribe(
 
 def _looks_at_texts(line: Line) -> bool:
     """May it matter how the texts of public columns are spelt?"""
-    return line.dialect in CASELESS or (line.dialect in OTHERS and _OF_TEXTS.search(line.sql) is not None)
+    return line.dialect in CASELESS | {Dialect.UNKNOWN} or (
+        line.dialect in OTHERS and _OF_TEXTS.search(line.sql) is not None
+    )
 
 
 def spelt_out(roster: Roster) -> Schema:

@@ -22,7 +22,12 @@ from keyhole.sql.translate import COMPARED, ORDER_OF_TEXTS, ORDERED, UNLIKE, wor
 _WHOLE_DIVISION = frozenset(
     {Dialect.POSTGRES, Dialect.REDSHIFT, Dialect.SQLITE, Dialect.TSQL, Dialect.TRINO}
 )  # 21 / 2 is 10
-_CASELESS_LIKE = CASELESS | {Dialect.SQLITE}
+_MAY_IGNORE_CASE = CASELESS | {Dialect.UNKNOWN}
+MAY_IGNORE_CASE = (
+    ", and some engines compare texts without regard to case: name the engine, or put the comparison into --view as a "
+    "column"
+)
+_CASELESS_LIKE = _MAY_IGNORE_CASE | {Dialect.SQLITE}
 # where AVG of whole numbers is not cut short, VARIANCE and STDDEV are those of a sample, COALESCE keeps its types
 _STATISTICS = frozenset(
     {Dialect.POSTGRES, Dialect.BIGQUERY, Dialect.SNOWFLAKE, Dialect.SPARK, Dialect.DATABRICKS, Dialect.TRINO}
@@ -62,14 +67,14 @@ def portable(tree: exp.Expr, dialect: Dialect, schema: Schema) -> str:
         numbers.pop(name, None)
         texts.add(name)
     words = CommonWords(dialect, schema)
-    if dialect in CASELESS and _has_text(tree, texts):
+    if dialect in _MAY_IGNORE_CASE and _has_text(tree, texts):
         made = frozenset().union(*words.outermost(tree))
         if why := differs_by_case(tree, texts, schema.spelt, made):
-            return why
+            return MAY_IGNORE_CASE if dialect is Dialect.UNKNOWN else why
     days = {folded(c.name) for c in schema.columns if c.kind is Kind.DATE}
 
     def same(node: exp.Expr) -> bool:
-        if dialect in CASELESS and is_text_test(node, schema.spelt):
+        if dialect in _MAY_IGNORE_CASE and is_text_test(node, schema.spelt):
             return True
         return _is_day(node) or is_calendar(node, days, dialect) or words.holds(node)
 
@@ -100,6 +105,8 @@ def _differs(node: exp.Expr, dialect: Dialect, numbers: dict[str, Kind], texts: 
         return UNLIKE.format(word(node))
     if isinstance(node, exp.Literal) and node.is_string and not node.name:
         return ": an empty text is NULL in some engines: leave that comparison out, or put it into --view as a column"
+    if isinstance(node, exp.Like) and dialect is Dialect.UNKNOWN:
+        return MAY_IGNORE_CASE
     if isinstance(node, exp.Like) and dialect in _CASELESS_LIKE:
         return (
             ", where LIKE takes no notice of case by default; the data are in DuckDB, where it does: write the pattern "
