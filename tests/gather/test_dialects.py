@@ -407,3 +407,15 @@ def test_texts_without_regard_to_case_are_judged_where_that_makes_no_difference(
         assert (carried(asked, dialect, people).reason == "") is judged
         for other in ("SELECT MAX(dept) FROM t", "SELECT COUNT(*) FROM t WHERE ill = 'flu'"):
             assert carried(other, dialect, people).reason
+
+
+def test_a_column_in_double_quotes_may_be_a_text_where_the_engine_is_not_known() -> None:
+    """In MySQL "age" < 30 is true of everybody."""
+    for sql, is_judged in (
+        ('SELECT SUM(pay) FROM t WHERE "age" < 30', False),
+        ('SELECT SUM("pay") FROM t', False),
+        ('SELECT SUM(pay) AS "all of it" FROM t WHERE age < 30', True),
+        ('SELECT SUM("pay") FROM "t" WHERE "age" < 30', True),
+        ('SELECT SUM("t"."pay") FROM "hr"."t" WHERE "t"."age" < 30', True),
+    ):
+        assert (carried(sql, Dialect.UNKNOWN, SCHEMA).reason == "") is is_judged, sql

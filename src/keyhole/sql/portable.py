@@ -66,6 +66,8 @@ def portable(tree: exp.Expr, dialect: Dialect, schema: Schema) -> str:
             return f": a result is named {alias.alias}, as a column is, and engines differ in which of them is meant"
         numbers.pop(name, None)
         texts.add(name)
+    if dialect is Dialect.UNKNOWN and _may_be_text(tree):
+        return ": a name in double quotes is a text in MySQL and BigQuery: write it without, or name the engine"
     words = CommonWords(dialect, schema)
     if dialect in _MAY_IGNORE_CASE and _has_text(tree, texts):
         made = frozenset().union(*words.outermost(tree))
@@ -85,6 +87,15 @@ def portable(tree: exp.Expr, dialect: Dialect, schema: Schema) -> str:
         if why:
             return why
     return ""
+
+
+def _may_be_text(tree: exp.Expr) -> bool:
+    """Is a column in double quotes, and no table, which would be a mistake where these are texts?"""
+    parts = [part for column in tree.find_all(exp.Column) for part in column.parts[:-1]]
+    parts += [table.this for table in tree.find_all(exp.Table)]
+    if any(isinstance(part, exp.Identifier) and part.quoted for part in parts):
+        return False
+    return any(isinstance(c.this, exp.Identifier) and c.this.quoted for c in tree.find_all(exp.Column))
 
 
 def _has_text(tree: exp.Expr, texts: set[str]) -> bool:
