@@ -92,9 +92,9 @@ def _categories(text: str, name: str, listed: str) -> tuple[str, PrivateColumn]:
     if not all(values):
         raise ConfigError(f"--private {text!r}: a value is empty; write {name}=flu,cold")
     try:
-        if all(_CANONICAL.fullmatch(value) for value in values):
-            return name, _of_numbers(values, name, f"--private {text!r}", f"{name}:MIN..MAX:STEP")
-        return name, PrivateColumn(values=values)
+        numbers = [as_number(value) for value in values if _CANONICAL.fullmatch(value)]
+        grid = even_grid([n for n in numbers if n is not None]) if len(numbers) == len(values) else None
+        return name, PrivateColumn(values=values) if grid is None else PrivateColumn(*grid)  # uneven: codes
     except NumberError as error:
         raise ConfigError(f"--private {text[:60]!r}: {error}") from None
     except ValueError as error:
