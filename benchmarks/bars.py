@@ -21,9 +21,6 @@ from scipy.stats import binomtest
 
 from keyhole.basis.cells.cuts import Cuts
 from keyhole.book import Book, Mark
-from keyhole.checks.release import Setup
-from keyhole.checks.release_workloads import Workload, workload
-from keyhole.checks.seeded_noise import SeededNoise
 from keyhole.defend.budget import Cap
 from keyhole.defend.conversion import rho_within
 from keyhole.defend.ledger import Ledger
@@ -33,6 +30,9 @@ from keyhole.defend.planner.planning import Planning
 from keyhole.defend.planner.rule import Rule, RulePlanner
 from keyhole.defend.planner.single import LAWS, noise_within
 from keyhole.defend.planner.terms import PlanTerms
+from keyhole.defend.simulate.release import Setup
+from keyhole.defend.simulate.release_workloads import Workload, workload
+from keyhole.defend.simulate.seeded_noise import SeededNoise
 from keyhole.defend.tables.bought import BoughtTable, noisy
 from keyhole.defend.tables.generation import Generation
 from keyhole.defend.tables.margins import SourceMargins

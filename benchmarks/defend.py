@@ -28,7 +28,6 @@ from typing import Any
 import numpy as np
 
 from keyhole.book import Book
-from keyhole.checks.seeded_noise import SeededNoise
 from keyhole.defend.budget import Cap, epsilon_budget
 from keyhole.defend.histogram import Histogram
 from keyhole.defend.ledger import Ledger
@@ -37,6 +36,7 @@ from keyhole.defend.loss import Loss
 from keyhole.defend.mechanisms.iterative import IterativeConstruction, plan_offline
 from keyhole.defend.mechanisms.online_ic import OnlineIC, OnlinePlan, plan_online
 from keyhole.defend.noise import ExactNoise
+from keyhole.defend.simulate.seeded_noise import SeededNoise
 from keyhole.defend.updates.multiplicative_weights import MultiplicativeWeights
 from keyhole.errors import PrivacyParameterError
 

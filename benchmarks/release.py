@@ -28,9 +28,6 @@ import pyarrow as pa
 
 from keyhole.basis.cells.cuts import Cuts
 from keyhole.book import Book, Mark
-from keyhole.checks.release import MECHANISMS, Setup, timed
-from keyhole.checks.release_workloads import workload
-from keyhole.checks.seeded_noise import SeededNoise
 from keyhole.defend.budget import Cap
 from keyhole.defend.conversion import rho_within
 from keyhole.defend.ledger import Ledger
@@ -38,6 +35,9 @@ from keyhole.defend.loss import Loss
 from keyhole.defend.planner.columns import Partitions
 from keyhole.defend.planner.planning import Planning
 from keyhole.defend.planner.terms import PlanTerms
+from keyhole.defend.simulate.release import MECHANISMS, Setup, timed
+from keyhole.defend.simulate.release_workloads import workload
+from keyhole.defend.simulate.seeded_noise import SeededNoise
 from keyhole.defend.tables.margins import SourceMargins
 from keyhole.knowledge import Config
 from keyhole.session.private import Private

@@ -22,6 +22,8 @@ from types import ModuleType
 import numpy as np
 import pytest
 from benchmarks import size
+from tests.laws import attacks, auditors, budgets, designs, oracle_learners, oracles, sources, updates
+from tests.laws.mechanism_games import GAMES, Game
 
 import keyhole
 import keyhole.attack
@@ -30,8 +32,6 @@ import keyhole.audit
 import keyhole.defend
 import keyhole.oracle
 from keyhole.attack.arrays import from_arrays
-from keyhole.checks import attacks, auditors, budgets, designs, oracle_learners, oracles, sources, updates
-from keyhole.checks.mechanism_games import GAMES, Game
 from keyhole.defend.budget import Cap
 from keyhole.defend.histogram import Histogram
 from keyhole.defend.loss import Loss

@@ -13,9 +13,9 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 import pytest
+from tests.laws.brute import rank
 
 import keyhole
-from keyhole.checks.brute import rank
 from keyhole.errors import ContradictionError, DataError
 from keyhole.knowledge import Config
 from keyhole.verbs.attack import Attacked, attack

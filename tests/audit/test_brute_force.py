@@ -15,10 +15,10 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from tests.laws.auditors import only
 
 from effort import effort
 from keyhole.audit import Exposure, Judge, Status
-from keyhole.checks.auditors import only
 from keyhole.gather import gather, transcribe
 from keyhole.knowledge import Columns, Knowledge, PrivateColumn
 from keyhole.tables import DuckDBSource, load

@@ -10,6 +10,10 @@ from fractions import Fraction
 import numpy as np
 import pyarrow as pa
 import pytest
+from tests.laws import epochs as laws
+from tests.laws.brute import rank
+from tests.laws.streams import roster as small
+from tests.laws.streams import stream
 
 from effort import effort
 from keyhole.audit.admission import Admission, Permission
@@ -18,10 +22,6 @@ from keyhole.audit.online import OnlineAuditor
 from keyhole.audit.population import Epoch, Population, person_keys
 from keyhole.audit.ruling import CROSSES
 from keyhole.basis.bits import pack
-from keyhole.checks import epochs as laws
-from keyhole.checks.brute import rank
-from keyhole.checks.streams import roster as small
-from keyhole.checks.streams import stream
 from keyhole.errors import ConfigError, LogError, QueryError
 from keyhole.knowledge import Columns
 from keyhole.tables import DuckDBRoster, load_roster

@@ -11,13 +11,13 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from numpy.typing import NDArray
+from tests.laws.streams import PEOPLE, SECRET, Ask, determined, roster, stream
 
 from effort import effort
 from keyhole.audit.disclosed import People, objection
 from keyhole.audit.examine import examine
 from keyhole.audit.online import Admission, OnlineAuditor, Permission
 from keyhole.basis.bits import unpack
-from keyhole.checks.streams import PEOPLE, SECRET, Ask, determined, roster, stream
 from keyhole.cli.demo import LOG
 from keyhole.cli.demo import PEOPLE as HOSPITAL
 from keyhole.errors import ConfigError

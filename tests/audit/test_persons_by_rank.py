@@ -9,10 +9,10 @@ from fractions import Fraction
 
 import pyarrow as pa
 import pytest
+from tests.laws.brute import rank
 
 from keyhole.audit.base import Exposure
 from keyhole.audit.examine import examine
-from keyhole.checks.brute import rank
 
 WHERE: dict[str, Callable[[int, int], bool]] = {
     "TRUE": lambda p, y: True,

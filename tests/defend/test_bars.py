@@ -13,13 +13,13 @@ from numpy.typing import NDArray
 
 from keyhole.basis.cells.categories import Categories
 from keyhole.basis.cells.cuts import Cuts
-from keyhole.checks.seeded_noise import SeededNoise
 from keyhole.defend.planner.asks import Wanted
 from keyhole.defend.planner.columns import CutAxis
 from keyhole.defend.planner.estimates import estimates
 from keyhole.defend.planner.laid import Laid, lay
 from keyhole.defend.planner.quantiles import BoughtQuantile, candidates, coarseness, scores
 from keyhole.defend.planner.rule import Rule, RulePlanner
+from keyhole.defend.simulate.seeded_noise import SeededNoise
 from keyhole.defend.tables.bought import BoughtTable, noisy
 from keyhole.defend.tables.functional import Functional
 from keyhole.defend.tables.generation import Generation

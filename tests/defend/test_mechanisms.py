@@ -9,10 +9,9 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from tests.laws.exact_laws import gaussian_mass, laplace_mass
 
 from effort import effort
-from keyhole.checks.exact_laws import gaussian_mass, laplace_mass
-from keyhole.checks.seeded_noise import SeededNoise
 from keyhole.defend import theorems
 from keyhole.defend.budget import Budget, Cap, epsilon_budget
 from keyhole.defend.histogram import Histogram
@@ -26,6 +25,7 @@ from keyhole.defend.mechanisms.numeric_sparse import NumericSparse
 from keyhole.defend.mechanisms.online_ic import OnlineIC, plan_online
 from keyhole.defend.mechanisms.sparse import Sparse
 from keyhole.defend.noise import NoiseSource
+from keyhole.defend.simulate.seeded_noise import SeededNoise
 from keyhole.defend.updates.median import Median
 from keyhole.defend.updates.multiplicative_weights import MultiplicativeWeights
 from keyhole.defend.updates.perceptron import Perceptron

@@ -15,12 +15,12 @@ from tests.third_party import folder
 
 import keyhole
 from keyhole.book import Book, Mark
-from keyhole.checks.release import Setup, timed
-from keyhole.checks.release_workloads import workload
-from keyhole.checks.seeded_noise import SeededNoise
 from keyhole.cli import app
 from keyhole.defend.answering import Answered
 from keyhole.defend.planner.quantiles import scores, sensitivity
+from keyhole.defend.simulate.release import Setup, timed
+from keyhole.defend.simulate.release_workloads import workload
+from keyhole.defend.simulate.seeded_noise import SeededNoise
 from keyhole.errors import PrivacyParameterError
 from keyhole.knowledge import Config
 

@@ -10,10 +10,10 @@ import numpy as np
 import pytest
 from scipy.special import gammaincc
 
-from keyhole.checks.seeded_noise import SeededNoise
 from keyhole.defend.conversion import delta_of, epsilon_at, rho_within, textbook_rho
 from keyhole.defend.planner.rule import Rule, RulePlanner, most_noise
 from keyhole.defend.planner.single import Rented, worth_a_table
+from keyhole.defend.simulate.seeded_noise import SeededNoise
 from keyhole.defend.tables.bought import BoughtTable
 from keyhole.defend.tables.functional import Functional
 from keyhole.defend.tables.generation import Generation

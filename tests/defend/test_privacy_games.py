@@ -10,8 +10,8 @@ from fractions import Fraction
 from itertools import pairwise
 
 import pytest
+from tests.laws.enumerated_noise import EnumeratedLaw, Play, enumerated
 
-from keyhole.checks.enumerated_noise import EnumeratedLaw, Play, enumerated
 from keyhole.defend.budget import Budget, Cap
 from keyhole.defend.histogram import Histogram
 from keyhole.defend.linear import LinearQuery

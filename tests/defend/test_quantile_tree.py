@@ -9,10 +9,10 @@ import numpy as np
 import pytest
 from tests.defend.test_planner import answer, people, value
 
-from keyhole.checks.seeded_noise import SeededNoise
 from keyhole.defend.ledger import Kept
 from keyhole.defend.loss import Loss
 from keyhole.defend.planner.tree import BoughtTree, tree_dose
+from keyhole.defend.simulate.seeded_noise import SeededNoise
 from keyhole.defend.tables.bought import noisy
 from keyhole.defend.tables.quantity import COUNT, Dose, NoiseLaw
 

@@ -9,9 +9,9 @@ from pathlib import Path
 import numpy as np
 import pyarrow as pa
 import pytest
+from tests.laws.exact_laws import gaussian_mass, laplace_mass
 
 import keyhole
-from keyhole.checks.exact_laws import gaussian_mass, laplace_mass
 from keyhole.defend.planner.keys import beyond, threshold
 from keyhole.defend.tables.quantity import NoiseLaw
 from keyhole.errors import KeyholeError

@@ -5,9 +5,9 @@ from __future__ import annotations
 import random
 
 import pytest
+from tests.laws.worlds import WORLDS, evidence_of
 
 from keyhole.audit import Judge
-from keyhole.checks.worlds import WORLDS, evidence_of
 from keyhole.errors import CannotHonour
 from keyhole.transcript import Line
 
@@ -17,7 +17,7 @@ LOGS = [w for w in WORLDS if len(w.log) >= 2 and w.name != "private_conditions"]
 @pytest.mark.parametrize("world", LOGS, ids=[w.name for w in LOGS])
 @pytest.mark.parametrize("seed", range(3))
 def test_joined_equals_gathered_as_one(world: object, seed: int) -> None:
-    from keyhole.checks.worlds import World
+    from tests.laws.worlds import World
 
     assert isinstance(world, World)
     source = world.source()

@@ -11,11 +11,11 @@ import duckdb
 import pyarrow as pa
 import pyarrow.csv as pa_csv
 import pytest
+from tests.laws.brute import rank
 
 import keyhole
 from keyhole.audit import Status
 from keyhole.checker.replay import replay
-from keyhole.checks.brute import rank
 from keyhole.gather import second_aggregation
 from keyhole.gather.answers import ULP
 from keyhole.sql.second_aggregation import SecondAggregation

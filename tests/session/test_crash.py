@@ -11,11 +11,11 @@ from fractions import Fraction
 from pathlib import Path
 
 import pytest
+from tests.laws.crowd import Crowd, Errand, trampled
+from tests.laws.session_worlds import AUDITED, BOOK, LAPLACE, WITNESS, WORLDS, SessionWorld
+from tests.laws.sessions import settles
 
 from keyhole.book import Book
-from keyhole.checks.crowd import Crowd, Errand, trampled
-from keyhole.checks.session_worlds import AUDITED, BOOK, LAPLACE, WITNESS, WORLDS, SessionWorld
-from keyhole.checks.sessions import settles
 from keyhole.errors import BookError
 
 LENGTH = 400  # questions that a process asks, if it lives

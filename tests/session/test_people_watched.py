@@ -15,11 +15,11 @@ import duckdb
 import pyarrow as pa
 import pytest
 from session_world import call, written
+from tests.laws.brute import rank
 
 from keyhole.audit import participants
 from keyhole.audit.admission import Admission
 from keyhole.audit.examine import examine
-from keyhole.checks.brute import rank
 from keyhole.errors import BookError, ConfigError
 from keyhole.knowledge import Config
 from keyhole.session.reply import Ending

@@ -7,8 +7,8 @@ from itertools import combinations
 
 import numpy as np
 import pytest
+from tests.laws.brute import rank
 
-from keyhole.checks.brute import rank
 from keyhole.solve.rowspace import online as rowspace_online
 from keyhole.solve.rowspace import versions as rowspace_versions
 from keyhole.solve.rowspace.direct_sum import DirectSum

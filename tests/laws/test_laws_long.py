@@ -9,14 +9,14 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from tests.laws import mechanisms_liars as liars
+from tests.laws import online, updates
+from tests.laws.chernoff import COMPARISONS, LEVEL, SUITE_FALSE_ALARM
+from tests.laws.law import Law, Specimen
+from tests.laws.mechanism_games import GAMES, Game, scaled
+from tests.laws.mechanisms import empirical_epsilon, outputs_follow_their_exact_law_on_both_neighbours
 
 from effort import effort
-from keyhole.checks import mechanisms_liars as liars
-from keyhole.checks import online, updates
-from keyhole.checks.chernoff import COMPARISONS, LEVEL, SUITE_FALSE_ALARM
-from keyhole.checks.law import Law, Specimen
-from keyhole.checks.mechanism_games import GAMES, Game, scaled
-from keyhole.checks.mechanisms import empirical_epsilon, outputs_follow_their_exact_law_on_both_neighbours
 from keyhole.defend.linear import LinearQuery
 from keyhole.defend.noise import ExactNoise
 

@@ -10,10 +10,11 @@ from collections.abc import Hashable
 from dataclasses import replace
 from fractions import Fraction
 
-from keyhole.checks import mechanism_games as games
-from keyhole.checks.exact_laws import Law, bucket
-from keyhole.checks.law import Specimen
-from keyhole.checks.mechanism_games import GAMES, HIGH, LOW, SEARCH, STREAM, THRESHOLD, Counts, Game, scaled, seeded
+from tests.laws import mechanism_games as games
+from tests.laws.exact_laws import Law, bucket
+from tests.laws.law import Specimen
+from tests.laws.mechanism_games import GAMES, HIGH, LOW, SEARCH, STREAM, THRESHOLD, Counts, Game, scaled, seeded
+
 from keyhole.defend.budget import Budget
 from keyhole.defend.histogram import Histogram
 from keyhole.defend.linear import LinearQuery

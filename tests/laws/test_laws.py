@@ -5,9 +5,8 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-
-from keyhole.checks.families import FAMILIES
-from keyhole.checks.law import Law, LawCase, Specimen
+from tests.laws.families import FAMILIES
+from tests.laws.law import Law, LawCase, Specimen
 
 CASES = [pytest.param(case, id=f"{family.name}: {case}") for family in FAMILIES for case in family.cases()]
 LIES = [pytest.param(case, id=f"{family.name}: {case}") for family in FAMILIES for case in family.lies()]

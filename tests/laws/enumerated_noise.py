@@ -12,8 +12,8 @@ from fractions import Fraction
 
 import numpy as np
 from numpy.typing import NDArray
+from tests.laws.exact_laws import gaussian_mass, laplace_mass
 
-from keyhole.checks.exact_laws import gaussian_mass, laplace_mass
 from keyhole.defend.budget import Budget
 from keyhole.defend.histogram import Histogram
 from keyhole.defend.noise import NoiseSource

@@ -10,9 +10,9 @@ from contextlib import contextmanager
 from pathlib import Path
 
 import numpy as np
+from tests.laws import oracles_liars as liars
+from tests.laws.law import Law, Specimen
 
-from keyhole.checks import oracles_liars as liars
-from keyhole.checks.law import Law, Specimen
 from keyhole.errors import ModelError
 from keyhole.oracle.base import DOUBT, ModelWarning, StreamAttack, ThresholdOracle
 from keyhole.oracle.bisection import OnlineBisection

@@ -12,8 +12,7 @@ from dataclasses import dataclass
 from fractions import Fraction
 
 import numpy as np
-
-from keyhole.checks.exact_laws import (
+from tests.laws.exact_laws import (
     Law,
     bucket,
     buckets,
@@ -23,8 +22,8 @@ from keyhole.checks.exact_laws import (
     laplace_mass,
     sparse_law,
 )
-from keyhole.checks.law import Specimen
-from keyhole.checks.seeded_noise import ScaledNoise, SeededNoise
+from tests.laws.law import Specimen
+
 from keyhole.defend.budget import Budget, Cap
 from keyhole.defend.histogram import Histogram
 from keyhole.defend.linear import LinearQuery
@@ -37,6 +36,7 @@ from keyhole.defend.mechanisms.numeric_sparse import NumericSparse, numeric_spar
 from keyhole.defend.mechanisms.online_ic import OnlineIC, OnlinePlan
 from keyhole.defend.mechanisms.sparse import Sparse, sparse_scale
 from keyhole.defend.noise import NoiseSource
+from keyhole.defend.simulate.seeded_noise import ScaledNoise, SeededNoise
 from keyhole.defend.updates.multiplicative_weights import MultiplicativeWeights
 
 Play = Callable[[Histogram, Budget, NoiseSource], Hashable]

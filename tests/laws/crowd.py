@@ -21,7 +21,7 @@ from keyhole.session.session import Session
 
 Opener: TypeAlias = Callable[[Path], Session[Any]]  # a function that another process can import
 PRELOADED = [
-    "keyhole.checks.crowd", "keyhole.checks.session_worlds", "opendp.measurements", "keyhole.checks.session_liars",
+    "tests.laws.crowd", "tests.laws.session_worlds", "opendp.measurements", "tests.laws.session_liars",
 ]  # fmt: skip
 LONGEST = 120.0  # seconds that one process may take to end by itself
 REFUSED, BROKEN = "", "the check itself is broken: "

@@ -13,8 +13,8 @@ from functools import lru_cache
 from pathlib import Path
 
 import numpy as np
+from tests.laws.brute import rank
 
-from keyhole.checks.brute import rank
 from keyhole.knowledge import Columns, PrivateColumn
 from keyhole.tables import DuckDBRoster, load_roster
 

@@ -11,8 +11,9 @@ from contextlib import ExitStack, contextmanager
 from fractions import Fraction
 from pathlib import Path
 
+from tests.laws.law import Law, Specimen
+
 from keyhole.book import EVERYBODY, Book
-from keyhole.checks.law import Law, Specimen
 from keyhole.defend.budget import Budget, Cap
 from keyhole.defend.ledger import Ledger
 from keyhole.defend.loss import Loss

@@ -9,12 +9,12 @@ from fractions import Fraction
 from pathlib import Path
 
 import numpy as np
+from tests.laws.law import Law, Specimen
 
 from keyhole.audit.disclosed import People
 from keyhole.basis import Basis, Weights, row
 from keyhole.basis.bits import Words, holds, pack
 from keyhole.basis.cells import Categories, Cells, Domain, Range
-from keyhole.checks.law import Law, Specimen
 from keyhole.forms import ONE, Part
 from keyhole.knowledge import Columns, PrivateColumn
 from keyhole.predicate import (

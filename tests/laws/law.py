@@ -1,7 +1,7 @@
 """What a law is: a sentence that holds for every implementation of a family, and the liars that it must catch.
 
-from keyhole.checks import attacks
-from keyhole.checks.law import Specimen, product
+from tests.laws import attacks
+from tests.laws.law import Specimen, product
 for case in product(attacks.LAWS, [Specimen("MyAttack", attacks.Recipe(MyAttack))]):
     case.check()
 """

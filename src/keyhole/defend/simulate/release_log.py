@@ -9,12 +9,12 @@ import numpy as np
 
 from keyhole.basis.cells.cuts import Cuts
 from keyhole.basis.cells.domain import Domain
-from keyhole.checks.release_workloads import Masks, TrueMargins, Workload, made_up_people
 from keyhole.defend.load import asking_schema
 from keyhole.defend.planner.asks import AskedStatement, asked
 from keyhole.defend.planner.columns import CutAxis, Partitions
 from keyhole.defend.planner.laid import lay
 from keyhole.defend.planner.ways import cuts_of
+from keyhole.defend.simulate.release_workloads import Masks, TrueMargins, Workload, made_up_people
 from keyhole.defend.tables.quantity import COUNT
 from keyhole.errors import ConfigError, KeyholeError
 from keyhole.knowledge import Columns

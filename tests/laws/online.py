@@ -1,6 +1,6 @@
 """Laws of every online auditor, and a liar for each.
 
-from keyhole.checks.online import LAWS, Lifecycle
+from tests.laws.online import LAWS, Lifecycle
 for law in LAWS:
     law.check(Lifecycle(make=..., reopen=...))
 """
@@ -12,9 +12,10 @@ from dataclasses import dataclass, replace
 from fractions import Fraction
 from typing import Protocol
 
+from tests.laws.law import Law, Specimen
+from tests.laws.streams import OTHER_SECRET, PEOPLE, SECRET, Ask, Vector, determined, roster, stream
+
 from keyhole.audit.online import Admission, OnlineAuditor, Permission
-from keyhole.checks.law import Law, Specimen
-from keyhole.checks.streams import OTHER_SECRET, PEOPLE, SECRET, Ask, Vector, determined, roster, stream
 from keyhole.tables import Roster
 
 SEEDS = range(6)

@@ -1,6 +1,6 @@
 """Laws of every attack, each with its liar of `attacks_liars`.
 
-from keyhole.checks.attacks import LAWS, Recipe
+from tests.laws.attacks import LAWS, Recipe
 for law in LAWS:
     law.check(Recipe(MyAttack))
 """
@@ -18,6 +18,8 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+from tests.laws import attacks_liars as liars
+from tests.laws.law import Law, Specimen
 
 from keyhole.attack.arrays import blocks, from_arrays, subset
 from keyhole.attack.base import Attack, Measure, Target, prior_reconstruction
@@ -35,8 +37,6 @@ from keyhole.attack.methods.sgd import SigmoidSGD
 from keyhole.attack.methods.sparse import BasisPursuit
 from keyhole.attack.saved import resume, save
 from keyhole.attack.streaming import Streaming, Tape, replay
-from keyhole.checks import attacks_liars as liars
-from keyhole.checks.law import Law, Specimen
 from keyhole.errors import CannotHonour
 from keyhole.evidence import Bound, Evidence
 from keyhole.knowledge import Prior

@@ -12,11 +12,11 @@ from itertools import combinations
 import numpy as np
 from numpy.typing import NDArray
 
-from keyhole.checks.release_workloads import Workload
-from keyhole.checks.seeded_noise import SeededNoise
 from keyhole.defend.conversion import epsilon_at
 from keyhole.defend.mechanisms.online_ic import plan_online
 from keyhole.defend.planner.rule import Rule, RulePlanner, declared_tables, most_noise
+from keyhole.defend.simulate.release_workloads import Workload
+from keyhole.defend.simulate.seeded_noise import SeededNoise
 from keyhole.defend.tables.generation import Generation
 from keyhole.defend.tables.quantity import COUNT
 from keyhole.defend.updates.multiplicative_weights import MultiplicativeWeights

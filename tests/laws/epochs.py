@@ -13,12 +13,12 @@ from itertools import combinations, product
 from typing import Any
 
 import numpy as np
+from tests.laws.law import Law, Specimen
 
 from keyhole.audit.admission import Premise
 from keyhole.audit.epochs import Changes, Epochs, RowsOfEpochs, ToldRow
 from keyhole.audit.population import KEY_BYTES, Epoch, Population
 from keyhole.audit.ruling import Space
-from keyhole.checks.law import Law, Specimen
 from keyhole.solve.rowspace.online import OnlineRowSpace
 from keyhole.solve.rowspace.versions import VersionSpace
 

@@ -10,10 +10,10 @@ from fractions import Fraction
 from typing import Any
 
 import numpy as np
+from tests.laws.law import Law, Specimen
+from tests.laws.worlds import WORLDS, World
 
 from keyhole.basis import Atoms
-from keyhole.checks.law import Law, Specimen
-from keyhole.checks.worlds import WORLDS, World
 from keyhole.predicate import (
     FALSE,
     TRUE,

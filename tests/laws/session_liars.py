@@ -6,9 +6,10 @@ from fractions import Fraction
 from pathlib import Path
 from typing import Any
 
+from tests.laws.session_worlds import AUDITED, LAPLACE, WEIGHTS, SessionWorld
+
 from keyhole.audit.admission import Admission
 from keyhole.book import Book, BookEntry, Mark
-from keyhole.checks.session_worlds import AUDITED, LAPLACE, WEIGHTS, SessionWorld
 from keyhole.defend.answering import Answering
 from keyhole.defend.ledger import SavedRun
 from keyhole.defend.strategies.run import PrepaidRun, _Taken

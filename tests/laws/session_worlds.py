@@ -10,9 +10,10 @@ from itertools import combinations
 from pathlib import Path
 from typing import Any
 
+from tests.laws import streams
+from tests.laws.crowd import Acknowledged, Opener
+
 from keyhole.book import Book, Mark
-from keyhole.checks import streams
-from keyhole.checks.crowd import Acknowledged, Opener
 from keyhole.defend.answering import Posed
 from keyhole.defend.ledger import Ledger
 from keyhole.session.open import Terms, Watching, audited_session, private_session

@@ -1,6 +1,6 @@
 """Laws of every auditor, and a liar for each.
 
-from keyhole.checks.auditors import LAWS
+from tests.laws.auditors import LAWS
 for law in LAWS:
     law.check(MyAuditor())
 """
@@ -13,11 +13,11 @@ from decimal import Decimal
 from fractions import Fraction
 
 import numpy as np
+from tests.laws.brute import determined_rows
+from tests.laws.law import Law, Specimen
+from tests.laws.worlds import WORLDS, evidence_of, verdict
 
 from keyhole.audit import Auditor, Exposure, Finding, Judge, Proof, Status
-from keyhole.checks.brute import determined_rows
-from keyhole.checks.law import Law, Specimen
-from keyhole.checks.worlds import WORLDS, evidence_of, verdict
 from keyhole.evidence import Evidence
 from keyhole.tables import Roster
 

@@ -13,9 +13,9 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+from tests.laws import updates_liars as liars
+from tests.laws.law import Law, Specimen
 
-from keyhole.checks import updates_liars as liars
-from keyhole.checks.law import Law, Specimen
 from keyhole.defend.linear import LinearQuery
 from keyhole.defend.updates.base import DatabaseUpdate
 from keyhole.defend.updates.median import Median

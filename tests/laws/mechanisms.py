@@ -11,10 +11,11 @@ from collections import Counter
 from collections.abc import Hashable
 from fractions import Fraction
 
-from keyhole.checks import mechanisms_liars as liars
-from keyhole.checks.chernoff import LEVEL, epsilon_lower_bound, surprising
-from keyhole.checks.law import Law
-from keyhole.checks.mechanism_games import SPECIMENS, Game
+from tests.laws import mechanisms_liars as liars
+from tests.laws.chernoff import LEVEL, epsilon_lower_bound, surprising
+from tests.laws.law import Law
+from tests.laws.mechanism_games import SPECIMENS, Game
+
 from keyhole.defend.budget import Budget, Cap
 from keyhole.defend.histogram import Histogram
 from keyhole.defend.linear import LinearQuery

@@ -1,6 +1,6 @@
 """Laws of every session over a book, in many processes and through kills, and liars for each.
 
-from keyhole.checks.sessions import LAWS
+from tests.laws.sessions import LAWS
 for law in LAWS:
     law.check(SessionWorld(...))
 """
@@ -15,10 +15,11 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from keyhole.checks import session_liars as liars
-from keyhole.checks.crowd import Acknowledged, Crowd, Errand, Opener, together
-from keyhole.checks.law import Law, Specimen
-from keyhole.checks.session_worlds import AUDITED, LAPLACE, WEIGHTS, WORLDS, SessionWorld, whole
+from tests.laws import session_liars as liars
+from tests.laws.crowd import Acknowledged, Crowd, Errand, Opener, together
+from tests.laws.law import Law, Specimen
+from tests.laws.session_worlds import AUDITED, LAPLACE, WEIGHTS, WORLDS, SessionWorld, whole
+
 from keyhole.errors import KeyholeError
 from keyhole.session.session import Session
 

@@ -9,6 +9,7 @@ from itertools import product
 from typing import ClassVar
 
 import numpy as np
+from tests.laws.law import Law, Specimen
 
 from keyhole.attack.design import (
     CompressedSensing,
@@ -24,7 +25,6 @@ from keyhole.attack.design import (
     Superincreasing,
 )
 from keyhole.attack.design.base import Number, Queries
-from keyhole.checks.law import Law, Specimen
 from keyhole.errors import ContradictionError, KeyholeError
 from keyhole.solve.rowspace import RowMatrix, RowSpace
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any, Final
 
-from keyhole.checks import (
+from tests.laws import (
     attacks,
     auditors,
     bases,
@@ -19,7 +19,7 @@ from keyhole.checks import (
     sources,
     updates,
 )
-from keyhole.checks.law import Family
+from tests.laws.law import Family
 
 FAMILIES: Final[tuple[Family[Any], ...]] = (
     Family("auditor", auditors.LAWS, auditors.SPECIMENS),

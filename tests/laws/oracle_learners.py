@@ -12,11 +12,11 @@ from functools import partial
 from typing import Any, Protocol
 
 import numpy as np
+from tests.laws import oracles_liars as liars
+from tests.laws.law import Law, Specimen
+from tests.laws.oracles import LITTLE, NEAR, SPACE, Builder
+from tests.laws.oracles import SPECIMENS as STREAM_ATTACKS
 
-from keyhole.checks import oracles_liars as liars
-from keyhole.checks.law import Law, Specimen
-from keyhole.checks.oracles import LITTLE, NEAR, SPACE, Builder
-from keyhole.checks.oracles import SPECIMENS as STREAM_ATTACKS
 from keyhole.errors import ModelError
 from keyhole.oracle.base import ThresholdAttack, ThresholdOracle
 from keyhole.oracle.ellipsoid import EllipsoidBisection

@@ -1,0 +1,1 @@
+"""What mechanisms cost on a stream of made-up questions: nothing private, nothing spent."""
