@@ -20,7 +20,7 @@ HOSPITAL = ["--id", "Name", "--private", "Blood sugar"]
 DECLARED = ["--private", "Blood sugar:3.0..10.0:0.1", "--exact-above", "2"]
 COMMANDS = {
     "audit": ["audit", "log.sql", "--data", "people.csv", *HOSPITAL],
-    "watch": ["watch", "--data", "people.csv", "--id", "Name", *DECLARED, "--history", "history.keyhole"],
+    "watch": ["watch", "--data", "people.csv", "--id", "Name", *DECLARED, "--book", "history.keyhole"],
     "attack": ["attack", "transcript.jsonl", "--roster", "roster.csv", *HOSPITAL],
     "answer": ["answer", "queries.sql", "-c", "keyhole.toml", "--anyway"],  # six people: noise leaves little
     "simulate": ["simulate", "oracle", "--queries", "1000", "--seeds", "1"],

@@ -58,7 +58,7 @@ def attacked(table: pa.Table, epsilon: float) -> tuple[float, float, float]:
     told = Config.parse(TOLD.format(epsilon=epsilon))
     with tempfile.TemporaryDirectory() as folder:
         made = keyhole.answer(statements(), data=table, table="staff", config=told, mechanism="planner", spend=1,
-                              anyway=True, ledger=Path(folder) / "book.keyhole")  # fmt: skip
+                              anyway=True, book=Path(folder) / "book.keyhole")  # fmt: skip
         log = Path(folder) / "released.jsonl"
         log.write_text("\n".join(made.releases), encoding="utf-8")
         found = keyhole.attack(log, data=table, table="staff", config=told, truth=table)

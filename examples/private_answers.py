@@ -39,7 +39,6 @@ width = 0.5
 [budget]
 epsilon = 1.0
 neighbours = "replace-one"
-ledger = "budget.keyhole"
 """
 
 SQL = """\

@@ -60,7 +60,6 @@ SMALL_RUNS = {  # in this order: later ones read what earlier ones wrote, in the
     "book show": SmallRun("keyhole book show book.keyhole", 0, "people"),
     "book verify": SmallRun("keyhole book verify book.keyhole", 0, "the chain is whole"),
     "book export": SmallRun("keyhole book export book.keyhole", 0, "Blood sugar"),
-    "book import": SmallRun("keyhole book import book.keyhole log.sql", 2, "no history or ledger"),
     "attack": SmallRun("keyhole attack transcript.jsonl -c keyhole.toml", 0, "Jeremy Doe      5.2"),
     "plan": SmallRun(f"keyhole plan {WHO} --target \"Name = 'Jeremy Doe'\"", 0, "The auditor confirms it"),
     "simulate oracle": SmallRun("keyhole simulate oracle --queries 100 --seeds 1", 0, "contained yes"),

@@ -171,6 +171,6 @@ def test_replies_and_answers_print_themselves(tmp_path: Path) -> None:
     people = pa.table({"name": ["Ann", "Bob"], "sex": ["F", "M"]})
     asked = ["SELECT COUNT(*) FROM people WHERE sex = 'F'", "SELECT MAX(name) FROM people"]
     made = keyhole.answer(
-        asked, data=people, id="name", config=sex, epsilon=1, ledger=tmp_path / "b.keyhole", anyway=True
+        asked, data=people, id="name", config=sex, epsilon=1, book=tmp_path / "b.keyhole", anyway=True
     )
     assert repr(made) == "<Answers: 1 answered, 1 refused, epsilon 0 left>"

@@ -45,7 +45,7 @@ def test_the_hospital_log(folder: Path) -> None:
     assert "a new book begins" in err  # beside the settings
     code, again, err = watch("-c", "keyhole.toml")
     assert (code, again.count(" allow: "), err) == (3, 2, "")
-    assert "--history" in watch(*WHO)[2]  # without settings nothing is kept, and it says so
+    assert "--book" in watch(*WHO)[2]  # without settings nothing is kept, and it says so
 
 
 def test_json_lines_and_what_only_the_custodian_sees(folder: Path) -> None:
@@ -85,26 +85,26 @@ def test_the_private_column_is_not_needed(folder: Path) -> None:
     assert "did you mean 'Blood sugar'" in err
 
 
-def test_a_history_is_kept_from_run_to_run(folder: Path) -> None:
+def test_a_book_is_kept_from_run_to_run(folder: Path) -> None:
     first = "\n".join(LOG.splitlines()[:3])
     third = LOG.splitlines()[3]
-    (folder / "keyhole.toml").write_text(CONFIG + 'history = "h.keyhole"\n', encoding="utf-8")
+    (folder / "keyhole.toml").write_text(CONFIG + '[book]\npath = "h.keyhole"\n', encoding="utf-8")
     assert watch("-c", "keyhole.toml", stdin=first)[1].count("allow") == 2
     code, out, err = watch("-c", "keyhole.toml", stdin=third)
     assert out.startswith("Q3 deny")
     assert err == ""
-    code, out, err = watch("-c", "keyhole.toml", "--history", "other.keyhole", stdin=third)
+    code, out, err = watch("-c", "keyhole.toml", "--book", "other.keyhole", stdin=third)
     assert (code, out, "one population has one book" in err) == (2, "", True)  # it would be asked anew there
-    # the same history decides over the roster file, which has no private column
+    # the same book decides over the roster file, which has no private column
     roster = ("--data", "roster.csv", "--table", "people", "--id", "Name", *RANGE)
-    code, out, _ = watch(*roster, "--history", "h.keyhole", stdin=third)
+    code, out, _ = watch(*roster, "--book", "h.keyhole", stdin=third)
     assert (code, out[:7]) == (3, "Q3 deny")
 
 
 def test_other_data_is_refused(folder: Path) -> None:
-    assert watch(*WHO, "--history", "h.keyhole")[0] == 3
+    assert watch(*WHO, "--book", "h.keyhole")[0] == 3
     (folder / "people.csv").write_text(PEOPLE.replace("43813", "43814"), encoding="utf-8")
-    code, out, err = watch(*WHO, "--history", "h.keyhole")
+    code, out, err = watch(*WHO, "--book", "h.keyhole")
     assert (code, out) == (2, "")
     assert "kept for other data" in err
 
@@ -112,22 +112,22 @@ def test_other_data_is_refused(folder: Path) -> None:
 def test_earlier_publications(folder: Path) -> None:
     (folder / "published.sql").write_text("\n".join(LOG.splitlines()[:3]), encoding="utf-8")
     third = LOG.splitlines()[3]
-    code, out, _ = watch(*WHO, "--load", "published.sql", "--history", "h.keyhole", stdin=third)
+    code, out, _ = watch(*WHO, "--load", "published.sql", "--book", "h.keyhole", stdin=third)
     assert (code, out[:7]) == (3, "Q3 deny")
     (folder / "odd.sql").write_text('SELECT MAX("Blood sugar") FROM people;', encoding="utf-8")
     code, out, err = watch(*WHO, "--load", "odd.sql", stdin=third)
     assert (code, out) == (2, "")
     assert "--accept-unjudged" in err
-    code, out, err = watch(*WHO, "--load", "odd.sql", "--accept-unjudged", "--history", "h2.keyhole", stdin=third)
+    code, out, err = watch(*WHO, "--load", "odd.sql", "--accept-unjudged", "--book", "h2.keyhole", stdin=third)
     assert (code, out[:8]) == (0, "Q2 allow")
     assert "no verdict accounts for" in err
-    code, out, err = watch(*WHO, "--load", "odd.sql", "--history", "h2.keyhole", stdin=third)  # accepted before
+    code, out, err = watch(*WHO, "--load", "odd.sql", "--book", "h2.keyhole", stdin=third)  # accepted before
     assert code == 0
     assert "cannot be taken" not in err
     assert "the book has 1 publication that no verdict accounts for (Q1;" in err
-    _, _, err = watch(*WHO, "--history", "h2.keyhole", stdin=third)  # and at each start
+    _, _, err = watch(*WHO, "--book", "h2.keyhole", stdin=third)  # and at each start
     assert "the book has 1 publication that no verdict accounts for (Q1;" in err
-    assert watch(*WHO, "--history", "h.keyhole", stdin=third)[2] == ""
+    assert watch(*WHO, "--book", "h.keyhole", stdin=third)[2] == ""
     export = [{"QUERY_TEXT": 'SELECT SUM("Blood sugar") FROM people'}, {"QUERY_ID": 1}]
     (folder / "history.json").write_text(json.dumps(export), encoding="utf-8")
     code, _, err = watch(*WHO, "--load", "history.json")
@@ -189,7 +189,7 @@ def test_each_verdict_is_there_before_the_next_statement(folder: Path) -> None:
 
 
 def test_input_that_is_not_text_and_output_that_nobody_reads(folder: Path) -> None:
-    watching = f"{sys.executable} -c 'from keyhole.cli import main; main()' watch -c keyhole.toml --history h.keyhole"
+    watching = f"{sys.executable} -c 'from keyhole.cli import main; main()' watch -c keyhole.toml --book h.keyhole"
     done = subprocess.run(
         ["bash", "-c", f"printf 'SELECT \\xff;' | {watching}"], capture_output=True, text=True, cwd=folder, check=False
     )
@@ -218,15 +218,15 @@ def test_statements_arrive_whole_however_the_lines_fall(parts: list[str], ends: 
 
 def test_a_raise_under_a_history_stops_the_command(folder: Path) -> None:
     total = 'SELECT SUM("Blood sugar") FROM people;'
-    assert watch(*WHO, "--history", "h.keyhole", stdin=total)[0] == 0
+    assert watch(*WHO, "--book", "h.keyhole", stdin=total)[0] == 0
     people = folder / "people.csv"
     people.write_text(PEOPLE.replace("5.2", "5.9"), encoding="utf-8")
     assert people.read_text(encoding="utf-8") != PEOPLE
-    code, out, err = watch(*WHO, "--history", "h.keyhole", stdin=total)
+    code, out, err = watch(*WHO, "--book", "h.keyhole", stdin=total)
     assert (code, out) == (2, "")
     assert "private values of 'Blood sugar' changed" in err
     assert not any(word in err for word in ("5.9", "5.2", "Jeremy"))
     roster = ("--data", "roster.csv", "--table", "people", *WHO[2:])
-    code, out, err = watch(*roster, "--history", "h.keyhole", stdin=total)  # without the values nobody can tell
+    code, out, err = watch(*roster, "--book", "h.keyhole", stdin=total)  # without the values nobody can tell
     assert (code, out.split(":")[0]) == (0, "Q2 allow")
     assert "cannot be noticed" in err

@@ -61,7 +61,7 @@ class Box:
     def __init__(self, folder: Path) -> None:
         self.folder = folder
         self.data(0)
-        self.settings("epsilon = 1\nledger = 'b.keyhole'")
+        self.settings("epsilon = 1\n[book]\npath = 'b.keyhole'")
         (folder / "q.sql").write_text(SQL)
 
     def data(self, seed: int, n: int = N) -> None:
@@ -298,7 +298,7 @@ def test_gaussian_needs_rho(box: Box) -> None:
     result = box.call("--mechanism", "gaussian")
     assert result.exit_code == 2
     assert 'set unit = "rho"' in result.output
-    box.settings("epsilon = 0.1\nunit = 'rho'\nledger = 'rho.keyhole'")
+    box.settings("epsilon = 0.1\nunit = 'rho'\n[book]\npath = 'rho.keyhole'")
     shown = box.json("--mechanism", "gaussian")
     assert shown["unit"] == "rho"
     assert shown["answers"][1]["how"].startswith("discrete Gaussian")
@@ -308,7 +308,7 @@ def test_gaussian_needs_rho(box: Box) -> None:
 
 
 def test_add_remove_is_absolute_and_keeps_n_secret(box: Box) -> None:
-    box.settings("epsilon = 5\nneighbours = 'add-remove'\nledger = 'ar.keyhole'")
+    box.settings("epsilon = 5\nneighbours = 'add-remove'\n[book]\npath = 'ar.keyhole'")
     shown = box.json("--accuracy", "100")
     total = shown["answers"][0]
     assert total["cost"] > 0  # n is a secret here
@@ -318,7 +318,7 @@ def test_add_remove_is_absolute_and_keeps_n_secret(box: Box) -> None:
 
 
 def test_analysts_and_collusion(box: Box) -> None:
-    box.settings("epsilon = 0.5\nledger = 'b.keyhole'\nanalysts = { alice = 0.3, bob = 0.3 }")
+    box.settings("epsilon = 0.5\nanalysts = { alice = 0.3, bob = 0.3 }\n[book]\npath = 'b.keyhole'")
     assert "say who asks" in box.call().output
     assert "'eve' has no budget" in box.call("--analyst", "eve").output
     (box.folder / "q.sql").write_text("SELECT COUNT(*) FROM people WHERE sex = 'F'")
@@ -335,7 +335,7 @@ def test_changed_data_needs_a_new_version_and_the_budget_carries_on(box: Box) ->
     result = box.call("--accuracy", "0.02")
     assert result.exit_code == 2
     assert "a change of data is a new version" in result.output
-    box.settings("epsilon = 1\nledger = 'b.keyhole'", version="2")
+    box.settings("epsilon = 1\n[book]\npath = 'b.keyhole'", version="2")
     again = box.json("--accuracy", "0.02")
     assert again["spent"] == pytest.approx(2 * spent)
     assert "released before" not in again["answers"][1]["how"]
@@ -356,7 +356,7 @@ def test_changed_data_is_noticed_under_another_domain_and_by_a_dry_run(box: Box)
     assert (box.folder / "b.keyhole").read_bytes() == before
     (box.folder / "b.keyhole.key").unlink()
     assert "key" in box.call("--accuracy", "0.05").output
-    box.settings("epsilon = 1\nledger = 'b.keyhole'", version="2")
+    box.settings("epsilon = 1\n[book]\npath = 'b.keyhole'", version="2")
     assert box.json("--accuracy", "0.05")["spent"] > 0
 
 
@@ -375,14 +375,14 @@ def test_settings_in_a_folder_always_mean_one_ledger(tmp_path: Path, monkeypatch
         (box.folder.parent, "link/keyhole.toml"),
         (box.folder, f"../{sub}/keyhole.toml"),
     ]
-    for budget, ledger in (("epsilon = 1\nledger = 'b.keyhole'", "b.keyhole"), ("epsilon = 1", "book.keyhole")):
+    for budget, path in (("epsilon = 1\n[book]\npath = 'b.keyhole'", "b.keyhole"), ("epsilon = 1", "book.keyhole")):
         box.settings(budget)
         for number, (folder, config) in enumerate(ways, 1):
             monkeypatch.chdir(folder)
             options = ["--accuracy", str(0.02 - number / 1000), "--format", "json"]
             result = CliRunner().invoke(app, ["answer", str(box.folder / "q.sql"), "-c", config, *options])
             assert result.exit_code == 0, result.output
-            with Book.open(box.folder / ledger) as book:
+            with Book.open(box.folder / path) as book:
                 assert len(book.state.losses) == number, config
     found = sorted(p.name for p in box.folder.parent.rglob("*.keyhole"))
     assert found == ["b.keyhole", "book.keyhole"]
@@ -479,13 +479,13 @@ def test_data_faults_show_no_value(box: Box) -> None:
         frame = box.frame.copy()
         frame.loc[41, "sugar"] = bad
         frame.to_csv(box.folder / "people.csv", index=False)
-        box.settings(f"epsilon = 1\nledger = 'other{at}.keyhole'")
+        box.settings(f"epsilon = 1\n[book]\npath = 'other{at}.keyhole'")
         assert [("refused" in a) for a in box.json("--accuracy", "0.02")["answers"]] == [False] * 3 + [True, False]
-    box.settings("epsilon = 1\nledger = 'b.keyhole'")
+    box.settings("epsilon = 1\n[book]\npath = 'b.keyhole'")
     frame = box.frame.copy()
     frame.loc[41, "id"] = 15_551
     frame.to_csv(box.folder / "people.csv", index=False)
-    result = box.call("--ledger", str(box.folder / "other.keyhole"))
+    result = box.call("--book", str(box.folder / "other.keyhole"))
     assert result.exit_code == 2
     assert "Every row needs an id of its own" in result.output
     assert not re.search(r"15551|\b4[123]\b|\brow \d", result.output)
@@ -493,7 +493,7 @@ def test_data_faults_show_no_value(box: Box) -> None:
     frame.loc[41, "sugar"] = "hepatitis"
     frame.to_csv(box.folder / "people.csv", index=False)
     view = "SELECT id, sex, age, CAST(sugar AS DOUBLE) AS sugar FROM people"
-    result = box.call("--ledger", str(box.folder / "other.keyhole"), "--view", view)
+    result = box.call("--book", str(box.folder / "other.keyhole"), "--view", view)
     assert result.exit_code == 2
     assert "--view does not run" in result.output
     assert "hepatitis" not in result.output
@@ -549,7 +549,7 @@ def test_free_answers_say_why(box: Box) -> None:
     assert (everybody["value"], nobody["value"]) == (N, 0)
     assert "n is no secret" in everybody["how"]
     assert "no declared cell meets the condition" in nobody["how"]
-    box.settings("epsilon = 5\nneighbours = 'add-remove'\nledger = 'ar.keyhole'")
+    box.settings("epsilon = 5\nneighbours = 'add-remove'\n[book]\npath = 'ar.keyhole'")
     _, nobody = box.json()["answers"]
     assert "no declared cell meets the condition" in nobody["how"]
 

@@ -65,7 +65,7 @@ def people(n: int = N, seed: int = 0) -> pa.Table:
 def answer(statements: list[str], folder: Path, budget: str = "", **options: object) -> list[Answered]:
     found = keyhole.answer(
         statements, data=options.pop("data", people()), config=Config.parse(TOLD.format(budget=budget)),
-        ledger=folder / "book.keyhole", table="people", **options,
+        book=folder / "book.keyhole", table="people", **options,
     )  # fmt: skip
     assert found.spent <= found.budget.amount
     return list(found.answers)
@@ -167,7 +167,7 @@ def test_a_dry_run_spends_nothing_and_names_the_alternatives(tmp_path: Path) -> 
     sql = ["SELECT COUNT(*) FROM people WHERE age >= 40"]
     for options in ({"accuracy": 0.05}, {}):
         told = keyhole.answer(
-            sql, data=people(), config=Config.parse(TOLD.format(budget="")), ledger=tmp_path / "book.keyhole",
+            sql, data=people(), config=Config.parse(TOLD.format(budget="")), book=tmp_path / "book.keyhole",
             table="people", dry_run=True, **options,
         )  # fmt: skip
         assert told.spent == 0
@@ -189,7 +189,7 @@ def test_the_price_of_a_file_says_that_it_is_for_all_of_it(tmp_path: Path) -> No
     sql = ["SELECT COUNT(*) FROM people WHERE town = 'b'", "SELECT sex, COUNT(*) FROM people GROUP BY sex"]
     config = Config.parse(TOLD.format(budget=""))
     first, second = keyhole.answer(
-        sql, data=people(), config=config, ledger=tmp_path / "b.keyhole", table="people", dry_run=True
+        sql, data=people(), config=config, book=tmp_path / "b.keyhole", table="people", dry_run=True
     ).prices
     assert first.how.startswith("the price of a plan for all 2 statements together, not of this one")
     assert (second.cost, "stands at its first statement" in second.how) == (0, True)
@@ -257,7 +257,7 @@ def test_a_column_too_wide_for_a_pilot_does_not_stop_the_file(tmp_path: Path) ->
     sql = ["SELECT COUNT(*) FROM people WHERE age < 40", "SELECT SUM(pay) FROM people WHERE sex = 'F'",
            "SELECT COUNT(DISTINCT town) FROM people"]  # fmt: skip
     found = keyhole.answer(sql, data=people(), config=Config.parse(wide.format(budget="")), table="people",
-                           ledger=tmp_path / "b.keyhole", spend=Fraction(1, 1000))  # fmt: skip
+                           book=tmp_path / "b.keyhole", spend=Fraction(1, 1000))  # fmt: skip
     assert found.answers[0].refused is None
     assert "gave this answer up" in str(found.answers[2].refused)  # of three values nothing could be said
     assert found.spent <= found.budget.amount / 1000
@@ -327,7 +327,7 @@ def test_what_is_refused_depends_on_the_declaration_alone(tmp_path: Path) -> Non
 def test_the_book_reads_as_a_transcript_of_what_was_released(tmp_path: Path) -> None:
     found = keyhole.answer(
         ["SELECT town, COUNT(*) FROM people GROUP BY town"], data=people(), table="people", horizon=3,
-        config=Config.parse(TOLD.format(budget="")), ledger=tmp_path / "book.keyhole",
+        config=Config.parse(TOLD.format(budget="")), book=tmp_path / "book.keyhole",
     )  # fmt: skip
     lines = [json.loads(line) for line in found.releases]
     assert len(lines) == 5  # a, b, c, any other, NULL
@@ -384,7 +384,7 @@ def test_adult_with_all_columns_declared_answers_one_count(tmp_path: Path) -> No
     config = Config.load(Path(__file__).parents[2] / "benchmarks" / "adult.toml")
     assert len(config.columns.private) + len(config.columns.public) == 15
     found = keyhole.answer(["SELECT COUNT(*) FROM adult WHERE sex = 'Male' AND age >= 40"], data=adult(), table="adult",
-                           config=config, ledger=tmp_path / "book.keyhole", horizon=10)  # fmt: skip
+                           config=config, book=tmp_path / "book.keyhole", horizon=10)  # fmt: skip
     estimate = found.answers[0].groups[0][1][0]
     assert estimate.value is not None
     assert abs(float(estimate.value) - 9969) < 1500

@@ -51,7 +51,8 @@ min = 0
 max = 1
 [budget]
 epsilon = 1000
-ledger = "b.keyhole"
+[book]
+path = "b.keyhole"
 """
 STATEMENTS = [
     "SELECT COUNT(*) FROM people",

@@ -23,7 +23,7 @@ def with_epsilon(epsilon: str, statements: list[str], folder: Path, **options: o
     told = TOLD.replace("epsilon = 1\n", f"epsilon = {epsilon}\n").format(budget="")
     return list(
         keyhole.answer(
-            statements, data=people(), config=Config.parse(told), ledger=folder / "book.keyhole", table="people",
+            statements, data=people(), config=Config.parse(told), book=folder / "book.keyhole", table="people",
             **options,
         ).answers
     )  # fmt: skip
@@ -85,7 +85,7 @@ def test_no_answer_is_made_from_a_pilot(tmp_path: Path) -> None:
     assert pilots == {1}
     assert not pilots & {b["answer"]["generation"] for b in released.values() if b["sql"] != "pilot"}
     lines = keyhole.answer(sql, data=people(), config=Config.parse(TOLD.format(budget="")), table="people",
-                           ledger=tmp_path / "book.keyhole").releases  # fmt: skip
+                           book=tmp_path / "book.keyhole").releases  # fmt: skip
     said = sum(1 for _ in lines)
     tables = [b["answer"] for b in released.values() if b["sql"] == "a plan for a whole file"]
     assert 0 < said <= sum(len(t["values"]) * max(1, _cells(t["shape"])) for t in tables)
@@ -198,8 +198,8 @@ def test_a_file_is_charged_for_what_says_something_only(delta: str, tmp_path: Pa
     """With a delta all statements are paid for at once: those that are refused have no part in it."""
     config = Config.parse(FEW.format(mechanism="laplace", epsilon="1", delta=delta) + 'unit = "epsilon"\n')
     file = [f"SELECT COUNT(*) FROM staff WHERE dept = 'a' AND pay > {at}" for at in range(7, 19)]
-    made = keyhole.answer(file, data=few([10] * 12), config=config, table="staff", ledger=tmp_path / "b.keyhole")
+    made = keyhole.answer(file, data=few([10] * 12), config=config, table="staff", book=tmp_path / "b.keyhole")
     assert (made.refused, made.spent) == (len(file), 0)
-    sold = keyhole.answer(file, data=few([10] * 400), config=config, table="staff", ledger=tmp_path / "c.keyhole")
+    sold = keyhole.answer(file, data=few([10] * 400), config=config, table="staff", book=tmp_path / "c.keyhole")
     assert sold.refused == 0
     assert sold.spent > 0

@@ -110,7 +110,7 @@ def printed(data: Path, asked: list[str]) -> tuple[int, str, str]:
     """What the command prints, and its exit code; it has a history file of its own."""
     (data.parent / "far.toml").write_text(FAR, encoding="utf-8")
     command = [sys.executable, "-m", "keyhole.cli", "watch", "--data", "t.csv", "-c", "far.toml"]
-    command += ["--history", "h.keyhole", "--format", "json", "--explain"]
+    command += ["--book", "h.keyhole", "--format", "json", "--explain"]
     text = ";\n".join(asked) + ";\n"
     environment = {**os.environ, "NO_COLOR": "1", "COLUMNS": "200"}
     done = subprocess.run(
@@ -123,7 +123,7 @@ def priced(data: Path, asked: list[str]) -> list[object]:
     """What each private answer would cost and how far off it may be, and why it is refused."""
     told = Config.parse(DOMAINS)
     found = keyhole.answer(
-        asked, data=data, id="name", config=told, epsilon=5, dry_run=True, ledger=data.with_name("none.keyhole")
+        asked, data=data, id="name", config=told, epsilon=5, dry_run=True, book=data.with_name("none.keyhole")
     )
     return [json.dumps(found.to_json()["answers"], default=str), str(found.spent), str(found.left)]
 

@@ -209,13 +209,13 @@ def test_blocks_are_opened_and_not_dropped(folder: Path, kind: LogFormat) -> Non
     assert (code, len(found["unjudged"])) == (3, 1)
 
 
-def test_watch_does_not_take_it_into_the_history(folder: Path) -> None:
+def test_watch_does_not_take_it_into_the_book(folder: Path) -> None:
     call = ["watch", "--data", "t.csv", "--id", "name", "--private", "pay:0..", "--exact-above", "1"]
-    call += ["--history", "h", "--load", "old.csv"]
+    call += ["--book", "h", "--load", "old.csv"]
     (folder / "old.csv").write_text(written(LogFormat.PG_STAT_STATEMENTS, *W2).replace("age / 2", "age / zip"))
     done = CliRunner().invoke(app, call, input="")
     assert done.exit_code == 2
-    assert "1 statement of old.csv cannot be taken into the history" in done.output
+    assert "1 statement of old.csv cannot be taken into the book" in done.output
     assert "written for PostgreSQL" in done.output
     done = CliRunner().invoke(app, [*call, "--accept-unjudged"], input="SELECT SUM(pay) FROM t WHERE age >= 22;")
     assert "Q3 deny" in done.output  # the portable one counts

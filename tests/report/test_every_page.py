@@ -32,7 +32,8 @@ step = 0.1
 values = ["Female", "Male"]
 [budget]
 epsilon = 4
-ledger = "budget.keyhole"
+[book]
+path = "budget.keyhole"
 """
 BLOCK = """\
 [columns.age]

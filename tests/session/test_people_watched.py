@@ -257,18 +257,16 @@ def test_private_rows_do_not_reach_the_roster(tmp_path: Path) -> None:
 def test_what_was_allowed_counts_after_a_restart_in_any_order_of_rows(tmp_path: Path) -> None:
     table = pa.table({"p": ["a", "a", "b", "c", "c"], "y": [1, 2, 1, 1, 2], "cost": [3, 5, 7, 11, 13]})
     book = tmp_path / "b.keyhole"
-    with watch(table, private="cost:0..", exact_above=1, id="p", table="t", history=book) as session:
+    with watch(table, private="cost:0..", exact_above=1, id="p", table="t", book=book) as session:
         assert session.ask("SELECT SUM(cost) FROM t").outcome is Ending.ALLOWED
-    with watch(
-        table.take([4, 2, 0, 3, 1]), private="cost:0..", exact_above=1, id="p", table="t", history=book
-    ) as session:
+    with watch(table.take([4, 2, 0, 3, 1]), private="cost:0..", exact_above=1, id="p", table="t", book=book) as session:
         assert session.ask("SELECT SUM(cost) FROM t").reason == "it follows from what was answered before"
         assert session.ask("SELECT SUM(cost) FROM t WHERE p <> 'c'").outcome is Ending.DENIED
     later = Config.parse('[source]\nversion = "2"')
     with pytest.raises(BookError, match="several rows now"):
-        watch(table.slice(0, 4), config=later, private="cost:0..", exact_above=1, id="p", table="t", history=book)
+        watch(table.slice(0, 4), config=later, private="cost:0..", exact_above=1, id="p", table="t", book=book)
     with pytest.raises(BookError):  # nor is it forgotten when everybody has one row
-        watch(table.slice(1, 3), config=later, private="cost:0..", exact_above=1, id="p", table="t", history=book)
+        watch(table.slice(1, 3), config=later, private="cost:0..", exact_above=1, id="p", table="t", book=book)
 
 
 def test_a_person_with_too_many_records_is_refused_from_public_things(monkeypatch: pytest.MonkeyPatch) -> None:

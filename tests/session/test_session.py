@@ -610,12 +610,12 @@ def test_the_python_doors(tmp_path: Path) -> None:
         denied = session.ask(NOT_ANN)
         assert denied.admission is not None
         assert [f.who for f in denied.admission.who] == ["Ann"]
-    with keyhole.watch(staff(), private="pay:0..", id="name", exact_above=1, history=tmp_path / "h.keyhole") as session:
+    with keyhole.watch(staff(), private="pay:0..", id="name", exact_above=1, book=tmp_path / "h.keyhole") as session:
         assert session.admit(WHOLE).allowed
         assert session.admit(NOT_ANN).allowed  # nothing was recorded
         assert session.record(WHOLE) == "1"
         assert not session.admit(NOT_ANN).allowed
-    with keyhole.watch(staff(), private="pay:0..", id="name", exact_above=1, history=tmp_path / "h.keyhole") as session:
+    with keyhole.watch(staff(), private="pay:0..", id="name", exact_above=1, book=tmp_path / "h.keyhole") as session:
         assert not session.admit(NOT_ANN).allowed
         assert isinstance(session.auditing.auditor, OnlineAuditor)
 

@@ -19,7 +19,7 @@ class Mark(StrEnum):
     ANSWER: a statement was answered exactly, or may be (`watch`). PUBLISHED: it was answered before the book began.
     UNJUDGED: it was published, and no verdict accounts for it. ROWS: the rows of a statement that was written down
     without them. CHARGE: a loss was paid. RELEASE: noisy numbers were given. TOLD: somebody was told what others had
-    paid for. CONVERTED: what an older file counted. FOLLOWED: how far a log was read whose statements enter as
+    paid for. FOLLOWED: how far a log was read whose statements enter as
     published. ACCEPTED: whoever keeps the book goes on although no verdict accounts for some statements of such a log.
     """
 
@@ -35,7 +35,6 @@ class Mark(StrEnum):
     CHARGE = "charge"
     RELEASE = "release"
     TOLD = "told"
-    CONVERTED = "converted"
     FOLLOWED = "followed"
     ACCEPTED = "accepted"
 

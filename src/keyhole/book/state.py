@@ -111,9 +111,6 @@ class BookState:
             case Mark.TOLD:
                 self._tell(entry.analyst, entry.body["of"])
                 self._hear(entry.analyst, entry.body.get("entry"))
-            case Mark.CONVERTED:
-                for who, (amount, delta) in entry.body["totals"].items():
-                    self._count(who, (Fraction(amount), Fraction(delta)))
 
     def _answered(self, entry: BookEntry) -> None:
         body = entry.body

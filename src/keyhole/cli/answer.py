@@ -67,7 +67,7 @@ def answer(
     beta: float,
     horizon: int | None,
     analyst: str | None,
-    ledger: Path | None,
+    book: Path | None,
     spend: str | None,
     anyway: bool,
     dry_run: bool,
@@ -83,7 +83,7 @@ def answer(
     config = options.settled(config, data)
     given = settings(config, data=data, table=table, view=view, private=private, id=id, hidden=hidden)
     chosen = None if mechanism is None else str(mechanism)
-    terms = Terms(epsilon, delta, chosen, accuracy, beta, horizon, analyst, ledger, spend, anyway)
+    terms = Terms(epsilon, delta, chosen, accuracy, beta, horizon, analyst, book, spend, anyway)
     check_out(out)  # before anything is paid for
     read = open_log(queries if queries == "-" else Path(queries), LogFormat(log_format))
     found = answered([line.sql for line in read.lines], given, terms, config, dry_run=dry_run)
@@ -148,7 +148,7 @@ command = click.Command(
         options.BETA,
         options.HORIZON,
         options.ANALYST,
-        options.LEDGER,
+        options.BOOK,
         options.SPEND,
         options.ANYWAY,
         options.DRY_RUN,

@@ -25,11 +25,9 @@ Examples
   keyhole book show book.keyhole
   keyhole book verify book.keyhole --witness /elsewhere/witness
   keyhole book export book.keyhole --out transcript.jsonl
-  keyhole book import book.keyhole old-budget.keyhole
 """
 
 PATH = click.Argument(["path"], metavar="BOOK", type=click.Path(path_type=Path))
-OLD = click.Argument(["old"], metavar="OLD", type=click.Path(path_type=Path))
 WITNESS = click.Option(["--witness"], type=options.FILE, help="The last entry as it was seen elsewhere.")
 
 
@@ -76,20 +74,6 @@ def export(path: Path, out: Path | None) -> None:
     end(0)
 
 
-def take_in(path: Path, old: Path) -> None:
-    """Take an older history or ledger into a book."""
-    from keyhole.book import Book
-    from keyhole.book.convert import taken_in
-    from keyhole.report.sentence import counted
-
-    with Book.open(path) as book:
-        before = book.state.seq
-        taken_in(book, old)
-        taken = counted(book.state.seq - before, "entry of", "entries of")
-        emit(f"taken into {path}: {taken} {old}; put the old file away now", None)
-    end(0)
-
-
 def opened_book(path: Path, witness: Path | None = None) -> Book:
     """A copy for reading: the file, and where it stands, are left as they are."""
     from keyhole.book import Book
@@ -113,6 +97,5 @@ command = click.Group(
         _command("show", show, PATH, options.formats(Format.TEXT, Format.JSON, Format.HTML), options.OUT),
         _command("verify", verify, PATH, WITNESS),
         _command("export", export, PATH, options.OUT),
-        _command("import", take_in, PATH, OLD),
     ],
 )

@@ -43,7 +43,7 @@ class Following:
         from keyhole.sql import Dialect
 
         if session.book.path == ":memory:":
-            raise ConfigError("--follow enters statements into a book: name one with --history FILE, or -c SETTINGS")
+            raise ConfigError("--follow enters statements into a book: name one with --book FILE, or -c SETTINGS")
 
         def told(entered: Entered) -> None:
             out.tell(data_of(entered), lambda: text_of(entered))

@@ -224,8 +224,8 @@ VERIFY_LOG = click.Option(
 )
 
 # watch
-HISTORY = click.Option(
-    ["--history"], type=FILE, help="What was answered, kept from run to run; begun if it does not exist."
+BOOK = click.Option(
+    ["--book"], type=FILE, help="The book's file. Default: what the settings name, or book.keyhole beside them."
 )
 INSIDERS = click.Option(
     ["--insiders"],
@@ -241,9 +241,7 @@ EXACT_ABOVE = click.Option(
 LOAD = click.Option(
     ["--load"], type=FILE, multiple=True, help="A log of what was published earlier: it counts too. Repeatable."
 )
-SAME_VALUES = flag(
-    "--same-values", "You vouch that no private value changed since the history began; it has no digest."
-)
+SAME_VALUES = flag("--same-values", "You vouch that no private value changed since the book began; it has no digest.")
 FOLLOW = click.Option(
     ["--follow"], type=FILE, metavar="LOG", help="Enter the statements of a growing log as published; deny nothing."
 )
@@ -278,7 +276,7 @@ TRUTH = click.Option(["--truth"], type=FILE, help="The whole table, to score the
 TOLERANCE = click.Option(["--tolerance"], type=float, help="A guess this near counts as within tolerance.")
 
 # answer
-EPSILON = click.Option(["--epsilon"], help="Cap of the ledger, not of this run (rho if unit = rho).")
+EPSILON = click.Option(["--epsilon"], help="Cap of the book, not of this run (rho if unit = rho).")
 DELTA = click.Option(["--delta"], help="Cap of delta.")
 ACCURACY = click.Option(
     ["--accuracy"],
@@ -299,9 +297,6 @@ SPEND = click.Option(
 )
 ANYWAY = flag("--anyway", "Also sell answers whose bar is more than half of all they could be.")
 ANALYST = click.Option(["--analyst"], help="Who asks, if the budget is kept per analyst.")
-LEDGER = click.Option(
-    ["--ledger"], type=FILE, help="The book's file. Default: what the settings name, or book.keyhole beside them."
-)
 DRY_RUN = flag("--dry-run", "Show what each statement would cost; spend nothing.")
 
 # simulate oracle
@@ -341,7 +336,6 @@ QUESTIONS = click.Option(
     help="Also write the questions of seed 0 and their answers to this .jsonl file, for `keyhole audit`, and the "
     "hidden vector as a table beside it (.csv).",
 )
-PLOT = click.Option(["--plot"], type=FILE, help="Error against T, log-log, to this .html or .svg file.")
 
 # audit and tables
 RULE = click.Option(

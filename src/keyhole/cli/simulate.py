@@ -60,7 +60,7 @@ certifies for the average error. contained: the box held w to the end.
 \b
 Examples
   keyhole simulate oracle --method sequential --queries 100000
-  keyhole simulate oracle --noise laplace:1 --stream spread --plot error.svg
+  keyhole simulate oracle --noise laplace:1 --stream spread
   keyhole simulate oracle --queries 100000 --format html --out error.html
   keyhole simulate oracle --dimension 64 --subspace 16 --stream spread --format json
   keyhole simulate oracle --queries 60 --seeds 1 --log asked.jsonl
@@ -82,24 +82,19 @@ def oracle(
     seeds: int,
     delta: float,
     log: Path | None,
-    plot: Path | None,
     format: Format,  # noqa: A002 - the word of the option
     out: Path | None,
 ) -> None:
-    """Play all seeds, plot, print."""
+    """Play all seeds, print."""
     from rich.console import Console
     from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 
     from keyhole.oracle.noise import parse_noise
     from keyhole.oracle.simulate import OracleMethod, StreamKind, play_many, stream_of, theory
     from keyhole.oracle.subspace import Subspace
-    from keyhole.report.charts.files import check_suffix
-    from keyhole.report.charts.oracle import GUIDES, guided, mean_trace, plot_errors
 
     check_out(out)
     check_out(log)
-    if plot is not None:
-        check_suffix(plot)
     if subspace > dimension:
         raise ConfigError(f"--subspace {subspace} is larger than --dimension {dimension}: take d <= D")
     if subspace * dimension > LARGEST:
@@ -126,11 +121,6 @@ def oracle(
         )
     for line in said:
         console.print(f"warning: {line}", style="yellow", highlight=False, soft_wrap=True)
-    if plot is not None:
-        curves = guided(str(method), mean_trace([run.trace for run in runs]), summary.floor)
-        title = f"{method}, D={dimension}, d={subspace}, {noise}, {stream}"
-        plot_errors(curves, plot, title=title, dashed=GUIDES)
-        console.print(f"plot written to {plot}", highlight=False, markup=False, soft_wrap=True)
     proved = theory(OracleMethod(method), where, law, queries)
     settings: dict[str, object] = {
         "dimension": dimension,
@@ -234,7 +224,6 @@ command = click.Group(
                 options.SEEDS,
                 options.BOX_DELTA,
                 options.QUESTIONS,
-                options.PLOT,
                 options.formats(Format.TEXT, Format.JSON, Format.HTML),
                 options.OUT,
             ],

@@ -92,13 +92,11 @@ def _attacked(
     from keyhole.verbs.answer import answer
     from keyhole.verbs.attack import attack as attacked
 
-    budget = replace(
-        told.budget, epsilon=None, delta_for_keys=type(told.budget.delta)(0), analysts={}, accuracy=None, ledger=None
-    )
-    own = replace(told, budget=budget, book=replace(told.book, path=None), online=replace(told.online, history=None))
+    budget = replace(told.budget, epsilon=None, delta_for_keys=type(told.budget.delta)(0), analysts={}, accuracy=None)
+    own = replace(told, budget=budget, book=replace(told.book, path=None))
     with tempfile.TemporaryDirectory() as folder:
         book = Path(folder) / "book.keyhole"
-        made = answer(statements, data=data, table=table, config=own, epsilon=str(epsilon), ledger=book, spend=1,
+        made = answer(statements, data=data, table=table, config=own, epsilon=str(epsilon), book=book, spend=1,
                       anyway=True)  # fmt: skip
         log = Path(folder) / "released.jsonl"
         log.write_text("\n".join(made.releases), encoding="utf-8")

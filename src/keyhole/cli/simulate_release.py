@@ -37,7 +37,7 @@ pmw-tuned, pmw-bypass: private multiplicative weights with a sparse vector. onli
 Examples
   keyhole simulate release --queries 2000
   keyhole simulate release --workload citibike --queries 500 --mechanism planner --mechanism cache
-  keyhole simulate release --workload dashboard.sql -c keyhole.toml --plot prices.svg
+  keyhole simulate release --workload dashboard.sql -c keyhole.toml
   keyhole simulate release --queries 2000 --format html --out prices.html
 
 \b
@@ -57,7 +57,6 @@ def release(
     seed: int,
     mechanism: tuple[str, ...],
     config: Path | None,
-    plot: Path | None,
     format: Format,  # noqa: A002 - the word of the option
     out: Path | None,
 ) -> None:
@@ -73,11 +72,6 @@ def release(
     work, said = _workload(workload, queries, zipf, people, seed, config)
     setup = Setup(alpha, beta, delta, seed)
     played = [timed(name, work, setup) for name in mechanism or tuple(MECHANISMS)]
-    if plot is not None:
-        from keyhole.report.charts.release import plot_prices
-
-        costs = {p.mechanism: p.epsilon for p in played}
-        plot_prices(costs, plot, title=f"{work.name}: {len(work.stream):,} questions")
     told = {"name": work.name, "people": work.n, "cells": math.prod(work.sizes.values()), "queries": len(work.stream),
             "distinct": work.distinct, "alpha": alpha, "beta": beta, "delta": delta, "seed": seed}  # fmt: skip
     found = {"workload": told, "mechanisms": [_json(p) for p in played]}
@@ -149,7 +143,6 @@ command = click.Command(
         click.Option(["--seed"], type=int, default=0, show_default=True, help="Of people, stream and noise."),
         click.Option(["--mechanism"], multiple=True, help="Play only this one. Repeatable."),
         options.CONFIG,
-        click.Option(["--plot"], type=options.FILE, help="Prices as bars, to this .html or .svg file."),
         options.formats(Format.TEXT, Format.JSON, Format.HTML),
         options.OUT,
     ],

@@ -40,7 +40,7 @@ refused.
 \b
 Examples
   keyhole watch -c keyhole.toml < log.sql
-  keyhole watch --data staff.csv --id name --private pay:real --history history.keyhole --insiders 1
+  keyhole watch --data staff.csv --id name --private pay:real --book book.keyhole --insiders 1
   keyhole watch -c keyhole.toml --load published.sql --format json --explain
   keyhole watch -c keyhole.toml --format html --out watched.html < log.sql
   keyhole watch -c keyhole.toml --follow /var/log/postgresql/postgresql.csv --ignore orders --ignore "sales.*"
@@ -68,7 +68,7 @@ def watch(
     config: Path | None,
     dialect: str | None,
     now: str | None,
-    history: Path | None,
+    book: Path | None,
     insiders: int | None,
     exact_above: int | None,
     load: tuple[Path, ...],
@@ -81,7 +81,7 @@ def watch(
     format: Format,  # noqa: A002 - the word of the option
     out: Path | None,
 ) -> None:
-    """Open roster and history, then decide statement by statement."""
+    """Open roster and book, then decide statement by statement."""
     from keyhole.logs.open import LogFormat
     from keyhole.session.open import Watching
     from keyhole.session.published import accept
@@ -94,7 +94,7 @@ def watch(
     ignored = (*given.config.source.ignore, *ignore)
     with ExitStack() as stack:
         follows = follow is not None
-        how = Watching(history, insiders, same_values, explain, follows or accept_unjudged, exact_above, follows)
+        how = Watching(book, insiders, same_values, explain, follows or accept_unjudged, exact_above, follows)
         session, opened = watched(given, config, how)
         stack.callback(session.close)
         _announce(session, opened)
@@ -147,7 +147,7 @@ def _announce(session: Watch, opened: Table) -> None:
     from keyhole.session.published import forgotten
 
     if session.book.path == ":memory:":
-        warn("no history file, so what is allowed now is forgotten at the end: give --history FILE")
+        warn("no book, so what is allowed now is forgotten at the end: give --book FILE")
     elif session.book.new:
         warn(f"a new book begins: {session.book.name}")
     for note in session.notes:
@@ -182,7 +182,7 @@ def _earlier(
         listed += f"\n  ... and {len(left) - 10} more"
     if left and not accept:
         raise LogError(
-            f"{count} of {path} cannot be taken into the history, so no verdict would account for "
+            f"{count} of {path} cannot be taken into the book, so no verdict would account for "
             f"them:\n{listed}\nTake them out of the log if they gave nothing away, or go on with --accept-unjudged"
         )
     if left:
@@ -256,7 +256,7 @@ command = click.Command(
         *options.TABLE_OPTIONS,
         options.DIALECT,
         options.NOW,
-        options.HISTORY,
+        options.BOOK,
         options.INSIDERS,
         options.EXACT_ABOVE,
         options.LOAD,

@@ -22,7 +22,6 @@ class Online(TomlTable):
     """
 
     insiders: Literal[0, 1] = 0
-    history: str | None = None
     exact_above: int | None = None
 
     def __post_init__(self) -> None:
@@ -66,7 +65,6 @@ class BudgetTable(TomlTable):
     delta: Number = Decimal(0)
     unit: Literal["epsilon", "rho"] | None = None
     neighbours: Literal["replace-one", "add-remove"] = "replace-one"
-    ledger: str | None = None
     accuracy: Number | str | None = None  # "1%" is 0.01
     mechanism: str | None = None
     rows_per_person: int | None = None
@@ -140,11 +138,9 @@ class Config(TomlTable):
         return replace(
             self,
             source=replace(self.source, data=at(self.source.data)),
-            online=replace(self.online, history=at(self.online.history)),
             book=replace(
                 self.book, path=at(self.book.path), witness=at(self.book.witness), written=at(self.book.written)
             ),
-            budget=replace(self.budget, ledger=at(self.budget.ledger)),
         )
 
     def knowledge(self) -> Knowledge:
@@ -165,6 +161,6 @@ class Config(TomlTable):
 
 
 def home(path: str | Path) -> Path:
-    """The folder of a settings file, wherever a link to it stands: paths in it, and a ledger, are there once."""
+    """The folder of a settings file, wherever a link to it stands: paths in it, and a book, are there once."""
     given = Path(path)
     return given.resolve().parent if given.is_symlink() else given.parent

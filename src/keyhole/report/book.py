@@ -93,8 +93,6 @@ def _said(entry: BookEntry) -> str:
             return f"read {body['file']} up to byte {body['offset']}"
         case Mark.ACCEPTED:
             return f"accepted: {counted(body['statements'], 'statement')} that no verdict accounts for"
-        case Mark.CONVERTED:
-            return "taken in: what an older file counted"
         case _:
             return ""
 

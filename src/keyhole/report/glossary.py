@@ -64,7 +64,7 @@ WORDS: Mapping[str, str] = {
     "judged": "The answer was used by at least one rule. A statement that was not judged may give away anything.",
     "kind": "What a column holds: integer, decimal, double, text, boolean, date or timestamp.",
     "laplace": "Noise that falls off evenly to both sides; see noise.",
-    "ledger": "The part of the book that says what was paid. --ledger is another name for the book's file.",
+    "ledger": "The part of the book that says what was paid.",
     "limit": "The search was ended (--time-limit, Ctrl-C, too many tables) before a second table was shown for this "
     "person: the range is proved, and may be wider than it has to be.",
     "mechanism": "A way of making noisy answers, such as laplace (each answer alone) or online-ic (many from one run).",

@@ -56,7 +56,7 @@ class Terms:
     beta: float = 0.05
     horizon: int | None = None
     analyst: str | None = None
-    ledger: str | Path | None = None
+    book: str | Path | None = None
     spend: Number | None = None
     anyway: bool = False
 
@@ -75,7 +75,7 @@ def private_session(
     planned = terms.mechanism == "planner"
     domain = declared_domain(given.columns, source.schema)
     columns = Partitions.declared(given.columns, source.schema) if planned else None
-    book = open_book(_path(given, config, terms.ledger), given, opened.name, dry_run=dry_run)
+    book = open_book(_path(given, config, terms.book), given, opened.name, dry_run=dry_run)
     try:
         version = Version(opened.version, lambda key: {WHOLE: source.digest(key)}).digested(book)
         with book.page():  # a new version is not begun if anything else is refused
@@ -169,7 +169,7 @@ def _counted(book: Book, unit: Unit) -> Unit:
 class Watching:
     """How statements are decided before they are answered; None: what the settings say."""
 
-    history: str | Path | None = None
+    book: str | Path | None = None
     insiders: int | None = None
     vouched: bool = False
     explain: bool = False
@@ -196,8 +196,8 @@ def audited_session(
         raise ConfigError(f"exact_above = {how.exact_above} must be at least 1: it is a number of people")
     decides = policy != "monitored" and not how.follows
     opened = open_table(given, Use.WATCH if withheld else Use.EXACT, decides=decides)
-    path = book_path(given, config, how.history)
-    if withheld and how.history is None and not _settled(given, config):
+    path = book_path(given, config, how.book)
+    if withheld and how.book is None and not _settled(given, config):
         path = None
     if path is None and not withheld:
         raise ConfigError(
@@ -234,7 +234,7 @@ def audited_session(
 def _settled(given: Settings, config: Config | str | Path | None) -> bool:
     """Do settings stand in a file, or name a book?"""
     told = given.config
-    return isinstance(config, str | Path) or any((told.book.path, told.online.history, told.budget.ledger))
+    return isinstance(config, str | Path) or told.book.path is not None
 
 
 def _digests(opened: Table, key: bytes) -> dict[str, str]:
@@ -248,7 +248,7 @@ def _path(given: Settings, config: Config | str | Path | None, option: str | Pat
     path = book_path(given, config, option)
     if path is None:
         raise ConfigError(
-            "no book: a budget must be kept in one file, so name it with path = ... under [book] (or ledger=FILE)"
+            "no book: a budget must be kept in one file, so name it with path = ... under [book] (or book=FILE)"
         )
     return path
 

@@ -82,7 +82,7 @@ def answer(
     beta: float = 0.05,
     horizon: int | None = None,
     analyst: str | None = None,
-    ledger: str | Path | None = None,
+    book: str | Path | None = None,
     spend: Number | None = None,
     anyway: bool = False,
     dry_run: bool = False,
@@ -97,12 +97,12 @@ def answer(
     >>> people = pa.table({"name": [f"p{i}" for i in range(100)], "sex": ["F", "M"] * 50})
     >>> told = Config.parse('[columns.public.sex]\\nvalues = ["F", "M"]')
     >>> found = answer(["SELECT COUNT(*) FROM people WHERE sex = 'F'", "SELECT MAX(name) FROM people"],
-    ...                data=people, id="name", config=told, epsilon=1, ledger=f"{tempfile.mkdtemp()}/book.keyhole")
+    ...                data=people, id="name", config=told, epsilon=1, book=f"{tempfile.mkdtemp()}/book.keyhole")
     >>> found.refused, float(found.spent)
     (1, 1.0)
     """
     given = settings(config, data=data, table=table, view=view, private=private, id=id, hidden=hidden)
-    terms = Terms(epsilon, delta, mechanism, accuracy, beta, horizon, analyst, ledger, spend, anyway)
+    terms = Terms(epsilon, delta, mechanism, accuracy, beta, horizon, analyst, book, spend, anyway)
     found = answered(statements, given, terms, config, dry_run=dry_run)
     if found.fault is not None:
         raise found.fault

@@ -75,14 +75,14 @@ def watch(
     hidden: Names = (),
     table: str | None = None,
     view: str | None = None,
-    history: str | Path | None = None,
+    book: str | Path | None = None,
     insiders: int | None = None,
     exact_above: int | None = None,
     config: Config | str | Path | None = None,
 ) -> Watch:
     """A session over the public half of the table: `ask(sql)` decides before the answer, from public things alone.
 
-    The book (`history`, or what the settings name) keeps what was answered from run to run; without one it is kept in
+    The book (`book`, or what the settings name) keeps what was answered from run to run; without one it is kept in
     memory. What private columns can hold is declared; where bounds are known, groups of more than `exact_above` people
     are allowed. Close it, or use it in a `with` block.
 
@@ -93,7 +93,7 @@ def watch(
     'deny'
     """
     given = with_private(settings(config, data=data, table=table, view=view, private=private, id=id, hidden=hidden))
-    return watched(given, config, Watching(history, insiders, explain=True, exact_above=exact_above))[0]
+    return watched(given, config, Watching(book, insiders, explain=True, exact_above=exact_above))[0]
 
 
 def watched(given: Settings, config: Config | str | Path | None, how: Watching) -> tuple[Watch, Table]:

@@ -7,13 +7,18 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from keyhole.report.charts.oracle import ERROR, GUIDES, QUERIES, errors, guided, mean_trace
-from keyhole.report.charts.release import prices
 from keyhole.report.html.axes import Axis
-from keyhole.report.html.charts import Series, line_chart
+from keyhole.report.html.bars import bar_drawing
+from keyhole.report.html.charts import Drawing, Series, line_chart
 from keyhole.report.html.markup import Markup, lines, table, tag
 from keyhole.report.html.page import Section, Tile, page
 
 ATTACK_MARKS = ("error", "prior_error", "exact")
+
+
+def price_bars(costs: Mapping[str, float]) -> Drawing:
+    """One bar a mechanism, cheapest first; what has no price is in the table alone."""
+    return bar_drawing(costs, "epsilon spent", "What each mechanism spends on the same stream of questions.")
 
 
 def oracle_page(found: Mapping[str, Any], proved: Sequence[str] = ()) -> str:
@@ -68,7 +73,7 @@ def release_page(found: Mapping[str, Any]) -> str:
 
 def _release_sections(work: Mapping[str, Any], played: Sequence[Mapping[str, Any]]) -> Iterator[Section]:
     costs = {p["mechanism"]: math.inf if p["epsilon"] is None else p["epsilon"] for p in played}
-    yield Section("What each mechanism spends", (prices(costs).figure(),))
+    yield Section("What each mechanism spends", (price_bars(costs).figure(),))
     yield Section("Bars against errors", tuple(_bars(played)))
     rows = [
         (p["mechanism"], "none" if p["epsilon"] is None else f"{p['epsilon']:.4g}", f"{p['answered']:,}",
