@@ -17,8 +17,8 @@ import duckdb
 
 from benchmarks.workload import Workload, people, table, workload
 from keyhole.basis import Atoms
-from keyhole.predicate import Opaque, Or, to_sql
-from keyhole.schema import Column, Kind, Schema
+from keyhole.model.predicate import Opaque, Or, to_sql
+from keyhole.model.schema import Column, Kind, Schema
 from keyhole.tables.duckdb.patterns import explain, group
 
 SCHEMA = Schema(

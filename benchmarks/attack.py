@@ -38,7 +38,7 @@ from keyhole.report.charts.attack import plot_accuracy  # noqa: E402
 from keyhole.solve.decode.bitrows import overlaps, pack, transpose  # noqa: E402
 from keyhole.solve.decode.interior.method import Rows, RowTerm, minimise  # noqa: E402
 from keyhole.solve.decode.kaczmarz import sweep  # noqa: E402
-from keyhole.transcript import Noise  # noqa: E402
+from keyhole.model.transcript import Noise  # noqa: E402
 
 Floats = NDArray[np.float64]
 BIT = Prior(Decimal(0), Decimal(1), Decimal(1))

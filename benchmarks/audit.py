@@ -30,7 +30,7 @@ from keyhole.gather import gather
 from keyhole.gather.transcribe import checked, expanded, lowered
 from keyhole.knowledge import Columns, Knowledge, PrivateColumn
 from keyhole.tables import DuckDBSource, load
-from keyhole.transcript import Line
+from keyhole.model.transcript import Line
 
 WEIGHTED = (
     "SELECT SUM(weight * pay) FROM staff",

@@ -28,7 +28,7 @@ from keyhole.evidence import Evidence
 from keyhole.gather import gather, transcribe
 from keyhole.knowledge import Config, Prior
 from keyhole.tables import load_roster
-from keyhole.transcript import Line, Noise
+from keyhole.model.transcript import Line, Noise
 
 BIT = Prior(Decimal(0), Decimal(1), Decimal(1))
 RARE = Prior(Decimal(0), Decimal(1), Decimal(1), rates=(("0", Decimal("0.8")), ("1", Decimal("0.2"))))

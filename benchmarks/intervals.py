@@ -34,7 +34,7 @@ from unittest import mock
 import numpy as np
 
 from keyhole.audit.examine import examine
-from keyhole.grid import Grid
+from keyhole.model.grid import Grid
 from keyhole.solve.interval import Polytope, RangeProblem, Ranges, ranges, witness
 from keyhole.solve.interval.interior import _restricted
 from keyhole.solve.rowspace import RowSpace

@@ -34,7 +34,7 @@ from keyhole.logs.open import as_log  # noqa: E402
 from keyhole.solve.decode.bitrows import pack  # noqa: E402
 from keyhole.solve.decode.kaczmarz import sweep  # noqa: E402
 from keyhole.tables import load_roster  # noqa: E402
-from keyhole.transcript import Noise  # noqa: E402
+from keyhole.model.transcript import Noise  # noqa: E402
 
 HUNDRED = Prior(Decimal(0), Decimal(100))
 _PLAIN = re.compile(r"id \* (\d+) \+ (\d+)\) % (\d+) < (\d+)")

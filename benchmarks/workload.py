@@ -15,7 +15,7 @@ import duckdb
 import numpy as np
 from numpy.typing import NDArray
 
-from keyhole.predicate import TRUE, Comparison, IsNull, Predicate, conjunction, literal, quote_name, to_sql
+from keyhole.model.predicate import TRUE, Comparison, IsNull, Predicate, conjunction, literal, quote_name, to_sql
 
 DEPARTMENTS = 40
 GRADES = 11

@@ -31,9 +31,9 @@ from keyhole.defend.load import count_cells, declared_domain
 from keyhole.defend.mechanisms.laplace import Laplace
 from keyhole.defend.responder import Defended
 from keyhole.knowledge import Columns, Knowledge, PrivateColumn, PublicColumn
-from keyhole.query import Query
+from keyhole.model.query import Query
 from keyhole.report.charts.defend import recovered_plot
-from keyhole.schema import Schema
+from keyhole.model.schema import Schema
 from keyhole.sql import lower
 from keyhole.tables import load
 

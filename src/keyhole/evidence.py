@@ -11,14 +11,14 @@ from dataclasses import dataclass, field, replace
 from fractions import Fraction
 
 from keyhole.basis import Atoms, Row, row
-from keyhole.cells import Partition
+from keyhole.model.cells import Partition
 from keyhole.errors import CannotHonour
-from keyhole.forms import UNIT, Feature, Part
+from keyhole.model.forms import UNIT, Feature, Part
 from keyhole.knowledge import Knowledge, Prior
-from keyhole.people import Counting
-from keyhole.predicate import Predicate
-from keyhole.query import Query
-from keyhole.transcript import Answer, Noise, Transcript
+from keyhole.model.people import Counting
+from keyhole.model.predicate import Predicate
+from keyhole.model.query import Query
+from keyhole.model.transcript import Answer, Noise, Transcript
 
 ROUNDED = "a rounded answer"
 GIVEN = "an interval"  # an answer whose ends are possible answers themselves

@@ -31,11 +31,11 @@ from keyhole.errors import CannotHonour, ConfigError, ContradictionError, DataEr
 from keyhole.evidence import Evidence
 from keyhole.gather import gather, transcribe
 from keyhole.knowledge import Config, Knowledge, Prior
-from keyhole.predicate import Comparison
-from keyhole.query import Aggregate, Query, Term
+from keyhole.model.predicate import Comparison
+from keyhole.model.query import Aggregate, Query, Term
 from keyhole.solve.status import SolverStatus
 from keyhole.tables import load, load_roster
-from keyhole.transcript import Line, Noise
+from keyhole.model.transcript import Line, Noise
 
 PEOPLE: dict[str, list[Any]] = {
     "name": ["Ann", "Bob", "Cyd", "Dan", "Eve"],

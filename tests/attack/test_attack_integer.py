@@ -20,7 +20,7 @@ from keyhole.errors import CannotHonour, ContradictionError
 from keyhole.knowledge import Prior
 from keyhole.solve.decode.cpsat import solve_integers
 from keyhole.solve.status import SolverStatus
-from keyhole.transcript import Noise
+from keyhole.model.transcript import Noise
 
 BIT = Prior(Decimal(0), Decimal(1), Decimal(1))
 

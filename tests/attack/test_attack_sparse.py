@@ -30,7 +30,7 @@ from keyhole.solve.decode.box import box_least_squares
 from keyhole.solve.decode.csr import Csr
 from keyhole.solve.decode.lsqr import LANES, lsqr
 from keyhole.solve.status import SolverStatus
-from keyhole.transcript import Noise
+from keyhole.model.transcript import Noise
 
 sp: Any = pytest.importorskip("scipy.sparse")
 Floats = NDArray[np.float64]

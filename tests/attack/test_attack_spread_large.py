@@ -23,7 +23,7 @@ from keyhole.attack.standard_errors import SPREAD_LIMIT, standard_errors
 from keyhole.evidence import Evidence
 from keyhole.knowledge import Prior
 from keyhole.solve.status import SolverStatus
-from keyhole.transcript import Noise
+from keyhole.model.transcript import Noise
 
 N = SPREAD_LIMIT + 1
 CODES = np.array([[number >> bit & 1 for number in range(N)] for bit in range(12)])  # tells all records apart

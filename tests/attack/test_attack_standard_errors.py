@@ -22,7 +22,7 @@ from keyhole.attack.methods.sparse import BasisPursuit
 from keyhole.attack.standard_errors import feasible_width, standard_errors
 from keyhole.errors import DataError
 from keyhole.knowledge import Prior
-from keyhole.transcript import Noise
+from keyhole.model.transcript import Noise
 
 UNIT = Prior(Decimal(0), Decimal(1))
 

@@ -11,7 +11,7 @@ from keyhole.attack.arrays import from_arrays
 from keyhole.attack.base import Target
 from keyhole.attack.choose import run
 from keyhole.knowledge import Prior
-from keyhole.transcript import Noise
+from keyhole.model.transcript import Noise
 
 UNIT = Prior(Decimal(0), Decimal(1))
 

@@ -17,7 +17,7 @@ from keyhole.evidence import Evidence
 from keyhole.gather import gather, transcribe
 from keyhole.knowledge import Config
 from keyhole.tables import load_roster
-from keyhole.transcript import Line, Noise
+from keyhole.model.transcript import Line, Noise
 
 CONFIG = Config.parse('[columns]\nid = ["who"]\n[columns.private.status]\nvalues = ["A", "B", "C", "D"]\n')
 

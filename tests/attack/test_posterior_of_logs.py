@@ -19,7 +19,7 @@ from keyhole.attack.choose import run
 from keyhole.attack.decoding_problem import NoiseLaw, assemble
 from keyhole.attack.noise_estimate import fit_noise
 from keyhole.knowledge import Prior
-from keyhole.transcript import Noise
+from keyhole.model.transcript import Noise
 
 BIT = Prior(Decimal(0), Decimal(1), Decimal(1))
 

@@ -17,7 +17,7 @@ from keyhole.evidence import Evidence
 from keyhole.gather import gather, transcribe
 from keyhole.knowledge import Config
 from keyhole.tables import load_roster
-from keyhole.transcript import Line, Noise
+from keyhole.model.transcript import Line, Noise
 
 RANGE = '[columns]\nid = ["who"]\n[columns.private.x]\nmin = 0\nmax = 100\n'
 OPEN = '[columns]\nid = ["who"]\n[columns.private.x]\n'

@@ -20,7 +20,7 @@ import numpy as np
 from keyhole.audit.base import Exposure
 from keyhole.audit.examine import examine
 from keyhole.knowledge import Config
-from keyhole.predicate import Has, Leaf, evaluate, leaf_truth
+from keyhole.model.predicate import Has, Leaf, evaluate, leaf_truth
 from keyhole.solve.counting import OPEN, Conflict, Forced, Network, solve
 
 ROWS = (("x", 1), ("x", 2), ("y", 1), ("y", 2))

@@ -22,7 +22,7 @@ from keyhole.audit import Exposure, Judge, Status
 from keyhole.gather import gather, transcribe
 from keyhole.knowledge import Columns, Knowledge, PrivateColumn
 from keyhole.tables import DuckDBSource, load
-from keyhole.transcript import Line
+from keyhole.model.transcript import Line
 
 Record = dict[str, Any]
 CUTS = (3, 5)

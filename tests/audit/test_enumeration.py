@@ -26,7 +26,7 @@ from keyhole.audit import Exposure, Judge, Status
 from keyhole.gather import gather, transcribe
 from keyhole.knowledge import Columns, Config, PrivateColumn
 from keyhole.tables import DuckDBSource, load
-from keyhole.transcript import ABSENT, Line
+from keyhole.model.transcript import ABSENT, Line
 
 Masks = NDArray[np.bool_]
 HALVES = 2  # numbers are held in halves, so that decimals are whole

@@ -19,7 +19,7 @@ from keyhole.audit import Status
 from keyhole.cli import app
 from keyhole.report.baseline import Baseline
 from keyhole.report.verdict import Verdict
-from keyhole.schema import folded
+from keyhole.model.schema import folded
 
 D = pa.table(
     {

@@ -20,8 +20,8 @@ from keyhole.cli import app
 from keyhole.errors import ConfigError
 from keyhole.gather.arithmetic import Computed, lowest_bit
 from keyhole.knowledge import Config, Knowledge, SourceTable
-from keyhole.query import Aggregate, Query, Term
-from keyhole.schema import Column, Kind, Role, Schema
+from keyhole.model.query import Aggregate, Query, Term
+from keyhole.model.schema import Column, Kind, Role, Schema
 
 TENTHS, QUARTERS = [0.2, 0.4, 0.3, 0.1], [0.25, 0.5, 1.75, 2.0]
 SUM = "SELECT SUM(x) FROM t"

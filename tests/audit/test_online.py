@@ -22,13 +22,13 @@ from keyhole.cli.demo import LOG
 from keyhole.cli.demo import PEOPLE as HOSPITAL
 from keyhole.errors import ConfigError
 from keyhole.knowledge import Columns
-from keyhole.predicate import And, Comparison, IsNull, IsTrue, Like, Membership, Not, Opaque, Or, Predicate
-from keyhole.query import Aggregate, Query, Term
+from keyhole.model.predicate import And, Comparison, IsNull, IsTrue, Like, Membership, Not, Opaque, Or, Predicate
+from keyhole.model.query import Aggregate, Query, Term
 from keyhole.session.published import publish, unaccounted
 from keyhole.solve.rowspace import RowMatrix, RowSpace
 from keyhole.sql import lower, split
 from keyhole.tables import DuckDBRoster, load_roster
-from keyhole.transcript import Line
+from keyhole.model.transcript import Line
 from keyhole.verbs.watch import watch
 
 

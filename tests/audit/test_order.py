@@ -34,10 +34,10 @@ from keyhole.checker import Outcome, replay
 from keyhole.evidence import Evidence, System
 from keyhole.gather.order import order_fact
 from keyhole.knowledge import Knowledge, Prior
-from keyhole.predicate import Membership
-from keyhole.schema import Column, Kind, Role, Schema
+from keyhole.model.predicate import Membership
+from keyhole.model.schema import Column, Kind, Role, Schema
 from keyhole.sql import lower
-from keyhole.transcript import Answer, Entry, Transcript
+from keyhole.model.transcript import Answer, Entry, Transcript
 
 NAMES = "abcde"
 

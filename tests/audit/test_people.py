@@ -15,13 +15,13 @@ from keyhole.audit.examine import examine
 from keyhole.errors import ConfigError, DataError, KeyholeError
 from keyhole.gather.transcribe import checked, lowered
 from keyhole.knowledge import Config
-from keyhole.people import Counting
-from keyhole.predicate import And, Has
+from keyhole.model.people import Counting
+from keyhole.model.predicate import And, Has
 from keyhole.reading import Validator
 from keyhole.settings import settings
 from keyhole.sql import lower
 from keyhole.tables.open import Use, open_table
-from keyhole.transcript import Line
+from keyhole.model.transcript import Line
 
 TABLES = """
 [tables.diag]

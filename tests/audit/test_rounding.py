@@ -19,8 +19,8 @@ from keyhole.audit import Status
 from keyhole.checker import Outcome, replay
 from keyhole.cli import app
 from keyhole.errors import ConfigError
-from keyhole.meaning import rounded
-from keyhole.query import CEIL, FLOOR, HALF, ZERO
+from keyhole.model.meaning import rounded
+from keyhole.model.query import CEIL, FLOOR, HALF, ZERO
 
 STAFF = "name,dept,pay\nAnn,x,10\nBob,y,21\nCyd,y,30\nDan,z,41\nEve,z,57\nFay,z,60\nGus,z,77\n"
 

@@ -26,7 +26,7 @@ from keyhole.defend.tables.generation import Generation
 from keyhole.defend.tables.quantity import COUNT, Dose, NoiseLaw, Quantity
 from keyhole.defend.tables.residuals import Inference
 from keyhole.defend.tables.tails import ErrorLaw
-from keyhole.predicate import Comparison, Or
+from keyhole.model.predicate import Comparison, Or
 
 RUNS, BETA = 1600, 0.1
 PAY = Quantity("pay", 5)

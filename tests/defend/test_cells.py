@@ -27,8 +27,8 @@ from keyhole.defend.loss import Loss, Neighbours
 from keyhole.defend.workload import pose
 from keyhole.errors import ConfigError, DataError, UnsupportedQuery
 from keyhole.knowledge import Config
-from keyhole.predicate import Comparison, Opaque, to_sql
-from keyhole.schema import Column, Kind, Schema
+from keyhole.model.predicate import Comparison, Opaque, to_sql
+from keyhole.model.schema import Column, Kind, Schema
 from keyhole.sql import lower
 from keyhole.tables import load
 

@@ -19,7 +19,7 @@ from keyhole.defend.linear import LinearQuery, Place, l1_sensitivity, l2_sensiti
 from keyhole.defend.loss import Neighbours
 from keyhole.defend.workload import pose, pose_query
 from keyhole.errors import PrivacyParameterError
-from keyhole.schema import Column, Kind, Role, Schema
+from keyhole.model.schema import Column, Kind, Role, Schema
 from keyhole.sql import lower
 
 BOTH: tuple[Neighbours, ...] = ("replace-one", "add-remove")

@@ -32,7 +32,7 @@ from keyhole.defend.ledger import Bought, Ledger
 from keyhole.defend.linear import LinearQuery
 from keyhole.defend.loss import Loss
 from keyhole.defend.strategies.run import PrepaidRun
-from keyhole.query import Refused
+from keyhole.model.query import Refused
 
 path, how, processes, each = sys.argv[1], sys.argv[2], int(sys.argv[3]), int(sys.argv[4])
 

@@ -22,7 +22,7 @@ from keyhole.defend.loss import Loss, Neighbours
 from keyhole.defend.releases import ReleaseLine, Releases
 from keyhole.defend.strategies.each import EachAlone
 from keyhole.knowledge import Config
-from keyhole.query import Refused
+from keyhole.model.query import Refused
 from keyhole.session.private import Private
 from keyhole.session.session import Session
 from keyhole.tables import load

@@ -18,7 +18,7 @@ from keyhole.errors import BudgetExhausted, UnsupportedQuery
 from keyhole.knowledge import Config
 from keyhole.sql import lower
 from keyhole.tables import load
-from keyhole.transcript import Noise
+from keyhole.model.transcript import Noise
 
 CONFIG = Config.parse("[columns.public.who]\nmin=1\nmax=40\n[columns.private.bit]\nmin=0\nmax=1\nstep=1")
 

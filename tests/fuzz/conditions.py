@@ -19,7 +19,7 @@ from tests.fuzz.world import PUBLIC, World, make_world
 
 from keyhole.errors import QueryError
 from keyhole.knowledge import Columns, PrivateColumn
-from keyhole.query import Statement
+from keyhole.model.query import Statement
 from keyhole.reading import Validator
 from keyhole.sql import lower
 from keyhole.tables import DuckDBRoster, load_roster

@@ -27,7 +27,7 @@ from keyhole.gather.transcribe import checked, expanded, lowered
 from keyhole.gather.whole_table import WholeTableReader
 from keyhole.knowledge import Columns, Config, PrivateColumn
 from keyhole.tables import DuckDBSource, load
-from keyhole.transcript import ABSENT, Line
+from keyhole.model.transcript import ABSENT, Line
 
 LOGS = 12  # about one table
 FEW = range(3)  # private values where every table is tried

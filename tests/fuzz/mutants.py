@@ -32,12 +32,12 @@ from keyhole.gather.transcribe import Read, checked, lowered, spelt_out
 from keyhole.gather.whole_table import WholeTableReader
 from keyhole.knowledge import PrivateColumn
 from keyhole.logs.open import as_log
-from keyhole.query import COVERED, FINER, Statement
+from keyhole.model.query import COVERED, FINER, Statement
 from keyhole.settings import settings, with_private
 from keyhole.sql.table_names import tables_read
 from keyhole.tables import Roster, Source
 from keyhole.tables.open import Use, compared_with_text, open_table
-from keyhole.transcript import Line
+from keyhole.model.transcript import Line
 
 MUTANTS = 6  # of one statement
 TRIES = 40

@@ -17,8 +17,8 @@ from tests.fuzz.twin import Failed, LinearTwin
 from tests.fuzz.world import World, make_world
 
 from keyhole.knowledge import PrivateColumn
-from keyhole.query import DOUBTFUL
-from keyhole.transcript import ABSENT, Line
+from keyhole.model.query import DOUBTFUL
+from keyhole.model.transcript import ABSENT, Line
 
 WINDOWS = """
 SELECT SUM(x) OVER () FROM t

@@ -15,9 +15,9 @@ import keyhole
 from keyhole.gather.arithmetic import Arithmetic, Computed, SummedPart
 from keyhole.gather.comparisons import OneSided
 from keyhole.knowledge import Knowledge, Prior
-from keyhole.meaning import holds
-from keyhole.query import Aggregate, Query, Term, Threshold
-from keyhole.schema import Column, Kind, Role, Schema
+from keyhole.model.meaning import holds
+from keyhole.model.query import Aggregate, Query, Term, Threshold
+from keyhole.model.schema import Column, Kind, Role, Schema
 from keyhole.solve.interval import Polytope, RangeProblem, ranges
 from keyhole.solve.interval.ranges import Grid
 

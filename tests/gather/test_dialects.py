@@ -18,7 +18,7 @@ import keyhole
 from keyhole.cli import app
 from keyhole.errors import ConfigError
 from keyhole.logs.open import IMPORTERS, LogFormat, open_log
-from keyhole.schema import Column, Kind, Role, Schema
+from keyhole.model.schema import Column, Kind, Role, Schema
 from keyhole.sql import Dialect, carried
 
 # Bob's pay is the difference of what PostgreSQL answers to W2 (21 / 2 is 10 there), and nobody's in DuckDB.

@@ -9,7 +9,7 @@ from tests.laws.worlds import WORLDS, evidence_of
 
 from keyhole.audit import Judge
 from keyhole.errors import CannotHonour
-from keyhole.transcript import Line
+from keyhole.model.transcript import Line
 
 LOGS = [w for w in WORLDS if len(w.log) >= 2 and w.name != "private_conditions"]
 

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import time
 
-from keyhole.forms import Unknowns
+from keyhole.model.forms import Unknowns
 from keyhole.knowledge import Knowledge
-from keyhole.predicate import Comparison
-from keyhole.query import Aggregate, Query, Term
-from keyhole.schema import Column, Kind, Role, Schema
+from keyhole.model.predicate import Comparison
+from keyhole.model.query import Aggregate, Query, Term
+from keyhole.model.schema import Column, Kind, Role, Schema
 
 SCHEMA = Schema("t", (Column("pay", Kind.INTEGER, Role.PRIVATE, nullable=False),))
 

@@ -7,7 +7,7 @@ from fractions import Fraction
 import pytest
 
 from keyhole.errors import LogError
-from keyhole.transcript import Noise, parse_answer, read_jsonl
+from keyhole.model.transcript import Noise, parse_answer, read_jsonl
 
 
 def noise(text: str) -> Noise | None:

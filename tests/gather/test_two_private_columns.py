@@ -10,7 +10,7 @@ import pytest
 import sqlglot
 
 import keyhole
-from keyhole.schema import Column, Kind, Role, Schema
+from keyhole.model.schema import Column, Kind, Role, Schema
 from keyhole.sql.finer import finer
 
 SCHEMA = Schema(

@@ -16,7 +16,7 @@ from keyhole.checker.replay import replay
 from keyhole.errors import DIFFERS
 from keyhole.gather import whole_table as reader
 from keyhole.knowledge import Columns
-from keyhole.schema import WholeTableColumn
+from keyhole.model.schema import WholeTableColumn
 from keyhole.sql.finer import NotTold
 from keyhole.sql.whole_table import whole_table
 from keyhole.tables import load

@@ -40,7 +40,7 @@ from keyhole.attack.streaming import Streaming, Tape, replay
 from keyhole.errors import CannotHonour
 from keyhole.evidence import Bound, Evidence
 from keyhole.knowledge import Prior
-from keyhole.transcript import Noise
+from keyhole.model.transcript import Noise
 
 FREE = Prior()
 GRID = Prior(Decimal(0), Decimal(5), Decimal(1))

@@ -15,9 +15,9 @@ from keyhole.audit.disclosed import People
 from keyhole.basis import Basis, Weights, row
 from keyhole.basis.bits import Words, holds, pack
 from keyhole.basis.cells import Categories, Cells, Domain, Range
-from keyhole.forms import ONE, Part
+from keyhole.model.forms import ONE, Part
 from keyhole.knowledge import Columns, PrivateColumn
-from keyhole.predicate import (
+from keyhole.model.predicate import (
     FALSE,
     TRUE,
     And,

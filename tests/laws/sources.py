@@ -14,7 +14,7 @@ from tests.laws.law import Law, Specimen
 from tests.laws.worlds import WORLDS, World
 
 from keyhole.basis import Atoms
-from keyhole.predicate import (
+from keyhole.model.predicate import (
     FALSE,
     TRUE,
     Comparison,
@@ -30,7 +30,7 @@ from keyhole.predicate import (
     negation,
     to_sql,
 )
-from keyhole.query import Aggregate, Query, Term
+from keyhole.model.query import Aggregate, Query, Term
 from keyhole.tables import DuckDBSource, Roster, Rows, Source
 
 Opener = Callable[[World], Source]

@@ -13,7 +13,7 @@ from keyhole.evidence import Evidence
 from keyhole.gather import gather, transcribe
 from keyhole.knowledge import Columns, Knowledge, PrivateColumn
 from keyhole.tables import DuckDBSource, load
-from keyhole.transcript import ABSENT, Line
+from keyhole.model.transcript import ABSENT, Line
 
 
 @dataclass(frozen=True, slots=True)

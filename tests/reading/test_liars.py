@@ -12,9 +12,9 @@ import pytest
 import keyhole
 from keyhole.errors import DIFFERS
 from keyhole.knowledge import Columns
-from keyhole.query import Statement
+from keyhole.model.query import Statement
 from keyhole.reading import Validator
-from keyhole.schema import Schema
+from keyhole.model.schema import Schema
 from keyhole.sql import lower
 from keyhole.tables import DuckDBRoster, load_roster
 

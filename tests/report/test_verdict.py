@@ -24,7 +24,7 @@ from keyhole.evidence import Evidence
 from keyhole.report.as_json import dumps, number
 from keyhole.report.plain import plain
 from keyhole.report.verdict import Verdict
-from keyhole.transcript import Transcript
+from keyhole.model.transcript import Transcript
 
 WARD = pa.table({"name": ["a", "b", "c"], "g": ["F", "M", "M"], "ssn": [7, 8, 9], "x": [1, 2, 3]})
 

@@ -46,7 +46,7 @@ from keyhole.session.private import Private
 from keyhole.session.session import Session
 from keyhole.settings import settings
 from keyhole.tables.duckdb.source import DuckDBSource
-from keyhole.transcript import Line
+from keyhole.model.transcript import Line
 from keyhole.verbs.ask import policy_of
 
 BY_LEVEL = "SELECT level, SUM(pay), COUNT(*) FROM staff GROUP BY level"

@@ -5,7 +5,7 @@ from __future__ import annotations
 import random
 from fractions import Fraction
 
-from keyhole.grid import Grid
+from keyhole.model.grid import Grid
 from keyhole.solve.interval import Polytope, RangeProblem, ranges
 from keyhole.solve.interval.interior import movable
 from keyhole.solve.interval.polytope import End

@@ -9,7 +9,7 @@ from itertools import combinations
 
 import pytest
 
-from keyhole.grid import Grid
+from keyhole.model.grid import Grid
 from keyhole.solve.interval import Polytope, RangeProblem, ranges
 from keyhole.solve.interval.polytope import End, room
 from keyhole.solve.interval.propagate import Propagation

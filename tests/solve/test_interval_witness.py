@@ -9,7 +9,7 @@ from fractions import Fraction
 import numpy as np
 import pytest
 
-from keyhole.grid import Grid
+from keyhole.model.grid import Grid
 from keyhole.solve.interval import Polytope, RangeProblem, Ranges, ValueRange, ranges
 from keyhole.solve.interval.pivoted_cholesky import independent
 from keyhole.solve.interval.polytope import End

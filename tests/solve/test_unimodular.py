@@ -9,7 +9,7 @@ from itertools import combinations, product
 import numpy as np
 import pytest
 
-from keyhole.grid import Grid
+from keyhole.model.grid import Grid
 from keyhole.solve.interval import Polytope, RangeProblem, ranges
 from keyhole.solve.interval.polytope import End
 from keyhole.solve.interval.unimodular import unimodular

@@ -14,7 +14,7 @@ from typing import Any, Protocol
 
 import duckdb
 
-from keyhole.schema import Column, Kind, Role, Schema
+from keyhole.model.schema import Column, Kind, Role, Schema
 from keyhole.sql import carried
 from postgres_here import Postgres
 

@@ -10,10 +10,10 @@ import duckdb
 import sqlglot
 from sqlglot import exp
 
-from keyhole.meaning import passed
-from keyhole.predicate import TRUE, Scalar, to_sql
-from keyhole.query import Query, Statement
-from keyhole.schema import Column, Kind, Role, Schema
+from keyhole.model.meaning import passed
+from keyhole.model.predicate import TRUE, Scalar, to_sql
+from keyhole.model.query import Query, Statement
+from keyhole.model.schema import Column, Kind, Role, Schema
 from keyhole.sql import lower
 
 SCHEMA = Schema(

@@ -7,7 +7,7 @@ import datetime as dt
 import duckdb
 import pytest
 
-from keyhole.schema import Column, Kind, Role, Schema
+from keyhole.model.schema import Column, Kind, Role, Schema
 from keyhole.sql.dialects import carried
 
 SCHEMA = Schema(

@@ -8,7 +8,7 @@ import random
 import duckdb
 import pytest
 
-from keyhole.schema import Column, Kind, Role, Schema
+from keyhole.model.schema import Column, Kind, Role, Schema
 from keyhole.sql import carried
 
 VALUES = ("a", "A", "ab", "Ab", "b_", "it", "IT", "50%", "a b", "ä", "a ", "")

@@ -5,7 +5,7 @@ from __future__ import annotations
 import duckdb
 import pytest
 
-from keyhole.schema import Column, Kind, Role, Schema
+from keyhole.model.schema import Column, Kind, Role, Schema
 from keyhole.sql import carried
 
 ROWS = [("law", "Bern", 39, 1.5, "é"), ("IT", "Ulm am See", -7, 2.5, "b"), ("law", None, 40, 3.5, None)]

@@ -13,7 +13,7 @@ from dialect_world import SCHEMA, Engine, RealPostgres, RealSqlite, Translated, 
 
 from effort import effort
 from keyhole.errors import QueryError
-from keyhole.predicate import to_sql
+from keyhole.model.predicate import to_sql
 from keyhole.sql import carried, lower
 from postgres_here import Postgres
 

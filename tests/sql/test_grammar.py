@@ -13,7 +13,7 @@ from planting import ANN, BASES, MOST, PEOPLE, depends_on_ann, find_cleared, sur
 
 from keyhole.cli import app
 from keyhole.errors import QueryError
-from keyhole.schema import Column, Kind, Role, Schema
+from keyhole.model.schema import Column, Kind, Role, Schema
 from keyhole.sql import Unread, read
 
 

@@ -12,7 +12,7 @@ import sqlglot
 from sqlglot import exp
 
 import keyhole
-from keyhole.schema import Column, Kind, Related, Schema
+from keyhole.model.schema import Column, Kind, Related, Schema
 from keyhole.sql.of_dimensions import of_dimensions
 from keyhole.sql.scopes import of_with
 from keyhole.sql.table_names import reads_nothing_of_people

@@ -12,8 +12,8 @@ import pytest
 from sql_world import ROWS, SCHEMA, check, connect, fill
 
 from keyhole import errors
-from keyhole.query import Aggregate
-from keyhole.schema import Schema
+from keyhole.model.query import Aggregate
+from keyhole.model.schema import Schema
 from keyhole.sql import lower
 
 

@@ -12,7 +12,7 @@ from sql_world import SCHEMA
 
 from effort import effort
 from keyhole.errors import QueryError
-from keyhole.predicate import Membership, Or
+from keyhole.model.predicate import Membership, Or
 from keyhole.sql import lower
 
 HERE = Path(__file__).parent / "fixtures"

@@ -12,7 +12,7 @@ from test_sql_meaning import statements
 
 from effort import effort
 from keyhole.errors import QueryError
-from keyhole.query import Statement
+from keyhole.model.query import Statement
 from keyhole.sql import lower
 from keyhole.sql.templates import forget, recall, shape_of
 

@@ -8,9 +8,9 @@ from fractions import Fraction
 import duckdb
 import pytest
 
-from keyhole.meaning import holds
-from keyhole.query import CEIL, FINER, FLOOR, HALF, ZERO, Query, questions
-from keyhole.schema import Column, Kind, Role, Schema
+from keyhole.model.meaning import holds
+from keyhole.model.query import CEIL, FINER, FLOOR, HALF, ZERO, Query, questions
+from keyhole.model.schema import Column, Kind, Role, Schema
 from keyhole.sql import Dialect, read
 from keyhole.sql.unrounded import unrounded
 

@@ -12,7 +12,7 @@ import sqlglot
 from sqlglot import exp
 
 import keyhole
-from keyhole.schema import Column, Kind, Schema
+from keyhole.model.schema import Column, Kind, Schema
 from keyhole.sql import carried
 from keyhole.sql.sorts import Differs
 from keyhole.sql.width_bucket import width_bucket

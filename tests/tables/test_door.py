@@ -12,9 +12,9 @@ import pytest
 from keyhole.audit.online import OnlineAuditor
 from keyhole.errors import ConfigError, DataError
 from keyhole.knowledge import Config
-from keyhole.predicate import Comparison, IsNull, Opaque, negation
-from keyhole.query import Aggregate, Query, Term
-from keyhole.schema import Kind
+from keyhole.model.predicate import Comparison, IsNull, Opaque, negation
+from keyhole.model.query import Aggregate, Query, Term
+from keyhole.model.schema import Kind
 from keyhole.settings import settings
 from keyhole.tables import Table, Use, open_table
 

@@ -19,7 +19,7 @@ from keyhole.basis import Atoms
 from keyhole.basis.atoms import kernels as kernels
 from keyhole.basis.bits import unpack
 from keyhole.errors import DataError
-from keyhole.predicate import (
+from keyhole.model.predicate import (
     FALSE,
     NULL,
     TRUE,
@@ -36,7 +36,7 @@ from keyhole.predicate import (
     conjunction,
     to_sql,
 )
-from keyhole.schema import Column, Kind, Schema
+from keyhole.model.schema import Column, Kind, Schema
 from keyhole.tables.duckdb import codes as patterns_codes
 from keyhole.tables.duckdb import patterns
 

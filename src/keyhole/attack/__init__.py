@@ -19,7 +19,7 @@ from keyhole.attack.play import Exact, Noisy, Responder, play
 from keyhole.attack.saved import resume, save
 from keyhole.attack.score import Score, score
 from keyhole.attack.streaming import Streaming, Tape, replay
-from keyhole.transcript import Noise
+from keyhole.model.transcript import Noise
 
 __all__ = [
     "L1",

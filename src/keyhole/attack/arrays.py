@@ -15,13 +15,13 @@ from keyhole.basis import Atoms, Weights
 from keyhole.basis.atoms.sparse import PACKED, SparseAtoms, group_columns, packed_rows
 from keyhole.errors import DataError
 from keyhole.evidence import Constraint, Evidence, System
-from keyhole.forms import Feature, Part
+from keyhole.model.forms import Feature, Part
 from keyhole.knowledge import Knowledge, Prior
-from keyhole.predicate import Opaque, Predicate
-from keyhole.query import Aggregate, Query, Term
+from keyhole.model.predicate import Opaque, Predicate
+from keyhole.model.query import Aggregate, Query, Term
 from keyhole.solve.decode.bitrows import pack
-from keyhole.transcript import Answer, Noise, Transcript
-from keyhole.transcript import Entry as Asked
+from keyhole.model.transcript import Answer, Noise, Transcript
+from keyhole.model.transcript import Entry as Asked
 
 
 def from_arrays(

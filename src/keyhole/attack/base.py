@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from keyhole.errors import ConfigError
 from keyhole.evidence import Evidence
 from keyhole.knowledge import Prior
-from keyhole.query import Query
+from keyhole.model.query import Query
 from keyhole.solve.status import SolverStatus
 
 Floats = NDArray[np.float64]

@@ -15,8 +15,8 @@ import numpy as np
 
 from keyhole.attack.base import Floats, Target
 from keyhole.attack.decoding_problem import Problem
-from keyhole.cells import Cell
-from keyhole.forms import Feature
+from keyhole.model.cells import Cell
+from keyhole.model.forms import Feature
 
 
 def cell_rows(problem: Problem) -> tuple[Floats, Floats, Floats]:

@@ -48,7 +48,7 @@ def fit_noise(problem: Problem, unstated: NDArray[np.bool_]) -> NoiseFit:
     >>> from keyhole.attack.arrays import from_arrays
     >>> from keyhole.attack.base import Target
     >>> from keyhole.attack.decoding_problem import assemble
-    >>> from keyhole.transcript import Noise
+    >>> from keyhole.model.transcript import Noise
     >>> from fractions import Fraction
     >>> rng = np.random.default_rng(0)
     >>> A = rng.integers(0, 2, (400, 6))

@@ -6,7 +6,7 @@ from dataclasses import replace
 from fractions import Fraction
 from typing import TypeAlias
 
-from keyhole.transcript import Answer, Entry
+from keyhole.model.transcript import Answer, Entry
 
 Ends: TypeAlias = tuple[Fraction | None, Fraction | None]
 
@@ -15,8 +15,8 @@ def number_behind(entry: Entry) -> Answer | None:
     """The answer, a noisy yes or no as the ends of the noisy number that was compared; equality tells no likelihood.
 
     >>> from decimal import Decimal
-    >>> from keyhole.query import Aggregate, Query, Term, Threshold
-    >>> from keyhole.transcript import Noise
+    >>> from keyhole.model.query import Aggregate, Query, Term, Threshold
+    >>> from keyhole.model.transcript import Noise
     >>> yes = Answer(True, None, None, Noise("gaussian", Fraction(2)))
     >>> above = Query(Aggregate.SUM, (Term("pay"),), test=Threshold(">", Decimal(4)))
     >>> number_behind(Entry("1", "", above, yes)).shown

@@ -13,7 +13,7 @@ import numpy as np
 from keyhole.attack.base import Floats
 from keyhole.attack.decoding_problem import BETWEEN, NoiseLaw, Problem
 from keyhole.attack.posterior import DeclaredValues, discrete
-from keyhole.cells import Piece
+from keyhole.model.cells import Piece
 from keyhole.solve.decode.posterior.compute import quick_chances
 
 PARTS = 24  # parts of the range where sums are asked; where the log only counts, a piece of a cell is one

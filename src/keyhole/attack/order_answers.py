@@ -16,8 +16,8 @@ from numpy.typing import NDArray
 
 from keyhole.attack.base import Floats, Target
 from keyhole.evidence import OrderFact, System
-from keyhole.meaning import ranks
-from keyhole.query import ORDERED
+from keyhole.model.meaning import ranks
+from keyhole.model.query import ORDERED
 
 FINEST = 200  # values up to which they are looked for
 CASES = 400  # pairs of values up to which an interpolated statistic is told apart by cases

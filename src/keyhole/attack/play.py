@@ -13,9 +13,9 @@ from keyhole.attack.base import Attack, Reconstruction
 from keyhole.errors import ConfigError
 from keyhole.gather import gather
 from keyhole.knowledge import Knowledge
-from keyhole.query import Query
+from keyhole.model.query import Query
 from keyhole.tables import Roster, Source
-from keyhole.transcript import NULL_ANSWER, Answer, Entry, Noise, Transcript
+from keyhole.model.transcript import NULL_ANSWER, Answer, Entry, Noise, Transcript
 
 
 class Responder(Protocol):

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from keyhole.attack.base import Floats, Measure
 from keyhole.attack.decoding_problem import Problem
-from keyhole.cells import Cell, Piece
+from keyhole.model.cells import Cell, Piece
 
 _GRID = 100_000  # grid values up to which a cell is read by those it holds
 
@@ -142,7 +142,7 @@ def _ends(cell: Cell, problem: Problem) -> tuple[float, float]:
 def holds_value(cell: Cell, value: object) -> bool:
     """Is a declared value (text, or a number of the grid) in a cell?
 
-    >>> from keyhole.cells import Piece
+    >>> from keyhole.model.cells import Piece
     >>> five_up = Cell("x", (Piece(Decimal(5), None),), (True,))
     >>> holds_value(five_up, 7.0), holds_value(five_up, 5.0)
     (True, False)

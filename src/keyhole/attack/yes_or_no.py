@@ -15,8 +15,8 @@ from typing import TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from keyhole.people import Counting
-from keyhole.predicate import Leaf
+from keyhole.model.people import Counting
+from keyhole.model.predicate import Leaf
 from keyhole.solve.counting import OPEN, Forced, Network, solve
 from keyhole.solve.counting.network import AndGate, OrGate, SumGate
 from keyhole.solve.decode.posterior.compute import marginals

@@ -20,7 +20,7 @@ from keyhole.audit.known import Rules
 from keyhole.audit.rules import RULES, quick_rules
 from keyhole.audit.withhold import SECONDS, Remedy, withhold
 from keyhole.evidence import ROUNDED, Constraint, Evidence, System
-from keyhole.predicate import Predicate
+from keyhole.model.predicate import Predicate
 
 Mask = NDArray[np.bool_]
 

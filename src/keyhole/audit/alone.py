@@ -22,13 +22,13 @@ from keyhole.audit.people_sums import SURE, Equation, PeopleSums, Summand, TooMa
 from keyhole.audit.rules.settle import settled
 from keyhole.audit.shown_numbers import outward
 from keyhole.gather.answers import interval
-from keyhole.grid import Grid
-from keyhole.meaning import compared
-from keyhole.predicate import FALSE, TRUE, Has, Predicate, PrivateLeaf, conjunction, disjunction, is_true, negation
-from keyhole.query import Aggregate, Query, Term
+from keyhole.model.grid import Grid
+from keyhole.model.meaning import compared
+from keyhole.model.predicate import FALSE, TRUE, Has, Predicate, PrivateLeaf, conjunction, disjunction, is_true, negation
+from keyhole.model.query import Aggregate, Query, Term
 from keyhole.solve.rowspace import RowMatrix, RowSpace
 from keyhole.solve.rowspace.supported import forms_on, null_space
-from keyhole.transcript import Entry
+from keyhole.model.transcript import Entry
 
 ONE = "it can look at nobody else"
 MOST_CELLS = 4_000_000
@@ -324,7 +324,7 @@ def _of_summand(addend: Summand, count: int) -> str:
 def residual_in_words(residual: frozenset[frozenset[tuple[PrivateLeaf, bool]]]) -> str:
     """What must hold of the private things of a record.
 
-    >>> from keyhole.predicate import Comparison
+    >>> from keyhole.model.predicate import Comparison
     >>> residual_in_words(frozenset({frozenset({(Comparison("ill", "=", "flu"), True)})}))
     '"ill" = \\'flu\\''
     """

@@ -33,9 +33,9 @@ from keyhole.audit.promise import ASSUMED_OPEN, INTERRUPTED_GAP, SHOWN_OPEN, dec
 from keyhole.errors import engine_interruptions
 from keyhole.evidence import Constraint, Evidence, System
 from keyhole.knowledge import Knowledge, Prior
-from keyhole.predicate import Scalar
-from keyhole.query import DOUBTFUL
-from keyhole.schema import Column, Kind, Role
+from keyhole.model.predicate import Scalar
+from keyhole.model.query import DOUBTFUL
+from keyhole.model.schema import Column, Kind, Role
 from keyhole.tables import PrivateValues, Roster, Source
 
 MOST_VALUES = 20  # different ones that are assumed to be all

@@ -19,8 +19,8 @@ from keyhole.audit.bounded import BoundedSystem
 from keyhole.audit.known import Known
 from keyhole.audit.rules.order import unused
 from keyhole.evidence import OrderFact
-from keyhole.meaning import ranks
-from keyhole.query import ORDERED
+from keyhole.model.meaning import ranks
+from keyhole.model.query import ORDERED
 from keyhole.solve.interval.polytope import End, room
 from keyhole.solve.interval.ranges import on_ends
 

@@ -13,9 +13,9 @@ from keyhole.audit.end_proof import EndProof, proved
 from keyhole.audit.index import Index
 from keyhole.audit.promise import COMPLETE, ENDED, NOISE_GAP, NOTHING, SHOWN_OPEN, SOUND, beyond_rank, undeclared
 from keyhole.evidence import Constraint, Contradiction, Evidence, System, Unjudged
-from keyhole.predicate import Predicate, Scalar
+from keyhole.model.predicate import Predicate, Scalar
 from keyhole.tables import Roster
-from keyhole.transcript import HandedOut, Noise, Refusal
+from keyhole.model.transcript import HandedOut, Noise, Refusal
 
 if TYPE_CHECKING:
     from keyhole.audit.first import First

@@ -15,7 +15,7 @@ from dataclasses import dataclass, replace
 from keyhole.audit.base import Exposure, query_order
 from keyhole.evidence import Contradiction, Evidence
 from keyhole.knowledge import Fact, Knowledge, Prior
-from keyhole.transcript import Transcript
+from keyhole.model.transcript import Transcript
 
 Again = Callable[[Transcript, Knowledge], Exposure]
 SECONDS = 5.0  # for all contradictions of a log

@@ -18,12 +18,12 @@ import numpy as np
 from keyhole.basis import Atoms, Basis, Row, Weights, measure, row
 from keyhole.basis.records import Records
 from keyhole.errors import DataError, UnsupportedQuery
-from keyhole.forms import ONE, Part, Unknowns, private_leaves, private_part, public_part
+from keyhole.model.forms import ONE, Part, Unknowns, private_leaves, private_part, public_part
 from keyhole.knowledge import Knowledge
-from keyhole.meaning import OVER_ZERO, compared, passed, value
-from keyhole.predicate import TRUE, Has, Opaque, Predicate, leaves
-from keyhole.query import Aggregate, Query, Refused, Statement, Term, questions
-from keyhole.schema import Related, Schema, folded
+from keyhole.model.meaning import OVER_ZERO, compared, passed, value
+from keyhole.model.predicate import TRUE, Has, Opaque, Predicate, leaves
+from keyhole.model.query import Aggregate, Query, Refused, Statement, Term, questions
+from keyhole.model.schema import Related, Schema, folded
 from keyhole.tables import GroupKey, Roster
 
 FEW = 12  # predicates up to which the engine is asked one by one; beyond, records are grouped once
@@ -52,7 +52,7 @@ def objection(statement: Statement, schema: Schema, families: Mapping[str, str],
 
     `epoch` counts from 1: extremes of a table that has changed since are refused whatever their family.
 
-    >>> from keyhole.schema import Column, Kind, Role
+    >>> from keyhole.model.schema import Column, Kind, Role
     >>> from keyhole.sql import lower
     >>> staff = Schema("staff", (Column("pay", Kind.INTEGER, Role.PRIVATE, nullable=False), Column("dept", Kind.TEXT)))
     >>> objection(lower("SELECT AVG(pay) FROM staff WHERE dept = 'legal'", staff), staff, {}) is None
@@ -121,7 +121,7 @@ def looks_at_rows(table: str) -> str:
 def private_rows(text: str, schema: Schema) -> str | None:
     """A table of which a statement names what is private: what is wrong with such a statement may depend on the rows.
 
-    >>> from keyhole.schema import Related
+    >>> from keyhole.model.schema import Related
     >>> beside = (Related("visits", (), ()),)
     >>> private_rows("SELECT 1 FROM t JOIN Visits v ON v.id = t.id", Schema("t", (), related=beside))
     'visits'

@@ -40,7 +40,7 @@ from keyhole.settings import Names, Settings, has_private, settings, with_privat
 from keyhole.sql.clock import said_now
 from keyhole.sql.table_names import tables_read
 from keyhole.tables.open import Table, Use, compared_with_text, open_table
-from keyhole.transcript import ABSENT, Noise, Transcript
+from keyhole.model.transcript import ABSENT, Noise, Transcript
 
 Progress = Callable[[str, int, int], None]
 NO_TIME = "the time limit was reached before a statement was read: give it more (--time-limit)"

@@ -20,13 +20,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from keyhole.audit.people_sums import SURE, PeopleSums, Residual, Summand
-from keyhole.cells import partition
+from keyhole.model.cells import partition
 from keyhole.gather.answers import finish
-from keyhole.predicate import Has, Leaf, Opaque, quote_name
-from keyhole.query import Aggregate, Query
+from keyhole.model.predicate import Has, Leaf, Opaque, quote_name
+from keyhole.model.query import Aggregate, Query
 from keyhole.solve.rowspace.supported import PRIME, null_space
 from keyhole.tables import PrivateValues, Source
-from keyhole.transcript import Answer
+from keyhole.model.transcript import Answer
 
 Column = NDArray[np.int64]  # of each record, a residue
 MOST_RECORDS = 12  # of one person, up to which his values are looked at together
@@ -319,7 +319,7 @@ def _pattern(at: NDArray[np.int64]) -> tuple[int, ...]:
 def _statistic(query: Query, values: Sequence[Fraction]) -> Fraction | None:
     """An order statistic, or a variance, of one person's sorted values; None of nobody's.
 
-    >>> from keyhole.query import Term
+    >>> from keyhole.model.query import Term
     >>> _statistic(Query(Aggregate.MEDIAN, (Term("x"),)), [Fraction(1), Fraction(4)])
     Fraction(5, 2)
     """

@@ -19,7 +19,7 @@ from keyhole.audit.base import Status
 from keyhole.audit.exchange import MOST_QUERIES, answers_truly
 from keyhole.audit.known import Known
 from keyhole.evidence import Constraint, System
-from keyhole.query import ORDERED, Aggregate, Query
+from keyhole.model.query import ORDERED, Aggregate, Query
 from keyhole.tables import PrivateValues, Source
 
 Codes: TypeAlias = NDArray[np.int64]

@@ -25,7 +25,7 @@ from keyhole.audit.promise import beyond_rank
 from keyhole.evidence import Constraint, System
 from keyhole.solve.rowspace import RowSpace
 from keyhole.solve.rowspace.online import OnlineRowSpace
-from keyhole.transcript import Transcript
+from keyhole.model.transcript import Transcript
 
 MOST_ROWS, MOST_CELLS = 2_000, 1 << 28  # of a row space that is built again
 MANY_EACH = 16  # rows a statement from which on whole prefixes are factorised

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from keyhole.evidence import Constraint, Evidence
-from keyhole.transcript import Entry
+from keyhole.model.transcript import Entry
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -30,7 +30,7 @@ from keyhole.audit.whole_tables import look_for_second_tables
 from keyhole.errors import engine_interruptions
 from keyhole.evidence import Contradiction, Evidence, Unjudged
 from keyhole.gather.answers import NOISY
-from keyhole.query import Aggregate
+from keyhole.model.query import Aggregate
 from keyhole.tables import Roster, Source
 
 _REASONS = {

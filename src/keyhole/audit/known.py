@@ -22,10 +22,10 @@ from keyhole.audit.meet import STRENGTH, meet
 from keyhole.audit.person_form import PersonForm
 from keyhole.evidence import Constraint, Contradiction, Evidence, System
 from keyhole.gather.totals import Totals
-from keyhole.grid import Grid
+from keyhole.model.grid import Grid
 from keyhole.knowledge import Knowledge
-from keyhole.predicate import Scalar
-from keyhole.schema import Kind, Schema
+from keyhole.model.predicate import Scalar
+from keyhole.model.schema import Kind, Schema
 from keyhole.solve.interval import Ranges, ValueRange
 from keyhole.solve.rowspace import RowSpace
 from keyhole.tables import Roster, Source

@@ -13,8 +13,8 @@ from typing import TYPE_CHECKING
 
 from keyhole.audit.base import SHORT_LIST, BothRanges, Proof, Status, query_order
 from keyhole.evidence import Contradiction
-from keyhole.grid import Grid
-from keyhole.transcript import simplest_decimal
+from keyhole.model.grid import Grid
+from keyhole.model.transcript import simplest_decimal
 
 if TYPE_CHECKING:
     from keyhole.audit.known import Claim

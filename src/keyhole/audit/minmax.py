@@ -16,10 +16,10 @@ from keyhole.audit.disclosed import People
 from keyhole.audit.extremes import Extremes
 from keyhole.basis.bits import Words, pack, unpack
 from keyhole.errors import read_fraction
-from keyhole.forms import private_leaves
+from keyhole.model.forms import private_leaves
 from keyhole.knowledge import Knowledge
-from keyhole.predicate import TRUE, IsNull, conjunction, negation
-from keyhole.query import Aggregate, Query, Statement
+from keyhole.model.predicate import TRUE, IsNull, conjunction, negation
+from keyhole.model.query import Aggregate, Query, Statement
 
 Ints: TypeAlias = NDArray[np.int64]
 

@@ -13,11 +13,11 @@ from math import prod
 from typing import TypeAlias
 
 from keyhole.audit.people_sums import Residual, Summand
-from keyhole.cells import Cell, Partition, partition
+from keyhole.model.cells import Cell, Partition, partition
 from keyhole.evidence import Evidence
-from keyhole.people import Atom
-from keyhole.predicate import Has, PrivateLeaf
-from keyhole.schema import Kind, Schema
+from keyhole.model.people import Atom
+from keyhole.model.predicate import Has, PrivateLeaf
+from keyhole.model.schema import Kind, Schema
 
 MOST_WAYS = 4096
 Sum: TypeAlias = Sequence[tuple[Fraction, Summand, int]]  # coefficient, what is added up, of which record

@@ -23,10 +23,10 @@ from keyhole.audit.participants import Participants
 from keyhole.audit.ruling import ColumnState, Judged, Prover, Space, each_once, proved, ruling, unproved
 from keyhole.errors import ConfigError, LogError, QueryError
 from keyhole.knowledge import Knowledge
-from keyhole.predicate import quote_name
-from keyhole.query import Query, Refused, Statement
+from keyhole.model.predicate import quote_name
+from keyhole.model.query import Query, Refused, Statement
 from keyhole.reading import Validator
-from keyhole.schema import Role
+from keyhole.model.schema import Role
 from keyhole.sql import lower
 from keyhole.tables import Roster
 

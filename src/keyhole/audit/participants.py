@@ -15,8 +15,8 @@ from keyhole.audit.ruling import ColumnState, Space
 from keyhole.basis import Row
 from keyhole.basis.bits import Words, unpack
 from keyhole.errors import ConfigError
-from keyhole.predicate import Scalar, quote_name
-from keyhole.schema import Role
+from keyhole.model.predicate import Scalar, quote_name
+from keyhole.model.schema import Role
 from keyhole.solve.rowspace.online import OnlineRowSpace
 from keyhole.solve.rowspace.versions import VersionSpace
 from keyhole.tables import Roster

@@ -16,10 +16,10 @@ from numpy.typing import NDArray
 from keyhole.audit.base import Finding, Proof, Status, query_order
 from keyhole.audit.known import Claim, Known
 from keyhole.audit.rules.counts import left_of_cells
-from keyhole.cells import Partition, partition
+from keyhole.model.cells import Partition, partition
 from keyhole.evidence import Contradiction, Evidence
-from keyhole.people import Counting, Formula
-from keyhole.predicate import Has, Leaf, Scalar, to_sql
+from keyhole.model.people import Counting, Formula
+from keyhole.model.predicate import Has, Leaf, Scalar, to_sql
 from keyhole.solve.counting import OPEN, Conflict, Forced, Network, solve
 from keyhole.tables import Roster, Source
 
@@ -273,7 +273,7 @@ class _Report:
 def in_words(leaf: Leaf, holds: bool) -> str:
     """A condition as what somebody has.
 
-    >>> from keyhole.predicate import Comparison
+    >>> from keyhole.model.predicate import Comparison
     >>> in_words(Has("visits", (("id", "id"),), Comparison("ward", "=", "B")), False)
     'has no row in visits with "ward" = \\'B\\''
     """

@@ -21,14 +21,14 @@ from numpy.typing import NDArray
 from keyhole.basis import Atoms
 from keyhole.errors import UnsupportedQuery
 from keyhole.evidence import Evidence
-from keyhole.forms import private_leaves
+from keyhole.model.forms import private_leaves
 from keyhole.gather.answers import interval, radius
-from keyhole.people import Conjunct, Literals, conjuncts_of
-from keyhole.predicate import Has, IsNull, Opaque, Predicate, quote_name
-from keyhole.query import Aggregate, Query, Term
-from keyhole.schema import Role
+from keyhole.model.people import Conjunct, Literals, conjuncts_of
+from keyhole.model.predicate import Has, IsNull, Opaque, Predicate, quote_name
+from keyhole.model.query import Aggregate, Query, Term
+from keyhole.model.schema import Role
 from keyhole.tables import Roster
-from keyhole.transcript import Entry
+from keyhole.model.transcript import Entry
 
 Residual: TypeAlias = frozenset[Literals]  # it holds iff all literals of one of these hold; {{}} is TRUE, {} FALSE
 SURE: Residual = frozenset((frozenset(),))

@@ -8,7 +8,7 @@ from decimal import Decimal
 from fractions import Fraction
 
 from keyhole.audit.base import Proof, Status
-from keyhole.predicate import Scalar
+from keyhole.model.predicate import Scalar
 
 
 @dataclass(frozen=True, slots=True)

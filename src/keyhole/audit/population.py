@@ -20,8 +20,8 @@ from numpy.typing import NDArray
 from keyhole.audit.packed import bits_of, packed, packed_bits, unpacked
 from keyhole.basis.bits import Words, pack, unpack
 from keyhole.errors import ConfigError, LogError
-from keyhole.predicate import Scalar
-from keyhole.schema import Role
+from keyhole.model.predicate import Scalar
+from keyhole.model.schema import Role
 from keyhole.tables import Roster
 
 Ints: TypeAlias = NDArray[np.int64]

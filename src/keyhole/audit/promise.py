@@ -13,11 +13,11 @@ from keyhole.evidence import Evidence, System
 from keyhole.gather.answers import exact_weight
 from keyhole.gather.arithmetic import Computed
 from keyhole.knowledge import Prior
-from keyhole.predicate import Scalar
-from keyhole.query import CUT, FINER, Aggregate, Query
-from keyhole.schema import Column, Kind, Schema
+from keyhole.model.predicate import Scalar
+from keyhole.model.query import CUT, FINER, Aggregate, Query
+from keyhole.model.schema import Column, Kind, Schema
 from keyhole.sql.parse import divides_before_adding
-from keyhole.transcript import Entry
+from keyhole.model.transcript import Entry
 
 COMPLETE = (
     "complete for values that range over all reals: nobody else is determined by the queries that were judged; "
@@ -234,7 +234,7 @@ def undeclared(name: str, values: tuple[Scalar, ...]) -> str:
 def declaring_line(column: Column) -> str:
     """What to write where nothing is declared of a column, as the end of a sentence. It names no value.
 
-    >>> from keyhole.schema import Kind
+    >>> from keyhole.model.schema import Kind
     >>> declaring_line(Column("ill", Kind.TEXT))
     'declare the possible values, --private ill=VALUE,VALUE,...'
     >>> declaring_line(Column("pay", Kind.INTEGER))

@@ -6,7 +6,7 @@ import time
 from collections.abc import Callable, Sequence
 
 from keyhole.audit.deadline import Deadline
-from keyhole.transcript import Line, Refusal, Transcript
+from keyhole.model.transcript import Line, Refusal, Transcript
 
 NOT_READ = "it was not read: the time limit was reached (--time-limit)"
 SHARE = 0.5  # of the time may be spent on reading; the rest is for judging what was read

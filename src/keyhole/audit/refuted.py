@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from keyhole.audit.base import Finding, Status, query_order
 from keyhole.evidence import Contradiction, Evidence
-from keyhole.predicate import Comparison, Leaf, Membership, to_sql
+from keyhole.model.predicate import Comparison, Leaf, Membership, to_sql
 from keyhole.tables import Source
 
 DUST = Fraction(1, 10**6)  # how far a value of floats may be from what exact answers give, as a share

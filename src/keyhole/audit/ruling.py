@@ -14,7 +14,7 @@ from keyhole.audit.epochs import ToldRow
 from keyhole.audit.packed import Sparse
 from keyhole.audit.person_form import sum_in_words
 from keyhole.basis.bits import Words
-from keyhole.query import Statement
+from keyhole.model.query import Statement
 from keyhole.solve.rowspace.versions import VersionSpace
 
 

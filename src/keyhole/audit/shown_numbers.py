@@ -6,7 +6,7 @@ from decimal import Decimal
 from fractions import Fraction
 from math import ceil, floor
 
-from keyhole.transcript import shifted, simplest_decimal
+from keyhole.model.transcript import shifted, simplest_decimal
 
 
 def shown_value(ends: tuple[Fraction, Fraction] | None) -> Decimal | None:

@@ -15,9 +15,9 @@ from decimal import Decimal
 from keyhole.audit.base import Finding, Status
 from keyhole.evidence import Evidence, System
 from keyhole.knowledge import Prior
-from keyhole.predicate import Scalar
-from keyhole.query import OTHER_GROUPS
-from keyhole.transcript import Entry
+from keyhole.model.predicate import Scalar
+from keyhole.model.query import OTHER_GROUPS
+from keyhole.model.transcript import Entry
 
 
 def without_domains(

@@ -9,7 +9,7 @@ from fractions import Fraction
 from math import ceil, floor
 
 from keyhole.errors import ConfigError, NumberError, read_decimal
-from keyhole.transcript import shifted
+from keyhole.model.transcript import shifted
 
 DIGITS = 12  # of an end that is no decimal
 

@@ -16,8 +16,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from keyhole.basis.bits import Words, pack, unpack
-from keyhole.forms import Part
-from keyhole.predicate import Predicate
+from keyhole.model.forms import Part
+from keyhole.model.predicate import Predicate
 
 Ints: TypeAlias = NDArray[np.int64]
 Integers: TypeAlias = NDArray[Any]  # int64 where all fit into 62 bits, else Python integers
@@ -158,7 +158,7 @@ def row(parts: Iterable[Part], basis: Basis) -> Row:
     """The integer row of a sum of parts over a basis. Cost: one pass over the classes for each part.
 
     >>> from keyhole.basis.atoms import Atoms
-    >>> from keyhole.predicate import TRUE, Comparison
+    >>> from keyhole.model.predicate import TRUE, Comparison
     >>> F, one = Comparison("sex", "=", "F"), np.array([0, 1], dtype=np.int32)
     >>> atoms = Atoms(one, np.array([1, 1]), one.astype(np.int64), pack(np.array([[True, True], [True, False]])))
     >>> atoms = atoms.named([TRUE, F], [])

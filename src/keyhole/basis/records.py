@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 
 from keyhole.basis.base import Weights
 from keyhole.basis.bits import Words, pack
-from keyhole.predicate import IsNull, Kleene, Leaf, Opaque, Predicate, Truth, fold, leaves, negation, to_sql
+from keyhole.model.predicate import IsNull, Kleene, Leaf, Opaque, Predicate, Truth, fold, leaves, negation, to_sql
 
 Support: TypeAlias = Callable[[Predicate], NDArray[np.int64]]  # the records for which a condition is true
 Sides: TypeAlias = tuple[Words, Words]  # where it is true, where it is false
@@ -32,7 +32,7 @@ class Records:
 
     Equal to the engine's answer for every condition, NULLs included. Memory: at most KEPT * n / 4 bytes.
 
-    >>> from keyhole.predicate import Comparison, IsNull, Not
+    >>> from keyhole.model.predicate import Comparison, IsNull, Not
     >>> ages = [31, 45, None, 28]
     >>> def support(p):  # stands for the engine
     ...     inverse, leaf = isinstance(p, Not), p.part if isinstance(p, Not) else p

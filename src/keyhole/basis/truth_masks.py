@@ -8,7 +8,7 @@ from typing import TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from keyhole.predicate import Kleene, Leaf, Truth
+from keyhole.model.predicate import Kleene, Leaf, Truth
 
 Mask: TypeAlias = NDArray[np.bool_]
 Truths: TypeAlias = tuple[Mask, Mask]  # where it is true, where it is false
@@ -17,7 +17,7 @@ Truths: TypeAlias = tuple[Mask, Mask]  # where it is true, where it is false
 def truth_masks(n: int, leaf: Callable[[Leaf], Truths]) -> Kleene[Truths]:
     """The algebra of `predicate.fold` on n rows; `leaf` gives the truths of a single condition.
 
-    >>> from keyhole.predicate import And, IsNull, Not, fold
+    >>> from keyhole.model.predicate import And, IsNull, Not, fold
     >>> held = {IsNull("a"): (np.array([True, False]), np.array([False, False]))}
     >>> [m.tolist() for m in fold(And((IsNull("a"), Not(IsNull("a")))), truth_masks(2, held.__getitem__))]
     [[False, False], [True, False]]

@@ -164,7 +164,7 @@ def suggestion_data(found: Suggestion) -> dict[str, Any]:
     """The field `suggestion`."""
     from keyhole.report.advice import as_data, effect_data
     from keyhole.report.as_json import number
-    from keyhole.transcript import simplest_decimal
+    from keyhole.model.transcript import simplest_decimal
 
     cells = [dict(sorted(key)) for key in found.cells]
     coarser = [{"what": what, "cells": cost, **effect_data(e)} for what, cost, e in found.coarser]

@@ -168,7 +168,7 @@ def _asked_until(
 
 def _asked(session: Session[Any], text: str, dialect: str | None, analyst: str | None) -> Reply:
     """One question; one that was written for another engine goes on in DuckDB's words, or is refused."""
-    from keyhole.query import Refused
+    from keyhole.model.query import Refused
     from keyhole.session.reply import Reply
     from keyhole.sql import carried
 

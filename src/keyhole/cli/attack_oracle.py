@@ -26,7 +26,7 @@ from keyhole.errors import ConfigError
 if TYPE_CHECKING:
     from keyhole.oracle.real import AskingPlan
     from keyhole.oracle.targets import FunctionTarget, HttpTarget, StatementTarget
-    from keyhole.predicate import Predicate
+    from keyhole.model.predicate import Predicate
     from keyhole.settings import Settings
     from keyhole.tables.base import Source
 

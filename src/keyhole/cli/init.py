@@ -64,7 +64,7 @@ def init(
 ) -> None:
     """Look, propose, ask, write."""
     from keyhole.knowledge import Columns, Config, FileLayout, parse_private
-    from keyhole.schema import Role
+    from keyhole.model.schema import Role
     from keyhole.settings import FILE, File
     from keyhole.tables.duckdb.survey import Survey
     from keyhole.verbs.init import elsewhere, proposal, toml, unsure
@@ -149,7 +149,7 @@ def _asked(made: Proposal) -> Proposal:
     The columns that a question or an answer names are reviewed by that; nobody has looked at the others.
     """
     from keyhole.knowledge import Columns, Config
-    from keyhole.schema import Role
+    from keyhole.model.schema import Role
     from keyhole.verbs.init import proposal
 
     roles = {name: p.role for name, p in made.roles.items()}

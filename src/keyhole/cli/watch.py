@@ -225,7 +225,7 @@ def _from(text: str, line: int, column: int) -> str:
 
 def _from_json(line: str) -> tuple[str, Decimal | None]:
     from keyhole.session.published import stated
-    from keyhole.transcript import ABSENT, Line
+    from keyhole.model.transcript import ABSENT, Line
 
     try:
         raw = json.loads(line, parse_float=read_decimal, parse_int=read_decimal)

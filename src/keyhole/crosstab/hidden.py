@@ -19,7 +19,7 @@ from math import ceil, floor
 from keyhole.crosstab.cells import Ends, Key, label
 from keyhole.crosstab.lines import AdditivityLine
 from keyhole.crosstab.publication import Publication
-from keyhole.transcript import Line, shifted
+from keyhole.model.transcript import Line, shifted
 
 NAME = "cells"
 ID = "cell"

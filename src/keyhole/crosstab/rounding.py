@@ -15,7 +15,7 @@ from keyhole.crosstab.cells import Key, PublishedCell, label
 from keyhole.crosstab.lines import AdditivityLine
 from keyhole.crosstab.numbers import swept
 from keyhole.errors import ConfigError
-from keyhole.transcript import simplest_decimal
+from keyhole.model.transcript import simplest_decimal
 
 EXACT = Fraction(0)
 

@@ -17,8 +17,8 @@ from keyhole.defend.loss import Loss, Neighbours
 from keyhole.defend.releases import ReleasedStatement, Releases
 from keyhole.defend.workload import Estimate, GroupKey, Question, pose
 from keyhole.errors import QueryError
-from keyhole.query import Refused, Statement
-from keyhole.schema import Schema
+from keyhole.model.query import Refused, Statement
+from keyhole.model.schema import Schema
 from keyhole.sql import lower
 
 REMEMBERED = 4096  # texts whose reading is kept

@@ -21,8 +21,8 @@ from keyhole.defend.linear import LinearQuery
 from keyhole.defend.loss import Neighbours
 from keyhole.errors import ConfigError, PrivacyParameterError, read_decimal
 from keyhole.knowledge import Columns, PrivateColumn, PublicColumn
-from keyhole.predicate import Scalar
-from keyhole.schema import Column, Kind, Role, Schema
+from keyhole.model.predicate import Scalar
+from keyhole.model.schema import Column, Kind, Role, Schema
 from keyhole.tables import DuckDBSource
 
 

@@ -18,7 +18,7 @@ from keyhole.basis.cells.domain import Domain
 from keyhole.basis.cells.ranges import Range
 from keyhole.defend.base import NoiseName, Release
 from keyhole.defend.workload import Item, Question, Total
-from keyhole.predicate import (
+from keyhole.model.predicate import (
     TRUE,
     And,
     Comparison,
@@ -34,9 +34,9 @@ from keyhole.predicate import (
     restrict,
     to_sql,
 )
-from keyhole.query import Query, Statement, Term
-from keyhole.schema import Role, Schema
-from keyhole.transcript import simplest_decimal
+from keyhole.model.query import Query, Statement, Term
+from keyhole.model.schema import Role, Schema
+from keyhole.model.transcript import simplest_decimal
 
 Terms = tuple[Term, ...]
 

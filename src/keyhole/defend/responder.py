@@ -10,8 +10,8 @@ from keyhole.basis.cells.domain import Domain
 from keyhole.defend.base import Mechanism
 from keyhole.defend.histogram import Histogram
 from keyhole.defend.workload import pose_query
-from keyhole.query import Query
-from keyhole.transcript import Answer, Noise
+from keyhole.model.query import Query
+from keyhole.model.transcript import Answer, Noise
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -24,8 +24,8 @@ class Defended:
     >>> from keyhole.defend.budget import epsilon_budget
     >>> from keyhole.basis.cells.categories import Categories
     >>> from keyhole.defend.mechanisms.laplace import Laplace
-    >>> from keyhole.predicate import Comparison
-    >>> from keyhole.query import Aggregate, Term
+    >>> from keyhole.model.predicate import Comparison
+    >>> from keyhole.model.query import Aggregate, Term
     >>> histogram = Histogram.of([60, 40, 0, 0])
     >>> women = Query(Aggregate.SUM, (Term(None, Comparison("sex", "=", "F")),))
     >>> domain, laplace = Domain((Categories("sex", ("F", "M")),)), Laplace(histogram, epsilon_budget(1), 1)

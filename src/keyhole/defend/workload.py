@@ -19,9 +19,9 @@ from keyhole.defend.base import Release
 from keyhole.defend.linear import LARGEST_UNIT, LinearQuery, Place
 from keyhole.defend.loss import Neighbours
 from keyhole.errors import UnsupportedQuery
-from keyhole.forms import Form, Part, combined, weighted_count
-from keyhole.predicate import Opaque, Scalar, leaves
-from keyhole.query import HALF, Aggregate, Query, Statement
+from keyhole.model.forms import Form, Part, combined, weighted_count
+from keyhole.model.predicate import Opaque, Scalar, leaves
+from keyhole.model.query import HALF, Aggregate, Query, Statement
 
 MOST_GROUPS = 10_000
 GroupKey = tuple[tuple[str, Scalar], ...]
@@ -240,7 +240,7 @@ def pose(statement: Statement, domain: Domain, neighbours: Neighbours) -> Questi
     anybody is in it or not. Cost: for each number one pass over the cells of the columns it looks at, within its group.
 
     >>> from keyhole.basis.cells.categories import Categories
-    >>> from keyhole.query import Key, Term
+    >>> from keyhole.model.query import Key, Term
     >>> domain = Domain((Categories("sex", ("F", "M")),))
     >>> count, sex = Query(Aggregate.SUM, (Term(None),)), Key("sex", '"sex"', "sex")
     >>> by_sex = Statement("SELECT sex, COUNT(*) ...", (count,), keys=(sex,), sets=((0,),))

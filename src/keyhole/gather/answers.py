@@ -11,10 +11,10 @@ from keyhole.errors import LogError
 from keyhole.evidence import GIVEN, ROUNDED
 from keyhole.gather.comparisons import OneSided
 from keyhole.knowledge import Knowledge
-from keyhole.meaning import compared, rounded, rounds
-from keyhole.query import Aggregate, Query, Threshold
-from keyhole.schema import Kind, Schema
-from keyhole.transcript import NULL_ANSWER, Answer, Given, Noise, parse_answer, shifted, simplest_decimal
+from keyhole.model.meaning import compared, rounded, rounds
+from keyhole.model.query import Aggregate, Query, Threshold
+from keyhole.model.schema import Kind, Schema
+from keyhole.model.transcript import NULL_ANSWER, Answer, Given, Noise, parse_answer, shifted, simplest_decimal
 
 ULP = Fraction(1, 2**52)
 TINY = Fraction(1, 2**1022)  # below it a DOUBLE has fewer digits the smaller it is: 0 may be printed as 5E-324
@@ -81,7 +81,7 @@ def given_answer(query: Query, given: Given, law: Noise | None) -> Answer:
 
     Engines without a BOOLEAN say 1 and 0. Any other number was not compared, and a yes is no number.
 
-    >>> from keyhole.query import Aggregate, Term, Threshold
+    >>> from keyhole.model.query import Aggregate, Term, Threshold
     >>> given_answer(Query(Aggregate.SUM, (Term("pay"),), test=Threshold(">", Decimal(4))), 1, None).value
     True
     """
@@ -98,7 +98,7 @@ def given_answer(query: Query, given: Given, law: Noise | None) -> Answer:
 def around(query: Query, shown: Fraction, radius: Fraction) -> tuple[Fraction, Fraction]:
     """Between what a number lies that is shown rounded; a DOUBLE may round the other way next to a half.
 
-    >>> from keyhole.query import Aggregate, Term
+    >>> from keyhole.model.query import Aggregate, Term
     >>> around(Query(Aggregate.SUM, (Term("pay"),), digits=2), Fraction(5), Fraction(0))
     (Fraction(999, 200), Fraction(1001, 200))
     """

@@ -18,10 +18,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from keyhole.gather.answers import TINY, ULP, exact_weight
-from keyhole.grid import Grid
+from keyhole.model.grid import Grid
 from keyhole.knowledge import Knowledge
-from keyhole.query import Query
-from keyhole.schema import Kind, Schema
+from keyhole.model.query import Query
+from keyhole.model.schema import Kind, Schema
 
 BITS = 2**53
 MORE = 4  # roundings of one addend besides the additions: its own, its weight, its factor

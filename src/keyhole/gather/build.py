@@ -13,7 +13,7 @@ from fractions import Fraction
 from keyhole.basis import Atoms
 from keyhole.errors import ConfigError, UnsupportedQuery
 from keyhole.evidence import Evidence, OrderFact, System, Unjudged
-from keyhole.forms import Unknowns, conditional, private_leaves
+from keyhole.model.forms import Unknowns, conditional, private_leaves
 from keyhole.gather.answers import finish
 from keyhole.gather.arithmetic import Computed
 from keyhole.gather.constraints import Asked, Reader, split_needs, zero_counts
@@ -26,11 +26,11 @@ from keyhole.gather.squares import square_constraint, variances
 from keyhole.gather.tied import TiedQueries, admissible, blocks_of
 from keyhole.gather.totals import Totals
 from keyhole.knowledge import Knowledge
-from keyhole.predicate import IsNull, Predicate, negation, to_sql
-from keyhole.query import FINER, ORDERED, OTHER_GROUPS, Aggregate, Query, Term
-from keyhole.schema import Kind
+from keyhole.model.predicate import IsNull, Predicate, negation, to_sql
+from keyhole.model.query import FINER, ORDERED, OTHER_GROUPS, Aggregate, Query, Term
+from keyhole.model.schema import Kind
 from keyhole.tables import Roster, Source
-from keyhole.transcript import NULL_ANSWER, Entry, Transcript
+from keyhole.model.transcript import NULL_ANSWER, Entry, Transcript
 
 Progress = Callable[[str, int, int], None]
 

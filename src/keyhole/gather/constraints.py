@@ -9,18 +9,18 @@ from math import ceil, floor
 from typing import Literal
 
 from keyhole.evidence import GIVEN, ROUNDED, Constraint, Unjudged
-from keyhole.forms import ONE, Form, Part, combined, conditional, private_leaves, private_part
+from keyhole.model.forms import ONE, Form, Part, combined, conditional, private_leaves, private_part
 from keyhole.gather.answers import ULP, Interval, described, finish, interval, largest_end, radius
 from keyhole.gather.arithmetic import Arithmetic, Computed, SummedPart
 from keyhole.gather.notes import Notes
 from keyhole.gather.quotients import Quotients
 from keyhole.gather.totals import Evaluated, Totals
 from keyhole.knowledge import Knowledge
-from keyhole.meaning import OVER_ZERO, NoNumber, rounded, value
-from keyhole.predicate import And, IsNull, Predicate, conjunction, negation
-from keyhole.query import HALF, Query
-from keyhole.schema import Schema
-from keyhole.transcript import Answer, Entry, simplest_decimal
+from keyhole.model.meaning import OVER_ZERO, NoNumber, rounded, value
+from keyhole.model.predicate import And, IsNull, Predicate, conjunction, negation
+from keyhole.model.query import HALF, Query
+from keyhole.model.schema import Schema
+from keyhole.model.transcript import Answer, Entry, simplest_decimal
 
 NO_BOUND = "a quotient of private sums tells as much as the sum below it is large: declare min and max of {}"
 NEAR_CONSTANT = "the number lies so near the constant that floating point decides: compare a rounded one, or decimals"

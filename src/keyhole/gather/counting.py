@@ -11,17 +11,17 @@ import numpy as np
 
 from keyhole.basis import Atoms
 from keyhole.errors import UnsupportedQuery
-from keyhole.forms import private_leaves
+from keyhole.model.forms import private_leaves
 from keyhole.gather.answers import finish, interval, radius
 from keyhole.gather.notes import Notes
 from keyhole.gather.ties import exclusive, ties
 from keyhole.knowledge import Knowledge
-from keyhole.people import Atom, BoundedCount, Clause, Conjunct, Counting, Formula, Ints, conjuncts_of
-from keyhole.predicate import Comparison, Has, IsNull, Predicate, PrivateLeaf, conjunction, quote_name, to_sql
-from keyhole.query import Aggregate, Query
-from keyhole.schema import Kind, Role, Schema
+from keyhole.model.people import Atom, BoundedCount, Clause, Conjunct, Counting, Formula, Ints, conjuncts_of
+from keyhole.model.predicate import Comparison, Has, IsNull, Predicate, PrivateLeaf, conjunction, quote_name, to_sql
+from keyhole.model.query import Aggregate, Query
+from keyhole.model.schema import Kind, Role, Schema
 from keyhole.tables import Roster, Source
-from keyhole.transcript import Answer, Entry
+from keyhole.model.transcript import Answer, Entry
 
 EXTREMES = (Aggregate.MIN, Aggregate.MAX)
 NOT_SUMMED = "a sum of private values under a condition on rows of people is not judged: ask how many they are"

@@ -12,9 +12,9 @@ from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from itertools import groupby
 
-from keyhole.predicate import Scalar
-from keyhole.query import COUNTED, Cut, Statement
-from keyhole.schema import Kind
+from keyhole.model.predicate import Scalar
+from keyhole.model.query import COUNTED, Cut, Statement
+from keyhole.model.schema import Kind
 from keyhole.tables import GroupKey, Roster
 
 Named = frozenset[tuple[str, Scalar | None]]

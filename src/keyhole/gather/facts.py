@@ -8,13 +8,13 @@ from fractions import Fraction
 
 from keyhole.errors import ConfigError, QueryError
 from keyhole.evidence import Bound, Constraint, Unjudged
-from keyhole.forms import Feature, Part
+from keyhole.model.forms import Feature, Part
 from keyhole.gather.notes import Notes
 from keyhole.gather.totals import Totals
 from keyhole.knowledge import Fact, Knowledge
-from keyhole.predicate import Has, IsNull, Predicate, columns, conjunction, leaves, negation, quote_name
-from keyhole.query import Aggregate, Query, Term
-from keyhole.schema import Role, Schema
+from keyhole.model.predicate import Has, IsNull, Predicate, columns, conjunction, leaves, negation, quote_name
+from keyhole.model.query import Aggregate, Query, Term
+from keyhole.model.schema import Role, Schema
 from keyhole.sql import lower
 from keyhole.tables import Roster, Source
 from keyhole.tables.duckdb.fact_conditions import not_public

@@ -12,12 +12,12 @@ from dataclasses import dataclass
 from decimal import Decimal
 
 from keyhole.errors import LogError
-from keyhole.forms import private_leaves
-from keyhole.meaning import on_nobody, passed
-from keyhole.predicate import Scalar, conjunction
-from keyhole.query import Aggregate, AllOf, AnyOf, Query, Statement, Term, Test, Threshold, questions
+from keyhole.model.forms import private_leaves
+from keyhole.model.meaning import on_nobody, passed
+from keyhole.model.predicate import Scalar, conjunction
+from keyhole.model.query import Aggregate, AllOf, AnyOf, Query, Statement, Term, Test, Threshold, questions
 from keyhole.tables import GroupKey, Roster, Source
-from keyhole.transcript import Answer
+from keyhole.model.transcript import Answer
 
 OPEN = "HAVING has several tests of private values, and which of them decided is not told"
 NOISY_GROUPS = "groups may have been shown or left out for their noise: nothing is read from that"

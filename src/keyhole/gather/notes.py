@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 
 from keyhole.evidence import Contradiction, Unjudged
-from keyhole.transcript import Answer, Entry
+from keyhole.model.transcript import Answer, Entry
 
 
 @dataclass(slots=True)

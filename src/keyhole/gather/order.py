@@ -17,11 +17,11 @@ from keyhole.evidence import OrderFact
 from keyhole.gather.answers import ULP, around, around_ends, described, interval
 from keyhole.gather.notes import Notes
 from keyhole.knowledge import Prior
-from keyhole.predicate import Predicate
-from keyhole.query import CUT, ORDERED, Aggregate, Query
-from keyhole.schema import Column, Kind
+from keyhole.model.predicate import Predicate
+from keyhole.model.query import CUT, ORDERED, Aggregate, Query
+from keyhole.model.schema import Column, Kind
 from keyhole.tables import Source
-from keyhole.transcript import Answer, Entry
+from keyhole.model.transcript import Answer, Entry
 
 Ends = tuple[Fraction | None, Fraction | None, bool]
 SURE = 2**50  # half of an integer below this is a DOUBLE
@@ -36,7 +36,7 @@ def order_fact(entry: Entry, where: Predicate | None, answer: Answer | None, kin
 def ends(query: Query, answer: Answer | None, kind: Kind, prior: Prior) -> Ends:
     """Between what the statistic of the column lies, its factor divided out; and is this all that the answer says?
 
-    >>> from keyhole.query import Aggregate, Term
+    >>> from keyhole.model.query import Aggregate, Term
     >>> median = Query(Aggregate.MEDIAN, (Term("pay"),))
     >>> ends(median, Answer.exact(Decimal("1.01")), Kind.DECIMAL, Prior())
     (Fraction(101, 100), Fraction(51, 50), False)

@@ -7,12 +7,12 @@ from dataclasses import dataclass
 from fractions import Fraction
 from math import lcm
 
-from keyhole.forms import ONE, Feature, Form, Part
+from keyhole.model.forms import ONE, Feature, Form, Part
 from keyhole.gather.answers import ULP, Interval
-from keyhole.grid import Grid
+from keyhole.model.grid import Grid
 from keyhole.knowledge import Knowledge
-from keyhole.query import Term
-from keyhole.schema import Kind, Schema
+from keyhole.model.query import Term
+from keyhole.model.schema import Kind, Schema
 
 
 @dataclass(frozen=True, slots=True)

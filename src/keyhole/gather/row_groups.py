@@ -11,9 +11,9 @@ from collections.abc import Sequence
 from sqlglot import exp
 
 from keyhole.errors import QueryError, UnsupportedQuery
-from keyhole.predicate import Scalar, literal
-from keyhole.query import Statement
-from keyhole.schema import Related, Schema, folded
+from keyhole.model.predicate import Scalar, literal
+from keyhole.model.query import Statement
+from keyhole.model.schema import Related, Schema, folded
 from keyhole.sql import Unread, read
 from keyhole.sql.engines import Dialect
 from keyhole.sql.grammar import orders_by_shown

@@ -6,9 +6,9 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 
 from keyhole.errors import QueryError
-from keyhole.predicate import quote_name
-from keyhole.query import Key, Statement
-from keyhole.schema import WholeTableColumn
+from keyhole.model.predicate import quote_name
+from keyhole.model.query import Key, Statement
+from keyhole.model.schema import WholeTableColumn
 from keyhole.sql import Unread, read
 from keyhole.sql.engines import Dialect
 from keyhole.sql.second_aggregation import SecondAggregation

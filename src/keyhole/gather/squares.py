@@ -9,14 +9,14 @@ from fractions import Fraction
 from math import ceil, floor
 
 from keyhole.evidence import Constraint, Equal
-from keyhole.forms import Part, conditional
+from keyhole.model.forms import Part, conditional
 from keyhole.gather.answers import ULP, double, dust_of, squared
 from keyhole.gather.notes import Notes
 from keyhole.gather.quotients import Quotients
 from keyhole.gather.totals import Totals
-from keyhole.query import DOUBTFUL, Aggregate, Term
+from keyhole.model.query import DOUBTFUL, Aggregate, Term
 from keyhole.tables import Source
-from keyhole.transcript import NULL_ANSWER, Answer, Entry
+from keyhole.model.transcript import NULL_ANSWER, Answer, Entry
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,7 +1,7 @@
 """`WHERE pay > (SELECT AVG(pay) FROM t)`: a private figure that decides who is meant, put down to what tells more.
 
 Whoever sees the average, and the count of those above that number, sees at least the count of those above the average.
-So both are judged in its place, for the all-clear alone (`keyhole.query.FINER`).
+So both are judged in its place, for the all-clear alone (`keyhole.model.query.FINER`).
 """
 
 from __future__ import annotations
@@ -12,8 +12,8 @@ from decimal import ROUND_FLOOR, Decimal
 from sqlglot import exp
 
 from keyhole.errors import QueryError
-from keyhole.query import FINER, Aggregate, Statement
-from keyhole.schema import Kind, Schema, folded
+from keyhole.model.query import FINER, Aggregate, Statement
+from keyhole.model.schema import Kind, Schema, folded
 from keyhole.sql import Unread, read
 from keyhole.sql.engines import Dialect
 from keyhole.sql.scopes import of_with
@@ -58,7 +58,7 @@ def with_thresholds(tree: exp.Expr, schema: Schema, source: Source) -> PrivateFi
 def _short(value: Decimal, node: exp.Subquery, schema: Schema) -> Decimal:
     """A number that whole numbers are compared with alike, where the number itself has more digits than are read.
 
-    >>> from keyhole.schema import Column
+    >>> from keyhole.model.schema import Column
     >>> tree = __import__("sqlglot").parse_one("SELECT COUNT(*) FROM t WHERE days > (SELECT AVG(days) FROM t)")
     >>> _short(Decimal(14) / 3, tree.find(exp.Subquery), Schema("t", (Column("days", Kind.INTEGER),)))
     Decimal('4.5')

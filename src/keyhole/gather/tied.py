@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from keyhole.forms import private_leaves
-from keyhole.predicate import TRUE, Opaque, Predicate, leaves
-from keyhole.query import Aggregate
+from keyhole.model.forms import private_leaves
+from keyhole.model.predicate import TRUE, Opaque, Predicate, leaves
+from keyhole.model.query import Aggregate
 from keyhole.tables import Roster
-from keyhole.transcript import Entry, Refusal, Transcript
+from keyhole.model.transcript import Entry, Refusal, Transcript
 
 
 def admissible(transcript: Transcript, roster: Roster) -> tuple[list[Entry], list[Refusal]]:

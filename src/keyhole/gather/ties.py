@@ -14,9 +14,9 @@ from decimal import Decimal
 import numpy as np
 
 from keyhole.knowledge import Knowledge, Prior
-from keyhole.people import Atom, Tied
-from keyhole.predicate import TRUE, And, Comparison, Has, Leaf, Membership, Predicate, Scalar, leaf_truth
-from keyhole.schema import Column, Kind, Schema
+from keyhole.model.people import Atom, Tied
+from keyhole.model.predicate import TRUE, And, Comparison, Has, Leaf, Membership, Predicate, Scalar, leaf_truth
+from keyhole.model.schema import Column, Kind, Schema
 
 
 def ties(atoms: Sequence[Atom], schema: Schema, knowledge: Knowledge) -> tuple[Tied, ...]:

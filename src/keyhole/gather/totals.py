@@ -17,9 +17,9 @@ from numpy.typing import NDArray
 
 from keyhole.basis import Atoms, Weights
 from keyhole.basis.bits import unpack
-from keyhole.cells import Partition
-from keyhole.forms import ONE, Feature, Part, private_part
-from keyhole.predicate import Predicate
+from keyhole.model.cells import Partition
+from keyhole.model.forms import ONE, Feature, Part, private_part
+from keyhole.model.predicate import Predicate
 from keyhole.solve.rowspace.matrix import RowMatrix
 from keyhole.tables import PrivateValues, Source
 

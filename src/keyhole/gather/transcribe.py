@@ -14,14 +14,14 @@ import sqlglot
 from sqlglot import exp
 
 from keyhole.errors import DIFFERS, LogError, ParseError, QueryError, pass_on_interruption
-from keyhole.forms import private_leaves
+from keyhole.model.forms import private_leaves
 from keyhole.gather.answers import given_answer
 from keyhole.gather.cut_off import Certain, certain, group_of
 from keyhole.gather.having import named, told
 from keyhole.gather.union_rows import of_each, told_apart
 from keyhole.gather.whole_table import WholeTableReader, read_over
-from keyhole.predicate import FALSE, Scalar, conjunction, disjunction, negation
-from keyhole.query import (
+from keyhole.model.predicate import FALSE, Scalar, conjunction, disjunction, negation
+from keyhole.model.query import (
     COUNTED_ROWS,
     COVERED,
     DOUBTFUL,
@@ -36,7 +36,7 @@ from keyhole.query import (
     Term,
 )
 from keyhole.reading import FAILS, Spelling, Validator, refusals
-from keyhole.schema import Kind, Schema
+from keyhole.model.schema import Kind, Schema
 from keyhole.sql import Unread
 from keyhole.sql.clock import stamped
 from keyhole.sql.engines import CASELESS, OTHERS, Dialect
@@ -44,7 +44,7 @@ from keyhole.sql.looks_like import suspicion
 from keyhole.sql.of_dimensions import of_dimensions
 from keyhole.sql.row_lists import may_show_private_values, shows_private_values
 from keyhole.tables import GroupKey, Roster, Source
-from keyhole.transcript import ABSENT, Answer, Entry, HandedOut, Line, Noise, Refusal, Transcript
+from keyhole.model.transcript import ABSENT, Answer, Entry, HandedOut, Line, Noise, Refusal, Transcript
 
 Asked: TypeAlias = tuple[Query, Answer | None, str]  # with the certainty that it was shown
 CUT_PRIVATELY = "which groups there are depends on private values, and not all of them are listed: leave the LIMIT out"

@@ -13,10 +13,10 @@ from decimal import Decimal, InvalidOperation
 from typing import Any
 
 from keyhole.errors import LogError
-from keyhole.predicate import literal, quote_name
-from keyhole.query import COVERED, FINER, Shown, Statement
+from keyhole.model.predicate import literal, quote_name
+from keyhole.model.query import COVERED, FINER, Shown, Statement
 from keyhole.tables import GroupKey, Roster
-from keyhole.transcript import ABSENT
+from keyhole.model.transcript import ABSENT
 
 Label = tuple[str | Decimal, ...]
 _TEXT = re.compile(r"'[^']*'")

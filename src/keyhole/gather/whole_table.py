@@ -15,8 +15,8 @@ from keyhole.errors import DIFFERS, QueryError, UnsupportedQuery
 from keyhole.gather.row_groups import by_row_groups
 from keyhole.gather.second_aggregation import linear_rows
 from keyhole.gather.thresholds import with_thresholds
-from keyhole.query import FINER, Statement
-from keyhole.schema import Schema, WholeTableColumn
+from keyhole.model.query import FINER, Statement
+from keyhole.model.schema import Schema, WholeTableColumn
 from keyhole.sql import Unread, read
 from keyhole.sql.clock import told
 from keyhole.sql.dialects import carried
@@ -27,7 +27,7 @@ from keyhole.sql.read import written_as
 from keyhole.sql.second_aggregation import second_aggregation
 from keyhole.sql.whole_table import whole_table
 from keyhole.tables import Roster, Source
-from keyhole.transcript import ABSENT, Line
+from keyhole.model.transcript import ABSENT, Line
 
 BY_ITSELF = (
     "what is computed from a private figure decides who is meant: ask for the figure by itself, and compare with that "

@@ -3,7 +3,7 @@
 from keyhole.knowledge.columns import Columns, PrivateColumn, PublicColumn, TableRoles
 from keyhole.knowledge.config import BookTable, BudgetTable, Config, FactTable, Online, home
 from keyhole.knowledge.file_layout import FileLayout, SourceTable
-from keyhole.knowledge.prior import FEW_VALUES, DomainState, Fact, Knowledge, Prior
+from keyhole.model.prior import FEW_VALUES, DomainState, Fact, Knowledge, Prior
 from keyhole.knowledge.short_form import parse_private
 from keyhole.knowledge.toml_table import toml_key
 

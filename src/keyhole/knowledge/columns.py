@@ -10,7 +10,7 @@ from itertools import pairwise
 from typing import Any, Literal
 
 from keyhole.errors import read_decimal
-from keyhole.knowledge.prior import DomainState, Prior
+from keyhole.model.prior import DomainState, Prior
 from keyhole.knowledge.toml_table import Number, TomlTable, as_number
 
 Missing = str | int | bool | Number | None

@@ -10,7 +10,7 @@ from typing import Literal
 from keyhole.errors import ConfigError
 from keyhole.knowledge.columns import Columns, TableRoles
 from keyhole.knowledge.file_layout import SourceTable
-from keyhole.knowledge.prior import Fact, Knowledge
+from keyhole.model.prior import Fact, Knowledge
 from keyhole.knowledge.toml_table import Number, TomlTable, read_toml
 
 

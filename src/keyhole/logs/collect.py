@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from keyhole.logs.lines import GROWING, NOT_UTF8, readable, shown
 from keyhole.sql.engines import Dialect
-from keyhole.transcript import Line, Refusal
+from keyhole.model.transcript import Line, Refusal
 
 if TYPE_CHECKING:
     from keyhole.logs.importers.exported import Exported

@@ -8,7 +8,7 @@ from enum import StrEnum
 from pathlib import Path
 
 from keyhole.errors import LogError
-from keyhole.transcript import FIELDS
+from keyhole.model.transcript import FIELDS
 
 
 class LogFormat(StrEnum):

@@ -24,7 +24,7 @@ from keyhole.sql import Fragment
 from keyhole.sql.engines import Dialect
 from keyhole.sql.pieces import Waiting
 from keyhole.sql.scripts import Script
-from keyhole.transcript import ABSENT, Line, Refusal
+from keyhole.model.transcript import ABSENT, Line, Refusal
 
 REMEMBERED, LONGEST = 10_000, 2_000  # lines that are worth remembering, and characters of such a line
 UNNAMED = "(not named)"

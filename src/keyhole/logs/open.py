@@ -15,7 +15,7 @@ from keyhole.logs.detect import LogFormat, detect
 from keyhole.logs.lines import LogLines, Progress, readable
 from keyhole.sql import Dialect, split
 from keyhole.sql.engines import spoken
-from keyhole.transcript import ABSENT, Line, Refusal, noise_of, parse_line, read_jsonl
+from keyhole.model.transcript import ABSENT, Line, Refusal, noise_of, parse_line, read_jsonl
 
 if TYPE_CHECKING:
     from keyhole.logs.importers.exported import Exported

@@ -7,9 +7,9 @@ from dataclasses import dataclass, replace
 from shlex import quote
 
 from keyhole.logs.open import Log
-from keyhole.schema import Schema, folded
+from keyhole.model.schema import Schema, folded
 from keyhole.sql.table_names import TableName, is_file_or_catalog, is_ignored, reads_nothing_of_people, tables_read
-from keyhole.transcript import Line, Refusal
+from keyhole.model.transcript import Line, Refusal
 
 
 @dataclass(frozen=True, slots=True)

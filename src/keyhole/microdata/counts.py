@@ -11,7 +11,7 @@ from keyhole.crosstab.nesting import Nesting
 from keyhole.crosstab.publication import Publication
 from keyhole.errors import ConfigError
 from keyhole.microdata.statistics import Attribute, Ends, Figure, GroupFigures, Statistics
-from keyhole.predicate import literal, quote_name
+from keyhole.model.predicate import literal, quote_name
 
 
 def of_tables(published: Publication, nested: Nesting, markers: Mapping[str, MarkerEnds]) -> Statistics:

@@ -23,8 +23,8 @@ from numpy.typing import NDArray
 from keyhole.errors import ConfigError, DataError, QueryError
 from keyhole.microdata.outcome import MOST_ROWS
 from keyhole.microdata.statistics import Attribute, Ends, Figure, GroupFigures, Statistics
-from keyhole.predicate import Kleene, Leaf, Opaque, Predicate, Scalar, fold, leaf_truth
-from keyhole.schema import Column, Kind, Role, Schema
+from keyhole.model.predicate import Kleene, Leaf, Opaque, Predicate, Scalar, fold, leaf_truth
+from keyhole.model.schema import Column, Kind, Role, Schema
 from keyhole.solve.integers.system import NO_END, IntegerSystem, LinearRow, RowChoice, of_rows
 from keyhole.sql import lower
 

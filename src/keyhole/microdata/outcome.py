@@ -9,7 +9,7 @@ from enum import StrEnum
 import numpy as np
 
 from keyhole.errors import ContradictionError
-from keyhole.predicate import Scalar
+from keyhole.model.predicate import Scalar
 from keyhole.solve.integers.apart import apart, apart_until_stopped
 from keyhole.solve.integers.search import SharedValues, feasible, irreducible, shared_values
 from keyhole.solve.integers.system import IntegerSystem, Ints

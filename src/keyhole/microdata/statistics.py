@@ -32,7 +32,7 @@ from typing import Any
 from keyhole.crosstab.numbers import digits_of
 from keyhole.errors import ConfigError, DataError, NumberError, read_decimal
 from keyhole.knowledge.toml_table import read_toml
-from keyhole.predicate import Scalar
+from keyhole.model.predicate import Scalar
 
 FIGURES = ("sum", "mean", "median", "min", "max")
 Ends = tuple[Fraction | None, Fraction | None]

@@ -14,9 +14,9 @@ from keyhole.errors import ConfigError, ModelError
 from keyhole.oracle.noise import OracleNoise
 from keyhole.oracle.tails import Floats
 from keyhole.oracle.targets import shape_of
-from keyhole.predicate import And, Comparison, Membership, Predicate
-from keyhole.query import Aggregate, Query, Threshold
-from keyhole.schema import Schema
+from keyhole.model.predicate import And, Comparison, Membership, Predicate
+from keyhole.model.query import Aggregate, Query, Threshold
+from keyhole.model.schema import Schema
 from keyhole.sql.lower import lower
 from keyhole.sql.parse import parse
 from keyhole.tables.base import Source
@@ -55,7 +55,7 @@ def check_additive(statement: Callable[[float], str], schema: Schema, key: str, 
     what was learnt from it would be nobody's value. Decided on the text, as it is lowered; a `ConfigError` says so.
     Returns the question.
 
-    >>> from keyhole.schema import Column, Kind, Role
+    >>> from keyhole.model.schema import Column, Kind, Role
     >>> staff = Schema("staff", (Column("name", Kind.TEXT, Role.ID), Column("pay", Kind.INTEGER, Role.PRIVATE)))
     >>> asked = check_additive(
     ...     lambda t: f"SELECT SUM(pay) > {t} FROM staff WHERE name IN ('Ann')", staff, "name", ["Ann"]

@@ -1,7 +1,7 @@
 """What SQL answers to a statement, by its lowered form alone, on one filling of a made-up table.
 
 A second, small way from a form to its answers: conditions by Kleene's logic over truths of single leaves, sums in exact
-arithmetic group by group, NULL and HAVING as `keyhole.meaning` says. No atoms, no systems, no rendering.
+arithmetic group by group, NULL and HAVING as `keyhole.model.meaning` says. No atoms, no systems, no rendering.
 """
 
 from __future__ import annotations
@@ -16,12 +16,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from keyhole.basis.truth_masks import Mask
-from keyhole.meaning import Value, compared, passed, quantile, value
-from keyhole.predicate import Truth
-from keyhole.query import CUT, HALF, ZERO, Aggregate, Key, Query, Shown, Statement, Term
+from keyhole.model.meaning import Value, compared, passed, quantile, value
+from keyhole.model.predicate import Truth
+from keyhole.model.query import CUT, HALF, ZERO, Aggregate, Key, Query, Shown, Statement, Term
 from keyhole.reading.filled import Filled
 from keyhole.reading.trial import Trial
-from keyhole.schema import Kind
+from keyhole.model.schema import Kind
 
 Codes = NDArray[np.int64]
 _ULP = 2.0**-50

@@ -10,9 +10,9 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 
-from keyhole.query import Statement
+from keyhole.model.query import Statement
 from keyhole.reading.rows import copies
-from keyhole.schema import Role
+from keyhole.model.schema import Role
 from keyhole.tables import Filling, Roster
 
 FAILS = "the engine refuses to run it as it is written"

@@ -17,11 +17,11 @@ from numpy.typing import NDArray
 
 from keyhole.basis.truth_masks import Mask, Truths, every_mask, truth_masks
 from keyhole.errors import pass_on_interruption
-from keyhole.meaning import OPERATIONS
-from keyhole.predicate import And, Has, IsNull, Leaf, Like, Membership, Opaque, Predicate, fold, leaves
-from keyhole.query import Term
+from keyhole.model.meaning import OPERATIONS
+from keyhole.model.predicate import And, Has, IsNull, Leaf, Like, Membership, Opaque, Predicate, fold, leaves
+from keyhole.model.query import Term
 from keyhole.reading.trial import Trial, looks_at, secrets
-from keyhole.schema import Column, Kind
+from keyhole.model.schema import Column, Kind
 from keyhole.tables import ProbeTable
 
 _EXACT = 2**62

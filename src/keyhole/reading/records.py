@@ -9,10 +9,10 @@ from __future__ import annotations
 import datetime as dt
 from collections.abc import Iterator, Mapping, Sequence
 
-from keyhole.predicate import And, Has, Leaf, Predicate, Scalar, leaves
+from keyhole.model.predicate import And, Has, Leaf, Predicate, Scalar, leaves
 from keyhole.reading.rows import Record, about, all_true, alone
 from keyhole.reading.trial import Trial
-from keyhole.schema import Column, Kind, Related, Schema
+from keyhole.model.schema import Column, Kind, Related, Schema
 from keyhole.tables import Filling
 
 COPIES = 7  # of the record that matches, each with rows of its own

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from decimal import Decimal
 from itertools import chain
 
-from keyhole.predicate import (
+from keyhole.model.predicate import (
     And,
     Comparison,
     Has,
@@ -23,7 +23,7 @@ from keyhole.predicate import (
     leaf_truth,
 )
 from keyhole.reading.trial import Trial, constants
-from keyhole.schema import Column, Kind
+from keyhole.model.schema import Column, Kind
 
 Record = dict[str, Scalar | None]
 MOST = 10  # rows for one statement

@@ -5,10 +5,10 @@ from __future__ import annotations
 import re
 from itertools import chain
 
-from keyhole.predicate import Comparison, Leaf, Like, Membership, leaves, literal
-from keyhole.query import Statement
+from keyhole.model.predicate import Comparison, Leaf, Like, Membership, leaves, literal
+from keyhole.model.query import Statement
 from keyhole.reading.trial import conditions
-from keyhole.schema import Column, Kind, Role
+from keyhole.model.schema import Column, Kind, Role
 from keyhole.tables import Roster
 
 

@@ -10,10 +10,10 @@ from itertools import chain
 import numpy as np
 from numpy.typing import NDArray
 
-from keyhole.predicate import And, Comparison, Has, Leaf, Membership, Opaque, Predicate, Scalar, leaves
-from keyhole.query import Query, Statement
+from keyhole.model.predicate import And, Comparison, Has, Leaf, Membership, Opaque, Predicate, Scalar, leaves
+from keyhole.model.query import Query, Statement
 from keyhole.reading.heads import head
-from keyhole.schema import Schema
+from keyhole.model.schema import Schema
 from keyhole.tables import AsWritten
 
 FEW = 16

@@ -5,7 +5,7 @@ from __future__ import annotations
 from fractions import Fraction
 
 from keyhole.report.digits import digits
-from keyhole.transcript import simplest_decimal
+from keyhole.model.transcript import simplest_decimal
 
 
 def added_up(parts: list[tuple[Fraction, str]], constant: Fraction) -> str:

@@ -9,7 +9,7 @@ from typing import Any, Protocol
 
 from keyhole.audit.advise import Alternatives, Effect
 from keyhole.report.as_json import number
-from keyhole.transcript import simplest_decimal
+from keyhole.model.transcript import simplest_decimal
 
 SHOWN = 40
 

@@ -9,13 +9,13 @@ from fractions import Fraction
 from keyhole.audit.width import written
 from keyhole.report.digits import digits
 from keyhole.report.plain import Cited
-from keyhole.transcript import simplest_decimal
+from keyhole.model.transcript import simplest_decimal
 
 
 def as_given(cited: Cited) -> str:
     """What a proof may take an inexact answer for; empty where the answer is a number and no more.
 
-    >>> from keyhole.transcript import Answer, Noise
+    >>> from keyhole.model.transcript import Answer, Noise
     >>> noise, ends = Noise("uniform", Fraction(1, 4)), ["3.95", "4.45"]
     >>> noisy = Answer(Decimal("4.2"), Fraction("3.95"), Fraction("4.45"), noise)
     >>> as_given(Cited("2", Fraction(1), None, answer=noisy, replayed={"ends": ends}))

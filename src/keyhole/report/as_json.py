@@ -13,7 +13,7 @@ from typing import Any
 
 from keyhole.errors import DIFFERS
 from keyhole.evidence import Unjudged
-from keyhole.predicate import Scalar
+from keyhole.model.predicate import Scalar
 from keyhole.report.plain import (
     EXPOSED,
     LIMIT,
@@ -29,7 +29,7 @@ from keyhole.report.plain import (
 from keyhole.report.provenance import Provenance
 from keyhole.report.sentence import sentence
 from keyhole.report.text import why
-from keyhole.transcript import Answer, simplest_decimal
+from keyhole.model.transcript import Answer, simplest_decimal
 
 MAX_OPEN = 100_000  # records x columns up to which open intervals are listed one by one
 MAX_DIGITS = 400  # a longer number is written with an exponent

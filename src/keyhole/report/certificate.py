@@ -15,12 +15,12 @@ from keyhole.audit.base import SHORT_LIST, Exposure, OrderSteps, Proof, RestOfSu
 from keyhole.evidence import GIVEN, ROUNDED, Constraint, System
 from keyhole.gather.answers import noise_compared
 from keyhole.gather.squares import variances
-from keyhole.predicate import to_sql
-from keyhole.query import COUNTED_ROWS, HALF, OTHER_GROUPS, Aggregate
+from keyhole.model.predicate import to_sql
+from keyhole.model.query import COUNTED_ROWS, HALF, OTHER_GROUPS, Aggregate
 from keyhole.report.counted_certificate import alone_certificate, counted_certificate
-from keyhole.schema import Role
+from keyhole.model.schema import Role
 from keyhole.sql.positions import aggregate_positions
-from keyhole.transcript import Entry, simplest_decimal
+from keyhole.model.transcript import Entry, simplest_decimal
 
 HIDES: dict[str, Any] = {"kind": "none", "why": "what several tests of a HAVING tell of a group has no certificate"}
 RATIO: dict[str, Any] = {"kind": "none", "why": "a quotient under a private condition has no certificate"}

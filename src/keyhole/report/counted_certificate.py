@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from keyhole.people import BoundedCount, Counting
-from keyhole.predicate import Has, Opaque, to_sql
-from keyhole.schema import Schema
+from keyhole.model.people import BoundedCount, Counting
+from keyhole.model.predicate import Has, Opaque, to_sql
+from keyhole.model.schema import Schema
 
 
 def counted_certificate(counting: Counting, schema: Schema, used: Mapping[str, Any]) -> dict[str, Any] | None:

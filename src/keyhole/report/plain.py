@@ -23,14 +23,14 @@ from keyhole.audit.base import (
 from keyhole.audit.end_proof import BoundUsed, EndProof
 from keyhole.evidence import OF_TABLE, Constraint, Contradiction, Unjudged
 from keyhole.knowledge import Prior
-from keyhole.predicate import Scalar
-from keyhole.query import Aggregate
+from keyhole.model.predicate import Scalar
+from keyhole.model.query import Aggregate
 from keyhole.report.certificate import NOT_TOLD, RATIO, WITHOUT_PART, Certifier
 from keyhole.report.completion import Completion, Completions
 from keyhole.report.provenance import Provenance
 from keyhole.report.record_names import RecordNames
 from keyhole.report.tally import Tally, tally
-from keyhole.transcript import Answer, Entry, HandedOut, Refusal, simplest_decimal
+from keyhole.model.transcript import Answer, Entry, HandedOut, Refusal, simplest_decimal
 
 Record = Mapping[str, Scalar | None]
 

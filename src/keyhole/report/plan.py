@@ -8,11 +8,11 @@ from fractions import Fraction
 from typing import Any
 
 from keyhole.attack.plan import How, QueryPlan
-from keyhole.predicate import Scalar
+from keyhole.model.predicate import Scalar
 from keyhole.report.as_json import number, plainly
 from keyhole.report.reply import reply_json
 from keyhole.session.reply import Ending, Reply
-from keyhole.transcript import simplest_decimal
+from keyhole.model.transcript import simplest_decimal
 
 DOES = {"monitored": ", which answers whatever is asked", "audited": ", which answers what exposes nobody"}
 SHOWN = 12  # questions and names printed as text; JSON has them all

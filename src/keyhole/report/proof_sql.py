@@ -12,7 +12,7 @@ from math import lcm
 
 from keyhole.audit.base import visible
 from keyhole.checker.fillings import public_only
-from keyhole.predicate import literal, quote_name
+from keyhole.model.predicate import literal, quote_name
 from keyhole.report.plain import Case, Cited, Plain
 from keyhole.sql.positions import item_names, table_names
 

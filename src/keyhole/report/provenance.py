@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from keyhole.audit.base import Exposure
-from keyhole.schema import Role, Schema
+from keyhole.model.schema import Role, Schema
 
 
 @dataclass(frozen=True, slots=True)

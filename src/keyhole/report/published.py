@@ -17,7 +17,7 @@ from keyhole.crosstab.sensitivity import SensitivityRule
 from keyhole.report.as_json import dumps, number
 from keyhole.report.plain import INFERRED, Case
 from keyhole.report.verdict import Verdict
-from keyhole.transcript import simplest_decimal
+from keyhole.model.transcript import simplest_decimal
 
 NOT_JOINT = (
     "tables that share dimensions in a circle may give away more than their margins do, and that was not searched"

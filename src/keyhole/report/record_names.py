@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from keyhole.predicate import quote_name
-from keyhole.schema import Role
+from keyhole.model.predicate import quote_name
+from keyhole.model.schema import Role
 from keyhole.tables import Roster
 
 

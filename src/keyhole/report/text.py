@@ -21,7 +21,7 @@ from keyhole.report.likewise import likewise, told_once
 from keyhole.report.plain import EXPOSED, GROUP, INFERRED, Argument, Bounding, Case, EndArgument, Plain, Step
 from keyhole.report.sentence import counted, sentence, statements
 from keyhole.report.troubles import SHOWN, more, named, short, troubles
-from keyhole.transcript import HandedOut, simplest_decimal
+from keyhole.model.transcript import HandedOut, simplest_decimal
 
 WIDTH = 110  # places of a line; proofs are wrapped there
 KEPT = "\ue000"  # stands for a blank at which no line is broken

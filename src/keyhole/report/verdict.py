@@ -14,7 +14,7 @@ from keyhole.report.as_json import as_json, dumps, lists_everybody
 from keyhole.report.plain import Case, Plain, Record, plain
 from keyhole.report.tally import Tally
 from keyhole.report.text import lines, why
-from keyhole.transcript import Refusal
+from keyhole.model.transcript import Refusal
 
 if TYPE_CHECKING:
     import pandas as pd

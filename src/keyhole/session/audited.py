@@ -16,15 +16,15 @@ from keyhole.book import Book, BookEntry, Mark
 from keyhole.book.chain import canonical
 from keyhole.errors import BookError, QueryError
 from keyhole.knowledge import FEW_VALUES, PrivateColumn, toml_key
-from keyhole.query import Statement
+from keyhole.model.query import Statement
 from keyhole.reading import Spelling
-from keyhole.schema import Column, Kind, Schema
+from keyhole.model.schema import Column, Kind, Schema
 from keyhole.session.exact import exact
 from keyhole.session.reply import Ending, Exact, Reply
 from keyhole.sql import lower
 from keyhole.sql.coarser import coarser
 from keyhole.tables import GroupKey, Source
-from keyhole.transcript import Refusal
+from keyhole.model.transcript import Refusal
 
 NUMBER = 400  # bytes that one exact number takes at most: a DOUBLE may have 309 digits
 TRIED = 8  # coarser statements that a denial looks at

@@ -13,10 +13,10 @@ from keyhole.errors import DataError
 from keyhole.gather.build import gather
 from keyhole.gather.transcribe import Read, expanded
 from keyhole.knowledge import Knowledge
-from keyhole.query import Aggregate, Statement
+from keyhole.model.query import Aggregate, Statement
 from keyhole.session.reply import Exact
 from keyhole.tables import Source
-from keyhole.transcript import Answer, Entry, Line
+from keyhole.model.transcript import Answer, Entry, Line
 
 DIGITS = Context(prec=17)  # of a quotient that has no end
 

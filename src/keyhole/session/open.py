@@ -27,7 +27,7 @@ from keyhole.defend.strategies.run import PrepaidRun
 from keyhole.defend.tables.margins import SourceMargins
 from keyhole.errors import BookError, ConfigError, PrivacyParameterError
 from keyhole.knowledge import BudgetTable, Config
-from keyhole.schema import Role
+from keyhole.model.schema import Role
 from keyhole.session.audited import Audited, Heard, incomplete, is_bounded
 from keyhole.session.monitored import Monitored
 from keyhole.session.people import Deciding, arrivals, auditor_of

@@ -11,8 +11,8 @@ from keyhole.defend.answering import Answered, Answering, Priced
 from keyhole.defend.loss import Loss
 from keyhole.defend.planner.planning import Planning
 from keyhole.errors import QueryError
-from keyhole.query import Refused
-from keyhole.schema import Schema
+from keyhole.model.query import Refused
+from keyhole.model.schema import Schema
 from keyhole.session.reply import Ending, Reply
 
 

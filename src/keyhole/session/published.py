@@ -13,7 +13,7 @@ from keyhole.errors import QueryError, read_decimal
 from keyhole.session.audited import Audited, past, unjudged_entries
 from keyhole.sql import carried
 from keyhole.sql.clock import as_it_ran
-from keyhole.transcript import Line, Refusal
+from keyhole.model.transcript import Line, Refusal
 
 
 def as_they_ran(lines: Iterable[Line], now: dt.date | None = None) -> list[Line]:

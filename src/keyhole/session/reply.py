@@ -9,7 +9,7 @@ from typing import TypeAlias
 
 from keyhole.audit.admission import Admission
 from keyhole.defend.answering import Answered, Priced
-from keyhole.query import Refused
+from keyhole.model.query import Refused
 from keyhole.tables import GroupKey
 
 Exact: TypeAlias = tuple[tuple[GroupKey, tuple[Decimal | bool | None, ...]], ...]

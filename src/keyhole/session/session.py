@@ -11,8 +11,8 @@ from typing import Generic, Protocol, Self, TypeVar
 from keyhole.book import Book
 from keyhole.errors import KeyholeError, NotAvailable
 from keyhole.open_files import Lifetime
-from keyhole.query import Refused
-from keyhole.schema import Schema
+from keyhole.model.query import Refused
+from keyhole.model.schema import Schema
 from keyhole.session.reply import Reply
 
 Asked = TypeVar("Asked")

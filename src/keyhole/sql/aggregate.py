@@ -9,10 +9,10 @@ from fractions import Fraction
 from sqlglot import exp
 from sqlglot.expressions import DataType
 
-from keyhole.meaning import negated
-from keyhole.predicate import MIRRORED, TRUE, Opaque, Predicate, conjunction, leaves, negation, quote_name
-from keyhole.query import CEIL, FLOOR, HALF, QUANTILES, ZERO, Aggregate, AllOf, AnyOf, Query, Term, Test, Threshold
-from keyhole.schema import Column, Kind, Role
+from keyhole.model.meaning import negated
+from keyhole.model.predicate import MIRRORED, TRUE, Opaque, Predicate, conjunction, leaves, negation, quote_name
+from keyhole.model.query import CEIL, FLOOR, HALF, QUANTILES, ZERO, Aggregate, AllOf, AnyOf, Query, Term, Test, Threshold
+from keyhole.model.schema import Column, Kind, Role
 from keyhole.sql.condition import OPERATORS, bare
 from keyhole.sql.constants import NotConstant, to_decimal
 from keyhole.sql.distinct import counted_distinct, fan_out, several_rows

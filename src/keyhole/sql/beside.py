@@ -10,7 +10,7 @@ from collections.abc import Callable, Collection
 
 from sqlglot import exp
 
-from keyhole.schema import folded
+from keyhole.model.schema import folded
 from keyhole.sql.finer import NotTold, resolved_keys
 
 MAX_ITEMS = 40

@@ -11,7 +11,7 @@ from fractions import Fraction
 from sqlglot import exp
 
 from keyhole.errors import UnsupportedQuery
-from keyhole.predicate import (
+from keyhole.model.predicate import (
     FALSE,
     Predicate,
     Scalar,
@@ -23,8 +23,8 @@ from keyhole.predicate import (
     quote_name,
     to_sql,
 )
-from keyhole.query import CEIL, FLOOR, ZERO, Key, Steps
-from keyhole.schema import Column, Kind
+from keyhole.model.query import CEIL, FLOOR, ZERO, Key, Steps
+from keyhole.model.schema import Column, Kind
 from keyhole.sql.condition import bare
 from keyhole.sql.constants import NotConstant, to_decimal
 from keyhole.sql.linear import LinearReader
@@ -38,7 +38,7 @@ _ROUNDED: dict[type[exp.Expr], str] = {exp.Floor: FLOOR, exp.Ceil: CEIL, exp.Int
 def bucket(reader: LinearReader, node: exp.Expr, word: str) -> Key:
     """The key that a function of a private column is, without its name; refused if it has no buckets.
 
-    >>> from keyhole.schema import Role, Schema
+    >>> from keyhole.model.schema import Role, Schema
     >>> from keyhole.sql.lower import lower
     >>> staff = Schema("t", (Column("pay", Kind.INTEGER, Role.PRIVATE, nullable=False),))
     >>> asked = lower("SELECT FLOOR(pay / 100) * 100 AS b, COUNT(*) FROM t GROUP BY b", staff)

@@ -11,7 +11,7 @@ from collections.abc import Set as AbstractSet
 
 from sqlglot import exp
 
-from keyhole.schema import folded
+from keyhole.model.schema import folded
 from keyhole.sql.engines import Dialect
 
 _PARTS = (exp.Year, exp.Quarter, exp.Month, exp.Day, exp.DayOfMonth)

@@ -14,7 +14,7 @@ from math import prod
 
 from sqlglot import exp
 
-from keyhole.schema import Kind, Schema, folded
+from keyhole.model.schema import Kind, Schema, folded
 from keyhole.sql.engines import CASELESS, OTHERS, Dialect
 
 MAX_TEXTS = 20_000
@@ -32,7 +32,7 @@ class CommonWords:
     """Which nodes of a statement for one engine are such functions, what they become, and which texts they give.
 
     >>> import sqlglot
-    >>> from keyhole.schema import Column
+    >>> from keyhole.model.schema import Column
     >>> staff = Schema("t", (Column("dept", Kind.TEXT),), spelt={"dept": frozenset({"law", "IT"})})
     >>> tree = sqlglot.parse_one("SELECT LEFT(dept, 1) + '-' + dept FROM t", read="tsql")
     >>> CommonWords(Dialect.TSQL, staff).put_into(tree).sql(dialect="duckdb")

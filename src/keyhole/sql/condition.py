@@ -11,7 +11,7 @@ from fractions import Fraction
 
 from sqlglot import exp
 
-from keyhole.predicate import (
+from keyhole.model.predicate import (
     FALSE,
     MIRRORED,
     NULL,
@@ -32,7 +32,7 @@ from keyhole.predicate import (
     literal,
     negation,
 )
-from keyhole.schema import Column, Kind
+from keyhole.model.schema import Column, Kind
 from keyhole.sql.constants import NotConstant, Value, coerce, to_decimal
 from keyhole.sql.exists import exists, in_query, refuse_null
 from keyhole.sql.expression import Public

@@ -12,8 +12,8 @@ from typing import Final, TypeAlias
 from sqlglot import exp
 from sqlglot.expressions import DataType
 
-from keyhole.predicate import Scalar, literal
-from keyhole.schema import Kind
+from keyhole.model.predicate import Scalar, literal
+from keyhole.model.schema import Kind
 from keyhole.sql.days import added, shifted, truncated
 from keyhole.sql.parse import SourceText
 

@@ -13,7 +13,7 @@ import sqlglot
 from sqlglot import exp
 from sqlglot.errors import ErrorLevel, SqlglotError
 
-from keyhole.schema import Schema
+from keyhole.model.schema import Schema
 from keyhole.sql.caseless import with_lengths
 from keyhole.sql.common_words import CommonWords
 from keyhole.sql.engines import CASELESS, SPELLED, Dialect, named
@@ -50,7 +50,7 @@ def carried(sql: str, dialect: str, schema: Schema) -> Carried:
     are of the same kinds there, as far as the conformance tests show. Cost: two or three parses, and one walk over the
     tree. Statements for DuckDB pass as they are.
 
-    >>> from keyhole.schema import Column, Kind
+    >>> from keyhole.model.schema import Column, Kind
     >>> people = Schema("t", (Column("age", Kind.INTEGER),))
     >>> carried("SELECT COUNT(*) FROM t WHERE age / 10 = 3", "postgres", people).sql
     'SELECT COUNT(*) FROM t WHERE (age // 10) = 3'

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from sqlglot import exp
 
-from keyhole.predicate import conjunction, quote_name
-from keyhole.query import Aggregate, Query, Term
-from keyhole.schema import Role
+from keyhole.model.predicate import conjunction, quote_name
+from keyhole.model.query import Aggregate, Query, Term
+from keyhole.model.schema import Role
 from keyhole.sql.condition import ConditionReader
 from keyhole.sql.names import Scope
 

@@ -8,8 +8,8 @@ from dataclasses import replace
 from sqlglot import exp
 
 from keyhole.errors import UnsupportedQuery
-from keyhole.predicate import And, Has, IsNull, Opaque, Predicate, columns, conjunction, has_sql, negation
-from keyhole.schema import Related, Role, Schema, folded
+from keyhole.model.predicate import And, Has, IsNull, Opaque, Predicate, columns, conjunction, has_sql, negation
+from keyhole.model.schema import Related, Role, Schema, folded
 from keyhole.sql.names import Derived, Scope
 from keyhole.sql.parse import SourceText
 
@@ -39,8 +39,8 @@ def record_leaf(related: Related, on: Iterable[tuple[str, str]], where: Predicat
     Public if rows and all columns it looks at are public: then the engine evaluates it over public things. If only some
     columns are private, that there is a row which satisfies the public part is public.
 
-    >>> from keyhole.predicate import Comparison
-    >>> from keyhole.schema import Column, Kind
+    >>> from keyhole.model.predicate import Comparison
+    >>> from keyhole.model.schema import Column, Kind
     >>> columns = Column("who", Kind.INTEGER), Column("ward", Kind.TEXT)
     >>> visits = Related("visits", columns, (("who", "id"),), secret=False)
     >>> record_leaf(visits, [("who", "id")], Comparison("ward", "=", "B")).columns
@@ -193,7 +193,7 @@ def absent(related: Related, on: Iterable[tuple[str, str]], where: Predicate) ->
 
 def rejects_null(predicate: Predicate, source: SourceText, node: exp.Expr) -> None:
     """Refuses a condition that may hold for the NULLs of an outer join: then it does not make it an inner one."""
-    from keyhole.predicate import evaluate, leaves
+    from keyhole.model.predicate import evaluate, leaves
 
     found = leaves(predicate)
     if any(isinstance(leaf, Opaque) for leaf in found) or evaluate(

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from keyhole.predicate import Constant, IsNull, Opaque, Predicate, negation
-from keyhole.schema import Kind
+from keyhole.model.predicate import Constant, IsNull, Opaque, Predicate, negation
+from keyhole.model.schema import Kind
 from keyhole.sql.functions import DAY, NUMBER
 
 FINITE = "ISFINITE"

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 
 from sqlglot import exp
 
-from keyhole.schema import Schema, folded
+from keyhole.model.schema import Schema, folded
 from keyhole.sql.grammar import orders_by_shown
 from keyhole.sql.moments import is_aggregate, moments
 
@@ -39,7 +39,7 @@ def finer(tree: exp.Expr, schema: Schema) -> list[exp.Select]:
     looks at is a key or an aggregate that they show. Raises `NotTold`. Cost: one walk over the tree.
 
     >>> import sqlglot
-    >>> from keyhole.schema import Column, Kind, Role
+    >>> from keyhole.model.schema import Column, Kind, Role
     >>> staff = Schema("t", (Column("pay", Kind.INTEGER, Role.PRIVATE), Column("dept", Kind.TEXT)))
     >>> text = "SELECT dept, MAX(pay) - MIN(pay) AS gap FROM t GROUP BY 1 HAVING COUNT(*) > 5 ORDER BY gap LIMIT 3"
     >>> [found.sql() for found in finer(sqlglot.parse_one(text), staff)]

@@ -6,8 +6,8 @@ from dataclasses import replace
 
 from sqlglot import exp
 
-from keyhole.predicate import Predicate, conjunction, quote_name
-from keyhole.schema import Column, Schema, folded
+from keyhole.model.predicate import Predicate, conjunction, quote_name
+from keyhole.model.schema import Column, Schema, folded
 from keyhole.sql.aggregate import AggregateReader
 from keyhole.sql.condition import bare
 from keyhole.sql.joins import has_joins, joined_scope

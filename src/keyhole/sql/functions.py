@@ -10,7 +10,7 @@ from dataclasses import dataclass
 
 from sqlglot import exp
 
-from keyhole.schema import Kind
+from keyhole.model.schema import Kind
 
 NUMBER = (Kind.INTEGER, Kind.DECIMAL, Kind.DOUBLE)
 TEXT = (Kind.TEXT,)

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 
 from sqlglot import exp
 
-from keyhole.schema import folded
+from keyhole.model.schema import folded
 
 LOWER, FINER, READ = "lower.lower", "finer.finer", "read.read"  # who reads it: module.function below keyhole.sql
 BOTH = f"{LOWER}, {FINER}"

@@ -12,8 +12,8 @@ from dataclasses import dataclass, field, replace
 
 from sqlglot import exp
 
-from keyhole.predicate import IsNull, Predicate, conjunction, negation
-from keyhole.schema import Column, Related, Schema, folded
+from keyhole.model.predicate import IsNull, Predicate, conjunction, negation
+from keyhole.model.schema import Column, Related, Schema, folded
 from keyhole.sql.exists import absent, conjuncts, declared, own_scope, record_leaf, rejects_null, unknown_table
 from keyhole.sql.names import Joined, Scope
 from keyhole.sql.parse import SourceText

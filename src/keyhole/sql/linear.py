@@ -12,8 +12,8 @@ from fractions import Fraction
 from sqlglot import exp
 from sqlglot.expressions import DataType
 
-from keyhole.predicate import FALSE, TRUE, Comparison, IsNull, Predicate, conjunction, is_true, negation
-from keyhole.schema import Column, Kind
+from keyhole.model.predicate import FALSE, TRUE, Comparison, IsNull, Predicate, conjunction, is_true, negation
+from keyhole.model.schema import Column, Kind
 from keyhole.sql.condition import ConditionReader, bare
 from keyhole.sql.constants import NotConstant
 from keyhole.sql.expression import Public, product, reciprocal

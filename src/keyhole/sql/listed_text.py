@@ -11,8 +11,8 @@ from fractions import Fraction
 
 from sqlglot import exp
 
-from keyhole.predicate import Scalar, literal
-from keyhole.schema import Column, ListedValues
+from keyhole.model.predicate import Scalar, literal
+from keyhole.model.schema import Column, ListedValues
 from keyhole.sql.constants import Value, coerce
 from keyhole.sql.expression import Public
 from keyhole.sql.parse import SourceText

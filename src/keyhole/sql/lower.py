@@ -10,9 +10,9 @@ from itertools import product
 from sqlglot import exp
 
 from keyhole.errors import QueryError, UnsupportedQuery
-from keyhole.predicate import Predicate, conjunction, literal, quote_name
-from keyhole.query import Aggregate, Key, OrderTerm, Query, Shown, Statement, questions
-from keyhole.schema import Column, Schema, folded
+from keyhole.model.predicate import Predicate, conjunction, literal, quote_name
+from keyhole.model.query import Aggregate, Key, OrderTerm, Query, Shown, Statement, questions
+from keyhole.model.schema import Column, Schema, folded
 from keyhole.sql.aggregate import AggregateReader
 from keyhole.sql.buckets import bucket, bucket_text
 from keyhole.sql.condition import bare
@@ -36,7 +36,7 @@ def lower(text: str, schema: Schema) -> Statement:
     `UnknownColumn` or `UnsupportedQuery`, each with the caret and what to write instead. Whatever is returned means
     the same as the text (`Query.canonical`), NULL included; `keyhole.reading` checks that by execution.
 
-    >>> from keyhole.schema import Column, Kind, Role
+    >>> from keyhole.model.schema import Column, Kind, Role
     >>> staff = Schema("staff", (Column("pay", Kind.INTEGER, Role.PRIVATE, nullable=False), Column("dept", Kind.TEXT)))
     >>> lower("SELECT SUM(pay) FROM staff WHERE dept = 'legal'", staff).queries[0].canonical()
     'SUM("pay") FILTER (WHERE "dept" = \\'legal\\')'

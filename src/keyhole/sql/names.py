@@ -7,8 +7,8 @@ from dataclasses import dataclass, field
 from sqlglot import exp
 
 from keyhole.errors import UnknownColumn
-from keyhole.predicate import TRUE, Predicate, literal
-from keyhole.schema import Column, Related, Role, Schema, folded
+from keyhole.model.predicate import TRUE, Predicate, literal
+from keyhole.model.schema import Column, Related, Role, Schema, folded
 from keyhole.sql.parse import SourceText
 
 

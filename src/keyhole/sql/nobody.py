@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from itertools import product
 from math import prod
 
-from keyhole.predicate import FALSE, TRUE, IsNull, Leaf, Opaque, Predicate, Truth, disjunction, evaluate, leaves
+from keyhole.model.predicate import FALSE, TRUE, IsNull, Leaf, Opaque, Predicate, Truth, disjunction, evaluate, leaves
 
 MAX_CASES = 4096
 
@@ -14,7 +14,7 @@ MAX_CASES = 4096
 def somewhere(guards: Sequence[Predicate]) -> Predicate:
     """The condition that one of the guards holds: TRUE if one always does, as in CASE ... ELSE.
 
-    >>> from keyhole.predicate import Comparison, negation, is_true
+    >>> from keyhole.model.predicate import Comparison, negation, is_true
     >>> above = Comparison("x", ">", 5)
     >>> somewhere([above, negation(is_true(above))])
     Constant(value=True)

@@ -6,8 +6,8 @@ import sqlglot
 from sqlglot import exp
 from sqlglot.errors import SqlglotError
 
-from keyhole.query import Aggregate, Query, Statement, Term
-from keyhole.schema import Schema
+from keyhole.model.query import Aggregate, Query, Statement, Term
+from keyhole.model.schema import Schema
 from keyhole.sql.dialects import Carried
 from keyhole.sql.engines import Dialect
 from keyhole.sql.in_duckdb import in_duckdb
@@ -25,7 +25,7 @@ def of_dimensions(sql: str, dialect: str, schema: Schema) -> Statement | None:
     unknown here (it might read something else). Its own text is in `written`, to be run before it counts. Cost: two
     parses.
 
-    >>> from keyhole.schema import Column, Kind, Related
+    >>> from keyhole.model.schema import Column, Kind, Related
     >>> states = Related("states", (Column("code", Kind.TEXT),), (("code", "state"),), dimension=True, secret=False)
     >>> schema = Schema("people", (Column("state", Kind.TEXT),), related=(states,))
     >>> of_dimensions("SELECT COUNT(*) FROM states", "duckdb", schema).queries[0].aggregate

@@ -12,7 +12,7 @@ import re
 
 from sqlglot import exp
 
-from keyhole.schema import Kind, Schema, folded
+from keyhole.model.schema import Kind, Schema, folded
 from keyhole.sql.calendar import is_calendar
 from keyhole.sql.caseless import differs_by_case, is_text_test
 from keyhole.sql.common_words import CommonWords

@@ -9,7 +9,7 @@ from typing import ClassVar
 
 from sqlglot import exp
 
-from keyhole.schema import Schema, folded
+from keyhole.model.schema import Schema, folded
 from keyhole.sql.days import shifted, spans
 from keyhole.sql.sorts import (
     DECIMAL_NUMBER,

@@ -11,9 +11,9 @@ from sqlglot.expressions import DataType
 from sqlglot.expressions.datatypes import DType
 
 from keyhole.errors import UnsupportedQuery
-from keyhole.predicate import Has, Predicate, leaves, literal, quote_name, to_sql
-from keyhole.predicate import columns as columns_of
-from keyhole.schema import Column, Kind
+from keyhole.model.predicate import Has, Predicate, leaves, literal, quote_name, to_sql
+from keyhole.model.predicate import columns as columns_of
+from keyhole.model.schema import Column, Kind
 from keyhole.sql.constants import NotConstant, Value, coerce, fold, kind_of, to_decimal
 from keyhole.sql.expression import Public, common, family, joined
 from keyhole.sql.functions import (

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING
 
 from sqlglot import exp
 
-from keyhole.predicate import literal
-from keyhole.schema import Kind
+from keyhole.model.predicate import literal
+from keyhole.model.schema import Kind
 from keyhole.sql.constants import NotConstant, Value
 from keyhole.sql.expression import Public, joined
 from keyhole.sql.functions import DAY, HARMLESS, NUMBER, PARTS, TEXT, TRUNCATIONS

@@ -12,7 +12,7 @@ from __future__ import annotations
 
 from sqlglot import exp
 
-from keyhole.schema import Column, Kind, Schema, folded
+from keyhole.model.schema import Column, Kind, Schema, folded
 
 EQUALS_TOGETHER = (exp.Rank, exp.DenseRank, exp.PercentRank, exp.CumeDist)
 ONE_BY_ONE = (exp.Ntile, exp.RowNumber)
@@ -35,7 +35,7 @@ def ranked(tree: exp.Expr, schema: Schema) -> list[exp.Select]:
     for the order of its rows). Cost: one walk over the tree.
 
     >>> import sqlglot
-    >>> from keyhole.schema import Role
+    >>> from keyhole.model.schema import Role
     >>> staff = Schema("t", (Column("pay", Kind.INTEGER, Role.PRIVATE), Column("dept", Kind.TEXT)))
     >>> inner = "SELECT pay, NTILE(4) OVER (ORDER BY pay) AS q FROM t WHERE dept = 'legal'"
     >>> [found.sql() for found in ranked(sqlglot.parse_one(f"SELECT q, MAX(pay) FROM ({inner}) GROUP BY q"), staff)]

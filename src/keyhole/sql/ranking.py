@@ -12,9 +12,9 @@ from dataclasses import dataclass
 
 from sqlglot import exp
 
-from keyhole.predicate import quote_name
-from keyhole.query import COUNTED, Aggregate, OrderTerm, Query, Term
-from keyhole.schema import folded
+from keyhole.model.predicate import quote_name
+from keyhole.model.query import COUNTED, Aggregate, OrderTerm, Query, Term
+from keyhole.model.schema import folded
 from keyhole.sql.aggregate import AggregateReader
 from keyhole.sql.condition import bare
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from fractions import Fraction
 
-from keyhole.predicate import Predicate
-from keyhole.query import Term
+from keyhole.model.predicate import Predicate
+from keyhole.model.query import Term
 
 
 @dataclass(frozen=True, slots=True)

@@ -15,9 +15,9 @@ from sqlglot import exp
 from sqlglot.errors import SqlglotError
 
 from keyhole.errors import ParseError, QueryError, UnsupportedQuery, read_fraction
-from keyhole.predicate import columns
-from keyhole.query import COUNTED_ROWS, COVERED, FINER, IF_SHOWN, Aggregate, Cut, Query, RowList, Statement, Term
-from keyhole.schema import Schema, folded
+from keyhole.model.predicate import columns
+from keyhole.model.query import COUNTED_ROWS, COVERED, FINER, IF_SHOWN, Aggregate, Cut, Query, RowList, Statement, Term
+from keyhole.model.schema import Schema, folded
 from keyhole.sql.beside import plain_part
 from keyhole.sql.clock import told
 from keyhole.sql.dialects import Carried, carried, without_own_catalog
@@ -48,7 +48,7 @@ def read(sql: str, dialect: str, schema: Schema, now: dt.date | None = None) -> 
     determined by it in turn. `now` is when it ran, for CURRENT_DATE and its kin. Raises `QueryError` if it is not
     understood, `Unread` if it may mean something else here.
 
-    >>> from keyhole.schema import Column, Kind, Role
+    >>> from keyhole.model.schema import Column, Kind, Role
     >>> staff = Schema("t", (Column("pay", Kind.INTEGER, Role.PRIVATE), Column("dept", Kind.TEXT)))
     >>> found = read("SELECT dept, SUM(pay) FROM t GROUP BY dept ORDER BY 2 DESC LIMIT 3", "duckdb", staff)
     >>> [(part.text, part.certainty, part.limit) for part in found]

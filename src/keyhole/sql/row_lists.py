@@ -12,7 +12,7 @@ from dataclasses import dataclass
 
 from sqlglot import exp
 
-from keyhole.schema import Schema, folded
+from keyhole.model.schema import Schema, folded
 from keyhole.sql.moments import is_aggregate
 from keyhole.sql.scopes import of_with
 from keyhole.sql.table_names import is_file_or_catalog
@@ -109,7 +109,7 @@ def group_rows(tree: exp.Expr, schema: Schema) -> RowGrouping | None:
     FROM and WHERE are left as they are: whoever reads the groupings refuses what is not understood there. Cost: a walk.
 
     >>> import sqlglot
-    >>> from keyhole.schema import Column, Kind, Role
+    >>> from keyhole.model.schema import Column, Kind, Role
     >>> staff = Schema("t", (Column("pay", Kind.INTEGER, Role.PRIVATE), Column("dept", Kind.TEXT)))
     >>> found = group_rows(sqlglot.parse_one("SELECT dept, pay FROM t"), staff)
     >>> found.whole().sql()
@@ -140,7 +140,7 @@ def shows_private_values(tree: exp.Expr, schema: Schema) -> bool:
     """Does the answer surely have a column of private values as they are, or lists of them?
 
     >>> import sqlglot
-    >>> from keyhole.schema import Column, Kind, Role
+    >>> from keyhole.model.schema import Column, Kind, Role
     >>> staff = Schema("t", (Column("pay", Kind.INTEGER, Role.PRIVATE), Column("dept", Kind.TEXT)))
     >>> shows_private_values(sqlglot.parse_one("SELECT dept, list(pay) FROM t GROUP BY dept"), staff)
     True

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from sqlglot import exp
 
-from keyhole.schema import folded
+from keyhole.model.schema import folded
 
 
 def of_with(table: exp.Table) -> bool:

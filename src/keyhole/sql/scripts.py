@@ -11,7 +11,7 @@ from collections.abc import Callable, Collection, Iterator
 from dataclasses import dataclass, field, replace
 from functools import lru_cache
 
-from keyhole.schema import folded
+from keyhole.model.schema import folded
 from keyhole.sql.engines import Dialect
 from keyhole.sql.looks_like import suspicion
 from keyhole.sql.prepared import Prepared

@@ -15,8 +15,8 @@ from zlib import crc32
 import sqlglot
 from sqlglot import exp
 
-from keyhole.predicate import quote_name
-from keyhole.schema import Kind, Role, Schema, WholeTableColumn, folded
+from keyhole.model.predicate import quote_name
+from keyhole.model.schema import Kind, Role, Schema, WholeTableColumn, folded
 from keyhole.sql.finer import NotTold, resolved_keys
 from keyhole.sql.flatten import aggregated, names_of, only, plain_group, put, source_of
 from keyhole.sql.grammar import orders_by_shown
@@ -63,7 +63,7 @@ def second_aggregation(tree: exp.Expr, schema: Schema) -> SecondAggregation | No
     Guarantee: `kept` and `over_records` give the same rows, whatever the private values are, if each column holds what
     its `sql` computes. Only public keys and conditions; sums, counts and averages of private columns. Cost: one walk.
 
-    >>> from keyhole.schema import Column
+    >>> from keyhole.model.schema import Column
     >>> staff = Schema("t", (Column("pay", Kind.INTEGER, Role.PRIVATE), Column("dept", Kind.TEXT)))
     >>> text = "SELECT AVG(m) FROM (SELECT dept, AVG(pay) AS m FROM t GROUP BY dept)"
     >>> found = second_aggregation(sqlglot.parse_one(text, read="duckdb"), staff)

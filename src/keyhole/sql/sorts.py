@@ -7,7 +7,7 @@ from enum import StrEnum
 
 from sqlglot import exp
 
-from keyhole.schema import Kind
+from keyhole.model.schema import Kind
 
 ISO_DAY = re.compile(r"\d{4}-\d\d-\d\d")
 ISO_MOMENT = re.compile(r"\d{4}-\d\d-\d\d([ T]\d\d:\d\d(:\d\d(\.\d{1,6})?)?)?")

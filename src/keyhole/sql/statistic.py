@@ -6,7 +6,7 @@ from fractions import Fraction
 
 from sqlglot import exp
 
-from keyhole.query import Aggregate
+from keyhole.model.query import Aggregate
 from keyhole.sql.linear import LinearReader
 
 ORDER: dict[type[exp.Expr], Aggregate] = {exp.Min: Aggregate.MIN, exp.Max: Aggregate.MAX, exp.Median: Aggregate.MEDIAN}

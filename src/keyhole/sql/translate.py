@@ -12,7 +12,7 @@ from typing import Any, ClassVar
 
 from sqlglot import exp
 
-from keyhole.schema import Schema, folded
+from keyhole.model.schema import Schema, folded
 from keyhole.sql.sorts import DECIMAL_NUMBER, OF_KIND, Differs, Sort, bare_of, sort_of, whole_said, wider
 
 UNLIKE = ": {} may give something else there than in DuckDB, where the data are: put it into --view as a column"

@@ -19,9 +19,9 @@ from decimal import Decimal
 from fractions import Fraction
 from math import ceil, floor
 
-from keyhole.meaning import NEGATED
-from keyhole.query import CEIL, CUT, FLOOR, HALF, ORDERED, Aggregate, Query, Threshold
-from keyhole.schema import Kind, Schema
+from keyhole.model.meaning import NEGATED
+from keyhole.model.query import CEIL, CUT, FLOOR, HALF, ORDERED, Aggregate, Query, Threshold
+from keyhole.model.schema import Kind, Schema
 from keyhole.sql.constants import to_decimal
 
 LARGEST, LARGEST_FLOAT = 2**53, 2**24  # whole numbers below these are all held by a DOUBLE, by a FLOAT

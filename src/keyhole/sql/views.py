@@ -9,7 +9,7 @@ import sqlglot
 from sqlglot import exp
 from sqlglot.errors import SqlglotError
 
-from keyhole.schema import folded
+from keyhole.model.schema import folded
 from keyhole.sql.engines import Dialect
 from keyhole.sql.scopes import of_with
 

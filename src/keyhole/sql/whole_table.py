@@ -12,8 +12,8 @@ from zlib import crc32
 
 from sqlglot import exp
 
-from keyhole.predicate import quote_name
-from keyhole.schema import Kind, Schema, WholeTableColumn, folded
+from keyhole.model.predicate import quote_name
+from keyhole.model.schema import Kind, Schema, WholeTableColumn, folded
 from keyhole.sql.finer import NotTold
 
 PEOPLE = "people"
@@ -44,7 +44,7 @@ def whole_table(tree: exp.Expr, schema: Schema) -> tuple[exp.Expr, tuple[WholeTa
     `NotTold`. Cost: one walk over the tree.
 
     >>> import sqlglot
-    >>> from keyhole.schema import Column, Role
+    >>> from keyhole.model.schema import Column, Role
     >>> staff = Schema("t", (Column("pay", Kind.INTEGER, Role.PRIVATE), Column("age", Kind.INTEGER)))
     >>> tree = sqlglot.parse_one("SELECT SUM(pay) FROM t WHERE age > (SELECT AVG(age) FROM t)", read="duckdb")
     >>> made, (column,) = whole_table(tree, staff)

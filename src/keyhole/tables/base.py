@@ -13,9 +13,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from keyhole.basis import Atoms
-from keyhole.predicate import Leaf, Predicate, Scalar
-from keyhole.query import OrderTerm, Query, Statement
-from keyhole.schema import Column, Schema, WholeTableColumn
+from keyhole.model.predicate import Leaf, Predicate, Scalar
+from keyhole.model.query import OrderTerm, Query, Statement
+from keyhole.model.schema import Column, Schema, WholeTableColumn
 
 Rows: TypeAlias = NDArray[np.int64]
 GroupKey: TypeAlias = dict[str, Scalar | None]

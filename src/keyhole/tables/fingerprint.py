@@ -7,8 +7,8 @@ import json
 from collections.abc import Sequence
 from typing import Any
 
-from keyhole.predicate import held_as, quote_name
-from keyhole.schema import Related, Role
+from keyhole.model.predicate import held_as, quote_name
+from keyhole.model.schema import Related, Role
 from keyhole.tables.duckdb.roster import DuckDBRoster, first
 
 

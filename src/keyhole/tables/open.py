@@ -15,14 +15,14 @@ from typing import Self
 
 from keyhole.errors import ConfigError, DataError
 from keyhole.open_files import Lifetime
-from keyhole.schema import Column, Kind, Role, Schema
+from keyhole.model.schema import Column, Kind, Role, Schema
 from keyhole.settings import Settings
 from keyhole.tables.duckdb.fact_conditions import public_facts
 from keyhole.tables.duckdb.load import Loaded, Reading, read, read_columns
 from keyhole.tables.duckdb.roster import DuckDBRoster
 from keyhole.tables.duckdb.source import DuckDBSource
 from keyhole.tables.seal import Seal
-from keyhole.transcript import Line
+from keyhole.model.transcript import Line
 
 __all__ = ["Table", "Use", "compared_with_text", "open_table", "read_columns"]
 

@@ -23,8 +23,8 @@ from typing import TypeAlias
 import duckdb
 
 from keyhole.errors import ConfigError
-from keyhole.predicate import quote_name
-from keyhole.schema import Column, Role, Schema
+from keyhole.model.predicate import quote_name
+from keyhole.model.schema import Column, Role, Schema
 
 KEY_BYTES = 32
 BATCH = 50_000

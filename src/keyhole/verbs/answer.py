@@ -13,7 +13,7 @@ from keyhole.defend.loss import Loss, Number
 from keyhole.errors import KeyholeError
 from keyhole.knowledge import Config
 from keyhole.logs.open import read_log
-from keyhole.query import Refused
+from keyhole.model.query import Refused
 from keyhole.report.answer import answer_json, price_json
 from keyhole.session.open import Terms, private_session
 from keyhole.session.private import Private

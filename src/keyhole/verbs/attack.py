@@ -21,12 +21,12 @@ from keyhole.evidence import Evidence
 from keyhole.knowledge import Config
 from keyhole.logs.open import Log, as_log
 from keyhole.logs.people_table import keep_people_table
-from keyhole.predicate import quote_name
+from keyhole.model.predicate import quote_name
 from keyhole.settings import Names, Settings, settings, with_private
 from keyhole.sql import lower
 from keyhole.tables import DuckDBRoster
 from keyhole.tables.open import Use, open_table
-from keyhole.transcript import Noise
+from keyhole.model.transcript import Noise
 from keyhole.verbs.attack_log import evidence_of_log
 from keyhole.verbs.column_guess import NeverStopped, Progress, Stop, guess_column
 from keyhole.verbs.person_totals import PersonTotal, person_totals

@@ -13,10 +13,10 @@ from keyhole.gather.constraints import split_needs
 from keyhole.gather.counting import counts_people
 from keyhole.knowledge import Knowledge
 from keyhole.logs.open import Log
-from keyhole.predicate import IsNull, leaves
-from keyhole.query import DOUBTFUL, FINER, IF_SHOWN, Aggregate, Query, Term, Threshold
+from keyhole.model.predicate import IsNull, leaves
+from keyhole.model.query import DOUBTFUL, FINER, IF_SHOWN, Aggregate, Query, Term, Threshold
 from keyhole.tables import DuckDBRoster
-from keyhole.transcript import ABSENT, Answer, Entry, Noise, Transcript
+from keyhole.model.transcript import ABSENT, Answer, Entry, Noise, Transcript
 
 YES = Answer(True, None, None)
 

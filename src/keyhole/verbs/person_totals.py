@@ -11,8 +11,8 @@ from numpy.typing import NDArray
 
 from keyhole.attack.base import Measure, Reconstruction, Target
 from keyhole.audit.base import Finding, Status
-from keyhole.predicate import quote_name
-from keyhole.schema import Role
+from keyhole.model.predicate import quote_name
+from keyhole.model.schema import Role
 from keyhole.tables import DuckDBRoster
 
 

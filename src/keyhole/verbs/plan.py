@@ -18,16 +18,16 @@ from keyhole.audit.judge import Judge
 from keyhole.errors import ConfigError, QueryError
 from keyhole.gather import gather, transcribe
 from keyhole.knowledge import Config, Knowledge
-from keyhole.predicate import leaves, literal, quote_name
+from keyhole.model.predicate import leaves, literal, quote_name
 from keyhole.report.plan import Label, Overview, Planned, PlayedPlan
-from keyhole.schema import Role, Schema
+from keyhole.model.schema import Role, Schema
 from keyhole.session.open import Terms
 from keyhole.session.reply import Reply
 from keyhole.settings import Names, Settings, names, settings, with_private
 from keyhole.sql import lower
 from keyhole.tables import DuckDBRoster
 from keyhole.tables.open import Table, Use, open_table
-from keyhole.transcript import Line
+from keyhole.model.transcript import Line
 from keyhole.verbs.ask import asking, policy_of
 from keyhole.verbs.plan_categories import CategoryCounts
 

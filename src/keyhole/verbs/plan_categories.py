@@ -17,10 +17,10 @@ from keyhole.attack.plan.question import Question
 from keyhole.audit.judge import Judge
 from keyhole.gather import gather, transcribe
 from keyhole.knowledge import Knowledge
-from keyhole.predicate import Scalar
+from keyhole.model.predicate import Scalar
 from keyhole.sql import lower
 from keyhole.tables import DuckDBRoster
-from keyhole.transcript import Line
+from keyhole.model.transcript import Line
 
 MADE_UP = 2  # tables
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 
-from keyhole.schema import Kind, Role
+from keyhole.model.schema import Kind, Role
 from keyhole.tables.duckdb.survey import Surveyed, SurveyedTable
 
 MANY = 50  # values of a number, from which on it is rather measured than a code

@@ -16,10 +16,10 @@ import numpy as np
 from keyhole.audit.base import Exposure
 from keyhole.crosstab.sensitivity import Contributions, SensitivityRule
 from keyhole.errors import UnsupportedQuery
-from keyhole.predicate import Scalar
+from keyhole.model.predicate import Scalar
 from keyhole.tables import PrivateValues
 from keyhole.tables.open import Table
-from keyhole.transcript import Entry
+from keyhole.model.transcript import Entry
 
 
 @dataclass(frozen=True, slots=True)

@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from keyhole.errors import ConfigError
-from keyhole.predicate import Scalar, literal, quote_name
+from keyhole.model.predicate import Scalar, literal, quote_name
 
 OPERATORS = ("=", "<>", "<", ">", "BETWEEN", "IN", "OR")
 DEFAULT = ("=", "<>")

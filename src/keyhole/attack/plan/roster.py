@@ -10,7 +10,7 @@ import numpy as np
 from keyhole.attack.plan.profiles import Profiles
 from keyhole.attack.plan.question import CodedColumn
 from keyhole.errors import ConfigError
-from keyhole.schema import Column, Kind, Role
+from keyhole.model.schema import Column, Kind, Role
 from keyhole.tables import DuckDBRoster
 
 WRITTEN = tuple(kind for kind in Kind if kind is not Kind.OTHER)  # kinds whose values can be written as constants

@@ -20,11 +20,11 @@ from numpy.typing import NDArray
 from keyhole.audit.base import Proof, Status, query_order
 from keyhole.audit.known import Claim, Known
 from keyhole.audit.rules.linear import linear_proof
-from keyhole.cells import Cell, Piece, ends, sole
+from keyhole.model.cells import Cell, Piece, ends, sole
 from keyhole.evidence import Constraint, Contradiction, System
 from keyhole.knowledge import Knowledge, Prior
-from keyhole.predicate import Scalar
-from keyhole.schema import Column
+from keyhole.model.predicate import Scalar
+from keyhole.model.schema import Column
 
 WHOLE = "the count is as large as it can be: everybody it matches is counted"
 NONE = "the count is as small as it can be: nobody it matches is counted"

@@ -19,7 +19,7 @@ from keyhole.audit.matrix import SystemMatrix
 from keyhole.audit.rules.settle import settled
 from keyhole.basis.bits import unpack
 from keyhole.evidence import System
-from keyhole.grid import Grid
+from keyhole.model.grid import Grid
 from keyhole.solve.rowspace import RowSpace
 
 MAX_PAIRS = 2_000  # queries up to which all pairs are compared

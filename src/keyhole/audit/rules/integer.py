@@ -24,7 +24,7 @@ from keyhole.audit.rules.counts import left_of_cells
 from keyhole.audit.rules.integer_model import Alternative, OptionModel, PeopleAlike, TooLarge, option_model, scalar
 from keyhole.audit.rules.order_cases import components
 from keyhole.audit.width import Within
-from keyhole.cells import Cell
+from keyhole.model.cells import Cell
 from keyhole.evidence import Contradiction, System
 from keyhole.knowledge import Prior
 from keyhole.solve.cases import TooManyCases

@@ -1,6 +1,6 @@
 """Does a table give an answer? Exactly, with NULL, HAVING and ROUND, and with the dust of DOUBLE where there is some.
 
-`keyhole.meaning` says what SQL answers over given totals. Here that is compared with what was told: yes, no, or perhaps
+`keyhole.model.meaning` says what SQL answers over given totals. Here that is compared with what was told: yes, no, or perhaps
 (a quotient near the printed one, a number at the edge of a rounding, a hidden group whose sum may have been NULL).
 """
 
@@ -16,8 +16,8 @@ from keyhole.audit.known import Known
 from keyhole.evidence import ROUNDED
 from keyhole.gather.answers import interval, largest_end, noise_compared, radius
 from keyhole.gather.arithmetic import EXACT, Arithmetic
-from keyhole.meaning import OVER_ZERO, Value, holds, value
-from keyhole.transcript import Entry
+from keyhole.model.meaning import OVER_ZERO, Value, holds, value
+from keyhole.model.transcript import Entry
 
 
 @dataclass(frozen=True, slots=True)

@@ -22,14 +22,14 @@ from keyhole.audit.known import Known
 from keyhole.audit.rules.integer_answers import AnswerTest
 from keyhole.audit.rules.integer_order import MOST_VALUES, OrderTest, ValueCount, is_order
 from keyhole.basis import Atoms
-from keyhole.cells import Cell, Partition, partition
+from keyhole.model.cells import Cell, Partition, partition
 from keyhole.evidence import Bound, System
-from keyhole.forms import private_leaves
+from keyhole.model.forms import private_leaves
 from keyhole.gather.arithmetic import Computed, SummedPart
-from keyhole.predicate import FALSE, NULL, TRUE, Constant, Leaf, Predicate, Scalar, leaf_truth, restrict, to_sql
-from keyhole.query import OTHER_GROUPS, Aggregate, Query, Term
+from keyhole.model.predicate import FALSE, NULL, TRUE, Constant, Leaf, Predicate, Scalar, leaf_truth, restrict, to_sql
+from keyhole.model.query import OTHER_GROUPS, Aggregate, Query, Term
 from keyhole.solve.tables import Alike, Condition
-from keyhole.transcript import Entry, simplest_decimal
+from keyhole.model.transcript import Entry, simplest_decimal
 
 PEOPLE = 3_000
 VALUES = 2_000  # of one column

@@ -2,7 +2,7 @@
 
 MIN, MAX, MEDIAN and quantiles of the people under a condition, public or private, are functions of the counts
 N_v = |{i : condition, x_i = v}|, and counts are totals to which everybody adds 0 or 1. So they are searched together
-with sums, quotients and comparisons, exactly as the engine defines them (`keyhole.meaning.ranks`).
+with sums, quotients and comparisons, exactly as the engine defines them (`keyhole.model.meaning.ranks`).
 """
 
 from __future__ import annotations
@@ -16,11 +16,11 @@ from itertools import accumulate
 from keyhole.evidence import OrderFact
 from keyhole.gather.arithmetic import dyadic
 from keyhole.gather.order import SURE
-from keyhole.meaning import holds, ranks, rounded
-from keyhole.predicate import Predicate
-from keyhole.query import CUT, ORDERED, ZERO, Aggregate, Query
-from keyhole.schema import Column, Kind
-from keyhole.transcript import Entry
+from keyhole.model.meaning import holds, ranks, rounded
+from keyhole.model.predicate import Predicate
+from keyhole.model.query import CUT, ORDERED, ZERO, Aggregate, Query
+from keyhole.model.schema import Column, Kind
+from keyhole.model.transcript import Entry
 
 MOST_VALUES = 60  # of a column whose order is asked
 

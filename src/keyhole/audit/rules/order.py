@@ -25,10 +25,10 @@ from keyhole.audit.shown_numbers import outward
 from keyhole.audit.width import Within, written
 from keyhole.basis.bits import Words
 from keyhole.evidence import Contradiction, OrderFact, System
-from keyhole.meaning import ranks
-from keyhole.query import ORDERED
+from keyhole.model.meaning import ranks
+from keyhole.model.query import ORDERED
 from keyhole.solve.ranks import Narrowing, RankBounds, Ranked
-from keyhole.transcript import simplest_decimal
+from keyhole.model.transcript import simplest_decimal
 
 LARGEST = "it is the largest of a group in which nobody else can reach it"
 SMALLEST = "it is the smallest of a group in which nobody else can be so low"

@@ -13,7 +13,7 @@ from fractions import Fraction
 
 import numpy as np
 
-from keyhole.grid import Grid
+from keyhole.model.grid import Grid
 from keyhole.solve.cases import Cases, RankCase, TooManyCases
 
 PEOPLE = 14  # people of a component whose values are not known

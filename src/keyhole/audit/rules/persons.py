@@ -17,10 +17,10 @@ from keyhole.audit.known import Known, Solved
 from keyhole.audit.person_form import PersonForm
 from keyhole.audit.rules.settle import settled
 from keyhole.evidence import System
-from keyhole.grid import Grid
+from keyhole.model.grid import Grid
 from keyhole.knowledge import Prior
-from keyhole.predicate import quote_name
-from keyhole.schema import Role
+from keyhole.model.predicate import quote_name
+from keyhole.model.schema import Role
 from keyhole.solve.rowspace.supported import PRIME, forms_on, null_space
 
 MOST_CELLS = 4_000_000  # of the matrix, up to which differences of one person's records are searched

@@ -19,7 +19,7 @@ from keyhole.audit.known import Claim, Known
 from keyhole.audit.rules.settle import settled, tells
 from keyhole.audit.shown_numbers import outward
 from keyhole.evidence import Constraint, System
-from keyhole.transcript import simplest_decimal
+from keyhole.model.transcript import simplest_decimal
 
 REST = "all others of the group are known"
 ALONE = "it is about one person alone"

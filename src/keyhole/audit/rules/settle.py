@@ -8,8 +8,8 @@ from math import isqrt
 from keyhole.audit.base import Proof, Status
 from keyhole.audit.known import Claim
 from keyhole.audit.shown_numbers import outward
-from keyhole.grid import Grid
-from keyhole.transcript import simplest_decimal
+from keyhole.model.grid import Grid
+from keyhole.model.transcript import simplest_decimal
 
 SHARE = Fraction(1, 100)  # of a value: dust below it leaves the value exposed
 FINE = Fraction(1, 10**9)  # of a value: dust below it is not shown

@@ -19,8 +19,8 @@ from keyhole.audit.rules.linear import linear_proof
 from keyhole.audit.rules.settle import exact_root, root_ends, settled
 from keyhole.audit.shown_numbers import outward
 from keyhole.evidence import Constraint, System
-from keyhole.predicate import Predicate
-from keyhole.transcript import simplest_decimal
+from keyhole.model.predicate import Predicate
+from keyhole.model.transcript import simplest_decimal
 
 ALL_EQUAL = "the variance is zero, so everybody has the average"
 ALL_ZERO = "the squares add up to zero, so every value is zero"

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from keyhole.basis.base import Weights
 from keyhole.basis.bits import Words, holds, pack, unpack
 from keyhole.basis.partition import refine
-from keyhole.predicate import Predicate, to_sql
+from keyhole.model.predicate import Predicate, to_sql
 
 
 @dataclass(frozen=True, slots=True, eq=False)

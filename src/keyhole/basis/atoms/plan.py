@@ -18,7 +18,7 @@ from typing import TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from keyhole.predicate import Comparison, Kleene, Leaf, Membership, Predicate, Scalar, fold
+from keyhole.model.predicate import Comparison, Kleene, Leaf, Membership, Predicate, Scalar, fold
 
 Bools: TypeAlias = NDArray[np.bool_]
 
@@ -104,7 +104,7 @@ class Plan:
 def settle(predicate: Predicate, leaves: Leaves, sign: bool = True, holds: bool = True) -> Formula:
     """The two-valued formula of "the truth of `predicate` is `sign`", or of its opposite unless `holds`.
 
-    >>> from keyhole.predicate import IsNull, IsTrue, Not
+    >>> from keyhole.model.predicate import IsNull, IsTrue, Not
     >>> settle(Not(IsTrue(IsNull("a"))), Leaves())
     Literal(leaf=0, sign=True, holds=False)
     """
@@ -184,7 +184,7 @@ def plan(formulas: Sequence[Formula], slots: Sequence[str]) -> Plan:
 
     Cost: linear in their text.
 
-    >>> from keyhole.predicate import And, IsNull, Or
+    >>> from keyhole.model.predicate import And, IsNull, Or
     >>> a, b = IsNull("a"), Comparison("b", ">", 5)
     >>> leaves = Leaves()
     >>> made = plan([settle(Or((a, b)), leaves), settle(And((a, b)), leaves)], ["a", "b"])

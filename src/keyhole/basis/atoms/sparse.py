@@ -16,7 +16,7 @@ from keyhole.basis.atoms.base import Atoms
 from keyhole.basis.base import Ints, Weights
 from keyhole.basis.bits import Words, pack, splitmix
 from keyhole.errors import CannotHonour
-from keyhole.predicate import Predicate
+from keyhole.model.predicate import Predicate
 
 PACKED = 1 << 29  # bits up to which the table is packed too, for readers that want it
 

@@ -19,7 +19,7 @@ from keyhole.basis.cells.domain import Domain
 from keyhole.basis.cells.ranges import Range
 from keyhole.basis.cells.truths import lifted
 from keyhole.errors import UnsupportedQuery
-from keyhole.predicate import Comparison, IsNull, Leaf, Like, Membership, Predicate, fold, quote_name, to_sql
+from keyhole.model.predicate import Comparison, IsNull, Leaf, Like, Membership, Predicate, fold, quote_name, to_sql
 
 LARGEST = 2**24  # cells that one question looks at
 

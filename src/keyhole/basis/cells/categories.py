@@ -10,7 +10,7 @@ import numpy as np
 
 from keyhole.basis.cells.declared import FALSE, NULL, TRUE, Truths
 from keyhole.errors import ConfigError, UnsupportedQuery
-from keyhole.predicate import Comparison, IsNull, Leaf, Membership, Scalar, leaf_truth, literal, quote_name
+from keyhole.model.predicate import Comparison, IsNull, Leaf, Membership, Scalar, leaf_truth, literal, quote_name
 
 
 @dataclass(frozen=True, slots=True)

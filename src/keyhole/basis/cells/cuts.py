@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from keyhole.basis.cells.declared import Truths
 from keyhole.basis.cells.numbers import Either, as_scalar, in_sql, number_in, number_truths, outside_domain
 from keyhole.errors import ConfigError, UnsupportedQuery
-from keyhole.predicate import Comparison, Leaf, Membership, Scalar, quote_name
+from keyhole.model.predicate import Comparison, Leaf, Membership, Scalar, quote_name
 
 MOST_CELLS = 2**20
 

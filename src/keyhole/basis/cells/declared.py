@@ -13,7 +13,7 @@ from typing import Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from keyhole.predicate import Leaf, Scalar
+from keyhole.model.predicate import Leaf, Scalar
 
 Truths = NDArray[np.uint8]
 FALSE, NULL, TRUE = 1, 2, 4  # a cell's truth is the set of what its records can say: these bits, or'ed together

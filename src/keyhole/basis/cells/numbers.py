@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from keyhole.basis.cells.declared import FALSE, NULL, TRUE, Truths
 from keyhole.errors import UnsupportedQuery
-from keyhole.predicate import Comparison, IsNull, Leaf, Membership, Scalar, literal
+from keyhole.model.predicate import Comparison, IsNull, Leaf, Membership, Scalar, literal
 
 Either: TypeAlias = tuple[NDArray[np.bool_], NDArray[np.bool_]]  # can a record of each cell say yes; can it say no
 

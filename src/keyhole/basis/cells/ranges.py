@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from keyhole.basis.cells.declared import Truths
 from keyhole.basis.cells.numbers import Either, as_scalar, in_sql, number_truths, outside_domain
 from keyhole.errors import ConfigError, UnsupportedQuery
-from keyhole.predicate import Leaf, Scalar, quote_name
+from keyhole.model.predicate import Leaf, Scalar, quote_name
 
 WIDEST = 2**60
 
@@ -25,7 +25,7 @@ class Range:
     Bins are [lo + k width, lo + (k+1) width), the last of a range without a step is closed. Numbers outside count as
     the nearest end: the column that is answered about is the clamped one. A NULL cell follows the bins.
 
-    >>> from keyhole.predicate import Comparison
+    >>> from keyhole.model.predicate import Comparison
     >>> age = Range("age", Fraction(0), Fraction(99), Fraction(10), Fraction(1))
     >>> age.size, age.describe(3), age.truths(Comparison("age", ">=", 90))[7:].tolist()
     (11, '[30, 40)', [1, 1, 4, 2])

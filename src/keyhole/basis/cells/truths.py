@@ -9,7 +9,7 @@ from itertools import product
 import numpy as np
 
 from keyhole.basis.cells.declared import FALSE, NULL, TRUE, Truths
-from keyhole.predicate import Kleene, Leaf, Truth
+from keyhole.model.predicate import Kleene, Leaf, Truth
 
 _VALUES = (FALSE, NULL, TRUE)  # Kleene's order: AND is the minimum, OR the maximum
 

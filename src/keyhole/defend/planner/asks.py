@@ -12,8 +12,8 @@ from keyhole.defend.planner.columns import Partitions
 from keyhole.defend.planner.distinct import distinct_of
 from keyhole.defend.tables.quantity import COUNT, Quantity
 from keyhole.errors import UnsupportedQuery
-from keyhole.predicate import FALSE, Constant, IsNull, Leaf, Predicate, restrict, to_sql
-from keyhole.query import HALF, ORDERED, Aggregate, Query, Statement, Term
+from keyhole.model.predicate import FALSE, Constant, IsNull, Leaf, Predicate, restrict, to_sql
+from keyhole.model.query import HALF, ORDERED, Aggregate, Query, Statement, Term
 
 WantedKind: TypeAlias = Literal["linear", "average", "variance", "deviation", "quantile"]
 EXTREME = Fraction(1, 200)  # MIN and MAX are answered as these outer quantiles

@@ -35,7 +35,7 @@ from keyhole.defend.tables.bought import BoughtTable
 from keyhole.defend.tables.generation import Generation
 from keyhole.defend.tables.quantity import Dose, Quantity
 from keyhole.errors import BudgetExhausted, UnsupportedQuery
-from keyhole.predicate import Scalar
+from keyhole.model.predicate import Scalar
 
 AGAIN = 1.5  # what is known is bought again if its variance is more than so many times that of a purchase
 WIDE = "bought anew: the bar of what was released before is over 1.2 times that of this purchase, or over half of all"

@@ -22,7 +22,7 @@ from keyhole.defend.tables.bought import check_drawable, noisy
 from keyhole.defend.tables.quantity import COUNT, Dose, NoiseLaw, noise_for, price
 from keyhole.defend.tables.tails import ErrorLaw
 from keyhole.errors import ConfigError
-from keyhole.predicate import quote_name
+from keyhole.model.predicate import quote_name
 from keyhole.tables import DuckDBSource
 
 POWERS = range(-10, 41)  # |x| from 2^-10 to 2^40; beyond them the outermost cells

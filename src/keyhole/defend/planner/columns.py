@@ -17,8 +17,8 @@ from keyhole.defend.load import typed
 from keyhole.defend.tables.quantity import Quantity
 from keyhole.errors import ConfigError, UnsupportedQuery
 from keyhole.knowledge import Columns, PrivateColumn, PublicColumn, toml_key
-from keyhole.predicate import Comparison, Has, IsNull, Leaf, Like, Membership, Opaque, Predicate, leaves
-from keyhole.schema import Column, Kind, Role, Schema
+from keyhole.model.predicate import Comparison, Has, IsNull, Leaf, Like, Membership, Opaque, Predicate, leaves
+from keyhole.model.schema import Column, Kind, Role, Schema
 
 Partition: TypeAlias = Categories | Cuts
 REACH = 2**31  # of one person in a sum: so that sums of 2^31 people stay within 62 bits

@@ -5,8 +5,8 @@ from __future__ import annotations
 from keyhole.basis.cells.cuts import Cuts
 from keyhole.defend.planner.columns import Partitions
 from keyhole.errors import UnsupportedQuery
-from keyhole.predicate import quote_name
-from keyhole.query import Query
+from keyhole.model.predicate import quote_name
+from keyhole.model.query import Query
 
 
 def distinct_of(query: Query, columns: Partitions) -> str:

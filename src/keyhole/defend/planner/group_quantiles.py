@@ -30,7 +30,7 @@ from keyhole.defend.planner.quantiles import (
 )
 from keyhole.defend.workload import GroupKey
 from keyhole.errors import UnsupportedQuery
-from keyhole.predicate import Comparison, conjunction
+from keyhole.model.predicate import Comparison, conjunction
 
 if TYPE_CHECKING:
     from keyhole.defend.planner.choice import Chooser

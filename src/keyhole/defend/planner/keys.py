@@ -22,7 +22,7 @@ from keyhole.defend.tables.quantity import COUNT, Dose, NoiseLaw, noise_for, pri
 from keyhole.defend.tables.tails import ErrorLaw
 from keyhole.defend.workload import Estimate, GroupKey
 from keyhole.errors import BudgetExhausted
-from keyhole.predicate import literal, quote_name, to_sql
+from keyhole.model.predicate import literal, quote_name, to_sql
 
 if TYPE_CHECKING:
     from keyhole.defend.planner.asks import AskedStatement

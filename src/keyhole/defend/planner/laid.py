@@ -18,7 +18,7 @@ from keyhole.defend.tables.margins import check_size
 from keyhole.defend.tables.quantity import COUNT, Quantity
 from keyhole.defend.tables.residuals import Floats
 from keyhole.defend.tables.tails import ErrorLaw
-from keyhole.predicate import Predicate
+from keyhole.model.predicate import Predicate
 
 
 @dataclass(frozen=True, slots=True, eq=False)

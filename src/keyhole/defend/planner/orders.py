@@ -25,7 +25,7 @@ from keyhole.defend.tables.functional import Functional
 from keyhole.defend.tables.generation import Generation
 from keyhole.defend.tables.margins import Margins
 from keyhole.defend.tables.quantity import COUNT, Dose, NoiseLaw, PurchaseForm, Quantity, noise_for, price
-from keyhole.predicate import to_sql
+from keyhole.model.predicate import to_sql
 
 NOWHERE = Functional((), (), (), None)  # over no axis: the number itself
 

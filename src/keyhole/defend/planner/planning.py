@@ -42,8 +42,8 @@ from keyhole.defend.tables.margins import Margins, SourceMargins
 from keyhole.defend.workload import Estimate, GroupKey
 from keyhole.errors import BudgetExhausted, ConfigError, PrivacyParameterError, QueryError
 from keyhole.knowledge import toml_key
-from keyhole.query import Refused, Statement
-from keyhole.schema import Role, Schema
+from keyhole.model.query import Refused, Statement
+from keyhole.model.schema import Role, Schema
 from keyhole.sql import lower
 
 REMEMBERED = 4096

@@ -21,7 +21,7 @@ from keyhole.defend.planner.asks import Wanted
 from keyhole.defend.planner.columns import Partitions
 from keyhole.defend.planner.tree import tree_mark
 from keyhole.defend.workload import Estimate
-from keyhole.predicate import quote_name, to_sql
+from keyhole.model.predicate import quote_name, to_sql
 
 if TYPE_CHECKING:
     from keyhole.defend.planner.orders import Buying

@@ -11,8 +11,8 @@ from keyhole.basis.cells.categories import Categories
 from keyhole.basis.cells.cuts import Cuts
 from keyhole.defend.planner.columns import CutAxis, Partitions
 from keyhole.defend.tables.quantity import COUNT, Dose, NoiseLaw, Quantity
-from keyhole.predicate import literal, quote_name
-from keyhole.transcript import simplest_decimal
+from keyhole.model.predicate import literal, quote_name
+from keyhole.model.transcript import simplest_decimal
 
 
 def spoken(

@@ -27,8 +27,8 @@ from keyhole.defend.tables.quantity import COUNT, Dose, NoiseLaw, noise_for, pri
 from keyhole.defend.tables.residuals import Floats
 from keyhole.defend.tables.tails import ErrorLaw, laplace_terms
 from keyhole.defend.workload import Estimate
-from keyhole.predicate import quote_name, to_sql
-from keyhole.transcript import simplest_decimal
+from keyhole.model.predicate import quote_name, to_sql
+from keyhole.model.transcript import simplest_decimal
 
 if TYPE_CHECKING:
     from keyhole.defend.planner.orders import Buying

@@ -18,7 +18,7 @@ from keyhole.defend.simulate.release_workloads import Masks, TrueMargins, Worklo
 from keyhole.defend.tables.quantity import COUNT
 from keyhole.errors import ConfigError, KeyholeError
 from keyhole.knowledge import Columns
-from keyhole.schema import Column, Kind, Role, Schema
+from keyhole.model.schema import Column, Kind, Role, Schema
 from keyhole.sql import lower
 
 

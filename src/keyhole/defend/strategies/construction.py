@@ -16,7 +16,7 @@ from keyhole.defend.noise import NoiseSource
 from keyhole.defend.strategies.planned import UPDATES, best_plan
 from keyhole.defend.workload import Question
 from keyhole.errors import BudgetExhausted, PrivacyParameterError
-from keyhole.query import Refused
+from keyhole.model.query import Refused
 
 
 @dataclass(slots=True, eq=False)

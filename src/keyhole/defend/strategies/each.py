@@ -19,7 +19,7 @@ from keyhole.defend.mechanisms.laplace import Laplace, laplace_epsilon, laplace_
 from keyhole.defend.noise import NoiseSource, checked
 from keyhole.defend.workload import Question
 from keyhole.errors import BudgetExhausted, PrivacyParameterError
-from keyhole.query import Refused
+from keyhole.model.query import Refused
 
 
 @dataclass(slots=True, eq=False)

@@ -17,7 +17,7 @@ from keyhole.defend.strategies.planned import UPDATES, best_plan
 from keyhole.defend.updates.base import DatabaseUpdate
 from keyhole.defend.workload import Question
 from keyhole.errors import BudgetExhausted, PrivacyParameterError
-from keyhole.query import Refused
+from keyhole.model.query import Refused
 
 
 @dataclass(frozen=True, slots=True, eq=False)

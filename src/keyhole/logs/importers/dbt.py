@@ -9,7 +9,7 @@ from typing import Any
 from keyhole.errors import LogError
 from keyhole.logs.importers.exported import Exported, faulty, statements
 from keyhole.logs.importers.records import Text, document, joined, line_of
-from keyhole.schema import folded
+from keyhole.model.schema import folded
 from keyhole.sql.engines import named
 from keyhole.sql.views import NotResolved, with_views
 

@@ -12,7 +12,7 @@ from keyhole.sql import Dialect, Fragment
 from keyhole.sql.pieces import PATIENCE, Waiting
 from keyhole.sql.scripts import Script
 from keyhole.sql.split import split
-from keyhole.transcript import ABSENT, Given, Noise
+from keyhole.model.transcript import ABSENT, Given, Noise
 
 _PLACES = re.compile(r"'(?:[^']|'')*'|\"(?:[^\"]|\"\")*\"|\$(?P<number>\d+)")
 _TEMPLATE = re.compile(r"\{\{|\{%|\[\[")

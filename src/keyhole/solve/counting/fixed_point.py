@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from keyhole.people import Counting
+from keyhole.model.people import Counting
 from keyhole.solve.counting.components import Truth, components, decide, simple
 from keyhole.solve.counting.propagate import Forced
 from keyhole.solve.counting.rank import settle_by_rank

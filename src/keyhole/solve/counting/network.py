@@ -14,7 +14,7 @@ from typing import TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from keyhole.people import BoundedCount, Clause, Counting, Formula
+from keyhole.model.people import BoundedCount, Clause, Counting, Formula
 
 Ints: TypeAlias = NDArray[np.int64]
 FALSE, TRUE = 0, 1  # literals of variable 0

@@ -26,7 +26,7 @@ from time import monotonic
 from types import MappingProxyType
 from typing import TypeAlias
 
-from keyhole.grid import Grid
+from keyhole.model.grid import Grid
 from keyhole.solve.interval.interior import movable
 from keyhole.solve.interval.polytope import End, Polytope, Side, Weights, inside, room
 from keyhole.solve.interval.problem import RangeProblem, Table, TimeIsUp

@@ -21,7 +21,7 @@ from fractions import Fraction
 import numpy as np
 from numpy.typing import NDArray
 
-from keyhole.grid import Grid
+from keyhole.model.grid import Grid
 from keyhole.solve.interval.polytope import End, Ints, Polytope
 
 MOST_CELLS = 40_000_000  # rows times columns that are looked at, and the square of rows

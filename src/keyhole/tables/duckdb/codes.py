@@ -28,8 +28,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from keyhole.basis.atoms.plan import Bools
-from keyhole.predicate import Comparison, IsNull, Leaf, Membership, Opaque, Scalar, quote_name, to_sql
-from keyhole.schema import Schema
+from keyhole.model.predicate import Comparison, IsNull, Leaf, Membership, Opaque, Scalar, quote_name, to_sql
+from keyhole.model.schema import Schema
 from keyhole.tables.duckdb.template_truths import template_truths
 
 NARROW = 4096  # a range this small is coded by its values, whatever is asked

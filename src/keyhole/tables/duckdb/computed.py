@@ -15,8 +15,8 @@ from typing import Any
 import duckdb
 
 from keyhole.errors import pass_on_interruption
-from keyhole.predicate import literal, quote_name
-from keyhole.schema import Column, Kind, Schema, WholeTableColumn
+from keyhole.model.predicate import literal, quote_name
+from keyhole.model.schema import Column, Kind, Schema, WholeTableColumn
 from keyhole.tables.duckdb.copy import copied
 from keyhole.tables.duckdb.kinds import kind_of_type
 from keyhole.tables.duckdb.limited import limited

@@ -6,7 +6,7 @@ from typing import Any
 
 import duckdb
 
-from keyhole.predicate import quote_name
+from keyhole.model.predicate import quote_name
 
 _CHANGED = ("HUGEINT", "UHUGEINT", "BIGNUM", "VARINT", "BIT", "TIME WITH TIME ZONE", "UUID")
 

@@ -18,8 +18,8 @@ from typing import ClassVar, TypedDict
 import duckdb
 
 from keyhole.errors import DataError
-from keyhole.predicate import literal, quote_name
-from keyhole.schema import folded
+from keyhole.model.predicate import literal, quote_name
+from keyhole.model.schema import folded
 
 SEPARATORS = ("\t", ";", "|", ",")
 QUOTES = (('"', '"'), ('"', "\\"), ("'", "'"))  # and what is put before a quote inside quotes

@@ -14,7 +14,7 @@ import duckdb
 
 from keyhole.errors import ConfigError
 from keyhole.knowledge import Config
-from keyhole.schema import folded
+from keyhole.model.schema import folded
 
 
 def public_facts(config: Config) -> None:

@@ -11,8 +11,8 @@ import duckdb
 
 from keyhole.errors import ConfigError, DataError
 from keyhole.knowledge import FEW_VALUES, Columns, PrivateColumn, toml_key
-from keyhole.predicate import literal, quote_name
-from keyhole.schema import Column, Kind, Role, Schema
+from keyhole.model.predicate import literal, quote_name
+from keyhole.model.schema import Column, Kind, Role, Schema
 from keyhole.tables.duckdb.dialect import no_header
 from keyhole.tables.duckdb.roster import first
 

@@ -6,7 +6,7 @@ from collections.abc import Collection, Sequence
 
 import duckdb
 
-from keyhole.predicate import quote_name
+from keyhole.model.predicate import quote_name
 from keyhole.tables.duckdb.roster import first
 
 DAY = r"\d{4}-\d{1,2}-\d{1,2}"

@@ -9,8 +9,8 @@ from typing import TypeAlias
 
 import duckdb
 
-from keyhole.predicate import quote_name
-from keyhole.schema import Column, Kind, Role, Schema
+from keyhole.model.predicate import quote_name
+from keyhole.model.schema import Column, Kind, Role, Schema
 from keyhole.tables.duckdb.copy import copied
 from keyhole.tables.duckdb.faults import type_of
 from keyhole.tables.duckdb.related import hand_over

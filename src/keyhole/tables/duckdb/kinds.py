@@ -5,8 +5,8 @@ from __future__ import annotations
 import duckdb
 
 from keyhole.errors import DataError
-from keyhole.predicate import quote_name
-from keyhole.schema import Kind
+from keyhole.model.predicate import quote_name
+from keyhole.model.schema import Kind
 from keyhole.tables.duckdb.roster import first, scalar
 
 DIGITS = 38  # of a DECIMAL

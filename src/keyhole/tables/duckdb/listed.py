@@ -12,7 +12,7 @@ import re
 from collections.abc import Sequence
 from contextlib import suppress
 
-from keyhole.schema import ListedValues
+from keyhole.model.schema import ListedValues
 
 TEXT = "VARCHAR"
 _NUMBER = re.compile(r"[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?")

@@ -17,8 +17,8 @@ import duckdb
 from keyhole.errors import ConfigError, DataError
 from keyhole.knowledge import Columns, FileLayout, TableRoles
 from keyhole.open_files import Lifetime
-from keyhole.predicate import quote_name
-from keyhole.schema import Column, Kind, Role, Schema, folded
+from keyhole.model.predicate import quote_name
+from keyhole.model.schema import Column, Kind, Role, Schema, folded
 from keyhole.tables.duckdb.faults import check_ids, check_names, check_unbounded, check_values, make_finite, type_of
 from keyhole.tables.duckdb.frames import as_dates, origin_with
 from keyhole.tables.duckdb.halves import as_held, split

@@ -10,7 +10,7 @@ import duckdb
 
 from keyhole.errors import ConfigError, DataError
 from keyhole.extras import require_extra
-from keyhole.predicate import literal, quote_name
+from keyhole.model.predicate import literal, quote_name
 from keyhole.tables.duckdb.dialect import Separation, with_texts
 from keyhole.tables.duckdb.misquoted import in_our_words, unreadable
 from keyhole.tables.duckdb.prepare import cannot_attach

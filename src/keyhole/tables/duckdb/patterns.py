@@ -20,8 +20,8 @@ from keyhole.basis.atoms.plan import Leaves, Pick, Plan, Tree, decide, plan, set
 from keyhole.basis.atoms.tables import Ints, Keys, Place, Words, join_tables, mask_table, packed
 from keyhole.basis.truth_masks import truth_masks
 from keyhole.errors import DataError
-from keyhole.predicate import Predicate, fold, leaves, to_sql
-from keyhole.schema import Schema
+from keyhole.model.predicate import Predicate, fold, leaves, to_sql
+from keyhole.model.schema import Schema
 from keyhole.tables.duckdb.codes import CELLS, decided, encode, truths
 from keyhole.tables.duckdb.template_truths import FEWEST
 from keyhole.tables.duckdb.weights import weigh
@@ -70,8 +70,8 @@ def group(
     Small tables take the direct way: the engine evaluates every predicate on every record.
 
     >>> from keyhole.basis.bits import unpack
-    >>> from keyhole.predicate import Comparison, IsNull
-    >>> from keyhole.schema import Column, Kind
+    >>> from keyhole.model.predicate import Comparison, IsNull
+    >>> from keyhole.model.schema import Column, Kind
     >>> con = duckdb.connect()
     >>> _ = con.execute("CREATE TABLE people AS FROM (VALUES (31), (NULL), (45), (33)) AS t(age)")
     >>> schema = Schema("people", (Column("age", Kind.INTEGER),))

@@ -17,8 +17,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from keyhole.errors import pass_on_interruption
-from keyhole.predicate import Has, Leaf, Scalar, held_as, literal, quote_name, to_sql
-from keyhole.schema import Column, Kind, Schema
+from keyhole.model.predicate import Has, Leaf, Scalar, held_as, literal, quote_name, to_sql
+from keyhole.model.schema import Column, Kind, Schema
 from keyhole.tables.base import AsWritten, Filling, MadeUp
 from keyhole.tables.duckdb.copy import copied
 from keyhole.tables.duckdb.limited import limited

@@ -15,8 +15,8 @@ import duckdb
 
 from keyhole.errors import ConfigError, DataError
 from keyhole.knowledge import TableRoles
-from keyhole.predicate import held_as, literal, quote_name
-from keyhole.schema import Column, Kind, Related, Role, Schema, folded
+from keyhole.model.predicate import held_as, literal, quote_name
+from keyhole.model.schema import Column, Kind, Related, Role, Schema, folded
 from keyhole.tables.duckdb.copy import copied
 from keyhole.tables.duckdb.dialect import csv_reader
 from keyhole.tables.duckdb.kinds import kind_of_type

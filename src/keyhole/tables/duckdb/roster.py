@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 from keyhole.basis import Atoms
 from keyhole.errors import UnsupportedQuery
 from keyhole.open_files import Lifetime
-from keyhole.predicate import (
+from keyhole.model.predicate import (
     TRUE,
     And,
     Has,
@@ -33,8 +33,8 @@ from keyhole.predicate import (
     quote_name,
     to_sql,
 )
-from keyhole.query import COUNTED, OrderTerm, Query, Statement
-from keyhole.schema import Role, Schema, WholeTableColumn
+from keyhole.model.query import COUNTED, OrderTerm, Query, Statement
+from keyhole.model.schema import Role, Schema, WholeTableColumn
 from keyhole.tables.base import GroupKey, ProbeTable, Rows
 from keyhole.tables.duckdb.patterns import group
 from keyhole.tables.duckdb.template_truths import template_truths

@@ -20,9 +20,9 @@ from numpy.typing import NDArray
 
 from keyhole.errors import DataError
 from keyhole.open_files import Lifetime
-from keyhole.predicate import Leaf, Opaque, Scalar, held_as, quote_name, to_sql
-from keyhole.query import CUT, Aggregate, Query, Statement
-from keyhole.schema import Kind, Role, Schema
+from keyhole.model.predicate import Leaf, Opaque, Scalar, held_as, quote_name, to_sql
+from keyhole.model.query import CUT, Aggregate, Query, Statement
+from keyhole.model.schema import Kind, Role, Schema
 from keyhole.tables.base import GroupKey, PrivateValues
 from keyhole.tables.duckdb.copy import copied
 from keyhole.tables.duckdb.roster import DuckDBRoster, first, number, plain_value

@@ -6,8 +6,8 @@ from collections.abc import Callable
 
 import duckdb
 
-from keyhole.predicate import held_as, literal, quote_name
-from keyhole.schema import Kind, Related, Role, Schema
+from keyhole.model.predicate import held_as, literal, quote_name
+from keyhole.model.schema import Kind, Related, Role, Schema
 from keyhole.tables.duckdb.roster import first
 
 

@@ -16,8 +16,8 @@ import duckdb
 
 from keyhole.errors import ConfigError, DataError
 from keyhole.knowledge import FileLayout
-from keyhole.predicate import literal, quote_name
-from keyhole.schema import Kind, folded
+from keyhole.model.predicate import literal, quote_name
+from keyhole.model.schema import Kind, folded
 from keyhole.tables.duckdb.dialect import Separation, check_escapes, csv_reader, first_rows, no_header
 from keyhole.tables.duckdb.kinds import kind_of_type
 from keyhole.tables.duckdb.misquoted import in_our_words, unreadable

@@ -8,10 +8,10 @@ from fractions import Fraction
 import duckdb
 
 from keyhole.errors import DataError
-from keyhole.meaning import compared, value
-from keyhole.predicate import quote_name, to_sql
-from keyhole.query import Aggregate, Query, Term
-from keyhole.transcript import simplest_decimal
+from keyhole.model.meaning import compared, value
+from keyhole.model.predicate import quote_name, to_sql
+from keyhole.model.query import Aggregate, Query, Term
+from keyhole.model.transcript import simplest_decimal
 
 BATCH = 50_000
 

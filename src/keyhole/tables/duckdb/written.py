@@ -11,7 +11,7 @@ from collections.abc import Collection
 import duckdb
 
 from keyhole.knowledge import Columns
-from keyhole.predicate import quote_name
+from keyhole.model.predicate import quote_name
 from keyhole.tables.duckdb.dialect import with_texts
 from keyhole.tables.duckdb.faults import type_of
 from keyhole.tables.duckdb.roster import first

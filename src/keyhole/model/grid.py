@@ -7,7 +7,7 @@ from fractions import Fraction
 from math import ceil, floor, lcm
 
 from keyhole.knowledge import Prior
-from keyhole.schema import Kind
+from keyhole.model.schema import Kind
 
 _WHOLE = (Kind.INTEGER, Kind.DATE, Kind.TIMESTAMP)  # days, and the smallest unit of time
 

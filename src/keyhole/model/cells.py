@@ -15,11 +15,11 @@ from fractions import Fraction
 from itertools import product
 
 from keyhole.errors import UnsupportedQuery
-from keyhole.grid import Grid
+from keyhole.model.grid import Grid
 from keyhole.knowledge import Prior
-from keyhole.predicate import Comparison, Leaf, Like, Membership, Scalar, leaf_truth
-from keyhole.schema import Column, Kind
-from keyhole.transcript import simplest_decimal
+from keyhole.model.predicate import Comparison, Leaf, Like, Membership, Scalar, leaf_truth
+from keyhole.model.schema import Column, Kind
+from keyhole.model.transcript import simplest_decimal
 
 
 @dataclass(frozen=True, slots=True)

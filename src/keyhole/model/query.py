@@ -14,7 +14,7 @@ from enum import StrEnum
 from fractions import Fraction
 from typing import TypeAlias
 
-from keyhole.predicate import (
+from keyhole.model.predicate import (
     FALSE,
     TRUE,
     Comparison,
@@ -162,7 +162,7 @@ class Query:
     def canonical(self) -> str:
         """The question as one SELECT item, in canonical SQL: what we claim the statement means.
 
-        >>> from keyhole.predicate import Comparison
+        >>> from keyhole.model.predicate import Comparison
         >>> Query(Aggregate.SUM, (Term("pay", Comparison("dept", "=", "legal")),)).canonical()
         'COALESCE(SUM("pay") FILTER (WHERE "dept" = \\'legal\\'), 0)'
         >>> Query(Aggregate.SUM, (Term("pay"),), needs=(TRUE,)).canonical()

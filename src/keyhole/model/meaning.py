@@ -16,8 +16,8 @@ from math import ceil, floor
 from operator import eq, ge, gt, le, lt, ne
 from typing import Final, Literal, TypeAlias
 
-from keyhole.predicate import Truth, kleene_and, kleene_or
-from keyhole.query import CEIL, FLOOR, HALF, ORDERED, Aggregate, AllOf, AnyOf, Query, Test
+from keyhole.model.predicate import Truth, kleene_and, kleene_or
+from keyhole.model.query import CEIL, FLOOR, HALF, ORDERED, Aggregate, AllOf, AnyOf, Query, Test
 
 NEGATED = {"=": "<>", "<>": "=", "<": ">=", ">=": "<", ">": "<=", "<=": ">"}
 OPERATIONS = {"=": eq, "<>": ne, "<": lt, "<=": le, ">": gt, ">=": ge}
@@ -38,7 +38,7 @@ def value(query: Query, top: Fraction, per: Fraction, *, met: bool) -> Value:
 
     `top` and `per` are the totals of its terms; `met`: somebody satisfies each of its `needs`.
 
-    >>> from keyhole.query import Aggregate, Term
+    >>> from keyhole.model.query import Aggregate, Term
     >>> pay = Query(Aggregate.SUM, (Term("pay"),))
     >>> value(pay, Fraction(0), Fraction(0), met=False), value(pay, Fraction(5), Fraction(0), met=True)
     (None, Fraction(5, 1))
@@ -55,7 +55,7 @@ def ranks(query: Query, n: int) -> tuple[int, int, Fraction]:
 
     QUANTILE_DISC(q) is the max(1, ceil(q n))-th; MEDIAN and QUANTILE_CONT(q) interpolate at (n - 1) q.
 
-    >>> from keyhole.query import Aggregate, Term
+    >>> from keyhole.model.query import Aggregate, Term
     >>> ranks(Query(Aggregate.MEDIAN, (Term("pay"),)), 4), ranks(Query(Aggregate.MAX, (Term("pay"),)), 4)
     ((2, 3, Fraction(1, 2)), (4, 4, Fraction(0, 1)))
     """

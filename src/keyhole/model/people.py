@@ -17,7 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from keyhole.errors import UnsupportedQuery
-from keyhole.predicate import (
+from keyhole.model.predicate import (
     FALSE,
     TRUE,
     And,
@@ -54,7 +54,7 @@ def conjuncts_of(where: Predicate, secret: frozenset[str]) -> tuple[Conjunct, ..
 
     A private condition that is not TRUE has failed, or its column is NULL; so NOT of it asks that the column is not.
 
-    >>> from keyhole.predicate import Comparison
+    >>> from keyhole.model.predicate import Comparison
     >>> ill, old = Comparison("ill", "=", "flu"), Comparison("age", ">", 60)
     >>> [(c.public, sorted(h for _, h in c.literals)) for c in conjuncts_of(And((Not(ill), old)), frozenset({"ill"}))]
     [(And(parts=(Not(part=IsNull(column='ill')), Comparison(column='age', op='>', value=60))), [False])]
@@ -66,7 +66,7 @@ def conjuncts_of(where: Predicate, secret: frozenset[str]) -> tuple[Conjunct, ..
 
 
 def _any(public: Sequence[Predicate]) -> Predicate:
-    from keyhole.predicate import disjunction
+    from keyhole.model.predicate import disjunction
 
     return disjunction(*public)
 

@@ -13,10 +13,10 @@ from fractions import Fraction
 from itertools import product
 from math import prod
 
-from keyhole.cells import Cell, Partition, partition
+from keyhole.model.cells import Cell, Partition, partition
 from keyhole.errors import UnsupportedQuery
 from keyhole.knowledge import Knowledge
-from keyhole.predicate import (
+from keyhole.model.predicate import (
     FALSE,
     NULL,
     TRUE,
@@ -34,8 +34,8 @@ from keyhole.predicate import (
     quote_name,
     restrict,
 )
-from keyhole.query import Query, Term
-from keyhole.schema import Schema
+from keyhole.model.query import Query, Term
+from keyhole.model.schema import Schema
 
 MAX_JOINT_CELLS = 4096
 _CONSTANTS = {truth: Constant(truth) for truth in (True, False, None)}
@@ -123,7 +123,7 @@ def conditional(query: Query, secret: frozenset[str]) -> bool:
 def weighted_count(query: Query) -> Form:
     """The form of a query over a basis on which every column is known: each term counts records with a weight.
 
-    >>> from keyhole.query import Aggregate
+    >>> from keyhole.model.query import Aggregate
     >>> weighted_count(Query(Aggregate.SUM, (Term("pay"),))).top[0].weight
     '"pay"'
     """

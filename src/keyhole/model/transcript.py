@@ -10,7 +10,7 @@ from fractions import Fraction
 from typing import Any, TypeAlias
 
 from keyhole.errors import LogError, NumberError, read_decimal, read_fraction
-from keyhole.query import Query
+from keyhole.model.query import Query
 
 FIELDS = frozenset({"sql", "answer", "noise", "analyst", "time"})  # of a line of a transcript
 ANSWERS = (
@@ -118,7 +118,7 @@ class Line:
 class Entry:
     """One query with its answer; `number` is "3" or, for a part of a statement, "3.2".
 
-    `certainty` is empty if the answer was shown, else why it may not have been (`keyhole.query.IF_SHOWN`, `FINER`);
+    `certainty` is empty if the answer was shown, else why it may not have been (`keyhole.model.query.IF_SHOWN`, `FINER`);
     `COVERED` was shown and has FINER ones beside it, `IN_PART` needs them: something of its statement is not here.
     """
 

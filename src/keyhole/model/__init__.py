@@ -1,0 +1,1 @@
+"""Values: schema, conditions, queries, forms, answers. No engine, no numerics."""
