@@ -24,7 +24,7 @@ from numpy.typing import NDArray
 
 from keyhole.attack import Measure, Reconstruction, Target, from_arrays
 from keyhole.attack.choose import run
-from keyhole.evidence import Evidence
+from keyhole.gather.evidence import Evidence
 from keyhole.gather import gather, transcribe
 from keyhole.knowledge import Config, Prior
 from keyhole.tables import load_roster

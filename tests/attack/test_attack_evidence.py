@@ -28,7 +28,7 @@ from keyhole.attack.saved import resume, save
 from keyhole.attack.score import score
 from keyhole.attack.streaming import Tape, replay
 from keyhole.errors import CannotHonour, ConfigError, ContradictionError, DataError, LogError
-from keyhole.evidence import Evidence
+from keyhole.gather.evidence import Evidence
 from keyhole.gather import gather, transcribe
 from keyhole.knowledge import Config, Knowledge, Prior
 from keyhole.model.predicate import Comparison

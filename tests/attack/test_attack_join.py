@@ -18,7 +18,7 @@ from keyhole.attack.joined_blocks import join
 from keyhole.attack.methods.bounded import Bounded
 from keyhole.attack.methods.l1 import L1
 from keyhole.attack.methods.least_squares import LeastSquares
-from keyhole.evidence import Bound, Constraint, Evidence
+from keyhole.gather.evidence import Bound, Constraint, Evidence
 
 X = np.array([3, 3, 1, 2, 5])
 PAIR = [1, 1, 0, 0, 0]

@@ -28,7 +28,7 @@ from keyhole.attack.methods.sgd import SigmoidSGD
 from keyhole.attack.methods.sparse import BasisPursuit
 from keyhole.attack.streaming import Order, Streaming, Tape, replay
 from keyhole.errors import CannotHonour, LogError
-from keyhole.evidence import Bound, Evidence
+from keyhole.gather.evidence import Bound, Evidence
 from keyhole.knowledge import Prior
 
 A = np.array([[1, 1, 1, 1, 1, 1], [0, 0, 1, 1, 0, 1], [1, 0, 0, 0, 1, 0]])

@@ -13,7 +13,7 @@ from keyhole.attack import Target
 from keyhole.attack.choose import run
 from keyhole.attack.decoding_problem import Problem, assemble
 from keyhole.attack.noise_estimate import fit_noise
-from keyhole.evidence import Evidence
+from keyhole.gather.evidence import Evidence
 from keyhole.gather import gather, transcribe
 from keyhole.knowledge import Config
 from keyhole.tables import load_roster

@@ -13,7 +13,7 @@ import pytest
 from keyhole.attack import Measure, Reconstruction, Target, decoding_problem, guess_errors
 from keyhole.attack.choose import run
 from keyhole.attack.number_parts import parts_of
-from keyhole.evidence import Evidence
+from keyhole.gather.evidence import Evidence
 from keyhole.gather import gather, transcribe
 from keyhole.knowledge import Config
 from keyhole.tables import load_roster

@@ -15,7 +15,7 @@ from keyhole.audit.examine import examine
 from keyhole.audit.interrupted import interrupted
 from keyhole.audit.known import Known, Rules
 from keyhole.audit.rules import RULES
-from keyhole.evidence import System
+from keyhole.gather.evidence import System
 from keyhole.solve.distinct_rows import distinct_rows
 
 STAFF = {"name": list("abcdef"), "team": list("xxyyzz"), "pay": [2.5, 3.5, 4.5, 1.5, 7.0, 8.0]}

@@ -18,7 +18,7 @@ from keyhole.audit.known import Claim, Known
 from keyhole.audit.promise import INTERRUPTED_GAP
 from keyhole.audit.rules import RULES, integer_model, linear
 from keyhole.checker import replay
-from keyhole.evidence import System
+from keyhole.gather.evidence import System
 from keyhole.report.as_json import dumps
 
 STAFF = {"name": list("abcd"), "team": ["x", "x", "y", "y"], "pay": [2.5, 3.5, 4.5, 1.5]}

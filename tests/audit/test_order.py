@@ -31,7 +31,7 @@ from keyhole.audit.rules import order
 from keyhole.basis import Atoms
 from keyhole.basis.bits import pack
 from keyhole.checker import Outcome, replay
-from keyhole.evidence import Evidence, System
+from keyhole.gather.evidence import Evidence, System
 from keyhole.gather.order import order_fact
 from keyhole.knowledge import Knowledge, Prior
 from keyhole.model.predicate import Membership

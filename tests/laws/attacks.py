@@ -38,7 +38,7 @@ from keyhole.attack.methods.sparse import BasisPursuit
 from keyhole.attack.saved import resume, save
 from keyhole.attack.streaming import Streaming, Tape, replay
 from keyhole.errors import CannotHonour
-from keyhole.evidence import Bound, Evidence
+from keyhole.gather.evidence import Bound, Evidence
 from keyhole.knowledge import Prior
 from keyhole.model.transcript import Noise
 

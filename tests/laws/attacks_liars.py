@@ -12,7 +12,7 @@ from keyhole.attack.decoding_problem import Problem
 from keyhole.attack.methods.kaczmarz import Kaczmarz
 from keyhole.attack.methods.least_squares import LeastSquares
 from keyhole.attack.records import RecordRows
-from keyhole.evidence import Evidence
+from keyhole.gather.evidence import Evidence
 
 
 class LastBlockOnly(LeastSquares):

@@ -18,7 +18,7 @@ from tests.laws.law import Law, Specimen
 from tests.laws.worlds import WORLDS, evidence_of, verdict
 
 from keyhole.audit import Auditor, Exposure, Finding, Judge, Proof, Status
-from keyhole.evidence import Evidence
+from keyhole.gather.evidence import Evidence
 from keyhole.tables import Roster
 
 SPECIMENS: tuple[Specimen[Auditor], ...] = (Specimen("Judge", Judge()),)

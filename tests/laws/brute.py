@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from fractions import Fraction
 
-from keyhole.evidence import Evidence
+from keyhole.gather.evidence import Evidence
 
 Matrix = Sequence[Sequence[Fraction]]
 

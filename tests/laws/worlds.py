@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from keyhole.audit import Auditor, Exposure
-from keyhole.evidence import Evidence
+from keyhole.gather.evidence import Evidence
 from keyhole.gather import gather, transcribe
 from keyhole.knowledge import Columns, Knowledge, PrivateColumn
 from keyhole.tables import DuckDBSource, load

@@ -20,7 +20,7 @@ import keyhole
 from keyhole.audit.base import Exposure
 from keyhole.audit.examine import examine
 from keyhole.audit.index import Index
-from keyhole.evidence import Evidence
+from keyhole.gather.evidence import Evidence
 from keyhole.report.as_json import dumps, number
 from keyhole.report.plain import plain
 from keyhole.report.verdict import Verdict

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from keyhole.basis import Atoms, Weights
 from keyhole.basis.atoms.sparse import PACKED, SparseAtoms, group_columns, packed_rows
 from keyhole.errors import DataError
-from keyhole.evidence import Constraint, Evidence, System
+from keyhole.gather.evidence import Constraint, Evidence, System
 from keyhole.model.forms import Feature, Part
 from keyhole.knowledge import Knowledge, Prior
 from keyhole.model.predicate import Opaque, Predicate

@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from keyhole.errors import ConfigError
-from keyhole.evidence import Evidence
+from keyhole.gather.evidence import Evidence
 from keyhole.knowledge import Prior
 from keyhole.model.query import Query
 from keyhole.solve.status import SolverStatus

@@ -16,7 +16,7 @@ from keyhole.attack.loosened import loosened
 from keyhole.attack.order_answers import OrderAnswer
 from keyhole.attack.standard_errors import errors_after, midpoint
 from keyhole.errors import CannotHonour, ContradictionError
-from keyhole.evidence import Evidence
+from keyhole.gather.evidence import Evidence
 from keyhole.model.forms import Feature
 from keyhole.solve.decode.csr import Csr
 from keyhole.solve.decode.interior.method import Rows, RowTerm, minimise

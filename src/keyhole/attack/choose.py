@@ -33,7 +33,7 @@ from keyhole.attack.range_check import outside_range
 from keyhole.attack.standard_errors import SPREAD_LIMIT, standard_errors
 from keyhole.attack.streaming import Streaming, Tape, replay
 from keyhole.errors import ConfigError, ContradictionError, LogError
-from keyhole.evidence import Evidence
+from keyhole.gather.evidence import Evidence
 from keyhole.solve.status import SolverStatus
 
 BATCH: Final[dict[str, type[BatchAttack]]] = {

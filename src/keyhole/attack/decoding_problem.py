@@ -22,7 +22,7 @@ from keyhole.basis import Row
 from keyhole.basis.atoms.sparse import SparseAtoms
 from keyhole.model.cells import Cell
 from keyhole.errors import CannotHonour, ConfigError, ContradictionError, LogError
-from keyhole.evidence import Constraint, Evidence, System
+from keyhole.gather.evidence import Constraint, Evidence, System
 from keyhole.model.forms import Feature
 from keyhole.solve.decode.bitrows import Words, pack, unpack
 from keyhole.solve.decode.csr import Csr

@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from keyhole.attack.base import Floats, Target
-from keyhole.evidence import OrderFact, System
+from keyhole.gather.evidence import OrderFact, System
 from keyhole.model.meaning import ranks
 from keyhole.model.query import ORDERED
 

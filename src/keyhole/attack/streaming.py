@@ -16,7 +16,7 @@ from keyhole.attack.base import Floats, Reconstruction, State, Target, Watch
 from keyhole.attack.decoding_problem import Problem, assemble
 from keyhole.attack.moderated_variances import moderated
 from keyhole.attack.records import RecordRows, record_blocks
-from keyhole.evidence import Evidence
+from keyhole.gather.evidence import Evidence
 from keyhole.solve.decode.bitrows import unpack, words_for
 from keyhole.solve.decode.csr import Csr
 from keyhole.solve.status import SolverStatus

@@ -19,7 +19,7 @@ from keyhole.audit.judge import Judge
 from keyhole.audit.known import Rules
 from keyhole.audit.rules import RULES, quick_rules
 from keyhole.audit.withhold import SECONDS, Remedy, withhold
-from keyhole.evidence import ROUNDED, Constraint, Evidence, System
+from keyhole.gather.evidence import ROUNDED, Constraint, Evidence, System
 from keyhole.model.predicate import Predicate
 
 Mask = NDArray[np.bool_]

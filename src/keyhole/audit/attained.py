@@ -18,7 +18,7 @@ import numpy as np
 from keyhole.audit.bounded import BoundedSystem
 from keyhole.audit.known import Known
 from keyhole.audit.rules.order import unused
-from keyhole.evidence import OrderFact
+from keyhole.gather.evidence import OrderFact
 from keyhole.model.meaning import ranks
 from keyhole.model.query import ORDERED
 from keyhole.solve.interval.polytope import End, room

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, Protocol, TypeAlias
 from keyhole.audit.end_proof import EndProof, proved
 from keyhole.audit.index import Index
 from keyhole.audit.promise import COMPLETE, ENDED, NOISE_GAP, NOTHING, SHOWN_OPEN, SOUND, beyond_rank, undeclared
-from keyhole.evidence import Constraint, Contradiction, Evidence, System, Unjudged
+from keyhole.gather.evidence import Constraint, Contradiction, Evidence, System, Unjudged
 from keyhole.model.predicate import Predicate, Scalar
 from keyhole.tables import Roster
 from keyhole.model.transcript import HandedOut, Noise, Refusal

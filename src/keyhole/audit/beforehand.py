@@ -8,7 +8,7 @@ from fractions import Fraction
 from keyhole.audit.base import Finding, Status
 from keyhole.audit.end_proof import known_ends
 from keyhole.audit.known import Known
-from keyhole.evidence import System
+from keyhole.gather.evidence import System
 
 
 def beyond_facts(findings: Iterable[Finding], known: Known) -> list[Finding]:

@@ -21,7 +21,7 @@ from numpy.typing import NDArray
 from keyhole.audit.end_proof import BoundUsed, EndProof, known_ends
 from keyhole.audit.learned import Learned, narrowed
 from keyhole.basis import Row
-from keyhole.evidence import GIVEN, Constraint, Evidence, System
+from keyhole.gather.evidence import GIVEN, Constraint, Evidence, System
 from keyhole.model.grid import Grid
 from keyhole.solve.interval import Polytope, RangeProblem
 from keyhole.solve.interval.polytope import End, Side, Weights

@@ -15,7 +15,7 @@ from keyhole.audit.base import query_order
 from keyhole.audit.bounded import BoundedSystem
 from keyhole.audit.end_proof import Knowing, known_ends
 from keyhole.audit.learned import narrowed
-from keyhole.evidence import Contradiction, Evidence
+from keyhole.gather.evidence import Contradiction, Evidence
 from keyhole.solve.interval import Polytope
 from keyhole.solve.interval.polytope import Weights
 from keyhole.solve.interval.simplex import Simplex

@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 
 from keyhole.audit.base import Exposure, query_order
-from keyhole.evidence import Contradiction, Evidence
+from keyhole.gather.evidence import Contradiction, Evidence
 from keyhole.knowledge import Fact, Knowledge, Prior
 from keyhole.model.transcript import Transcript
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from fractions import Fraction
 from typing import TYPE_CHECKING
 
-from keyhole.evidence import Evidence, System
+from keyhole.gather.evidence import Evidence, System
 
 if TYPE_CHECKING:
     from keyhole.audit.base import KnownValue

@@ -29,7 +29,7 @@ from keyhole.audit.rules import every_rule, groups
 from keyhole.audit.rules.interval import SECONDS, interval
 from keyhole.audit.width import Within
 from keyhole.errors import ConfigError, NumberError, read_fraction
-from keyhole.evidence import OF_TABLE, Evidence, System, Unjudged
+from keyhole.gather.evidence import OF_TABLE, Evidence, System, Unjudged
 from keyhole.gather import gather, transcribe
 from keyhole.gather.transcribe import may_show_rows
 from keyhole.knowledge import Columns, Config, FactTable, Knowledge

@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 from keyhole.audit.base import Status
 from keyhole.audit.exchange import MOST_QUERIES, answers_truly
 from keyhole.audit.known import Known
-from keyhole.evidence import Constraint, System
+from keyhole.gather.evidence import Constraint, System
 from keyhole.model.query import ORDERED, Aggregate, Query
 from keyhole.tables import PrivateValues, Source
 

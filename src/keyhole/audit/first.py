@@ -22,7 +22,7 @@ from keyhole.audit.interrupted import interrupted as ended_early
 from keyhole.audit.matrix import system_matrix
 from keyhole.audit.meet import STRENGTH
 from keyhole.audit.promise import beyond_rank
-from keyhole.evidence import Constraint, System
+from keyhole.gather.evidence import Constraint, System
 from keyhole.solve.rowspace import RowSpace
 from keyhole.solve.rowspace.online import OnlineRowSpace
 from keyhole.model.transcript import Transcript

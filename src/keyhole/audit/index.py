@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from keyhole.evidence import Constraint, Evidence
+from keyhole.gather.evidence import Constraint, Evidence
 from keyhole.model.transcript import Entry
 
 

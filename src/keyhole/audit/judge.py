@@ -28,7 +28,7 @@ from keyhole.audit.shown import examine_shown
 from keyhole.audit.told_domain import without_domains
 from keyhole.audit.whole_tables import look_for_second_tables
 from keyhole.errors import engine_interruptions
-from keyhole.evidence import Contradiction, Evidence, Unjudged
+from keyhole.gather.evidence import Contradiction, Evidence, Unjudged
 from keyhole.gather.answers import NOISY
 from keyhole.model.query import Aggregate
 from keyhole.tables import Roster, Source

@@ -20,7 +20,7 @@ from keyhole.audit.bounded import BoundedSystem
 from keyhole.audit.matrix import SystemMatrix, system_matrix
 from keyhole.audit.meet import STRENGTH, meet
 from keyhole.audit.person_form import PersonForm
-from keyhole.evidence import Constraint, Contradiction, Evidence, System
+from keyhole.gather.evidence import Constraint, Contradiction, Evidence, System
 from keyhole.gather.totals import Totals
 from keyhole.model.grid import Grid
 from keyhole.knowledge import Knowledge

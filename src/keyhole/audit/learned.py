@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from keyhole.audit.base import KnownValue, Status
-from keyhole.evidence import System
+from keyhole.gather.evidence import System
 
 if TYPE_CHECKING:
     from keyhole.audit.known import Claim, Known

@@ -8,7 +8,7 @@ import numpy as np
 
 from keyhole.audit.base import Status
 from keyhole.audit.known import Known
-from keyhole.evidence import System
+from keyhole.gather.evidence import System
 
 
 def limited(known: Known) -> frozenset[tuple[int, str]]:

@@ -9,7 +9,7 @@ from fractions import Fraction
 import numpy as np
 
 from keyhole.basis import Row
-from keyhole.evidence import Constraint, System
+from keyhole.gather.evidence import Constraint, System
 from keyhole.solve.rowspace import RowMatrix
 
 

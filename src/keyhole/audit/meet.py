@@ -12,7 +12,7 @@ from fractions import Fraction
 from typing import TYPE_CHECKING
 
 from keyhole.audit.base import SHORT_LIST, BothRanges, Proof, Status, query_order
-from keyhole.evidence import Contradiction
+from keyhole.gather.evidence import Contradiction
 from keyhole.model.grid import Grid
 from keyhole.model.transcript import simplest_decimal
 

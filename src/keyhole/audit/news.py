@@ -14,7 +14,7 @@ from typing import TypeAlias
 
 from keyhole.audit.people_sums import Residual, Summand
 from keyhole.model.cells import Cell, Partition, partition
-from keyhole.evidence import Evidence
+from keyhole.gather.evidence import Evidence
 from keyhole.model.people import Atom
 from keyhole.model.predicate import Has, PrivateLeaf
 from keyhole.model.schema import Kind, Schema

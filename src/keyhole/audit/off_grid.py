@@ -13,7 +13,7 @@ from math import ceil, floor, gcd, lcm
 import numpy as np
 
 from keyhole.audit.bounded import BoundedSystem
-from keyhole.evidence import Contradiction
+from keyhole.gather.evidence import Contradiction
 
 
 def off_grid(made: BoundedSystem) -> Iterator[Contradiction]:

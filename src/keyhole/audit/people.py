@@ -17,7 +17,7 @@ from keyhole.audit.base import Finding, Proof, Status, query_order
 from keyhole.audit.known import Claim, Known
 from keyhole.audit.rules.counts import left_of_cells
 from keyhole.model.cells import Partition, partition
-from keyhole.evidence import Contradiction, Evidence
+from keyhole.gather.evidence import Contradiction, Evidence
 from keyhole.model.people import Counting, Formula
 from keyhole.model.predicate import Has, Leaf, Scalar, to_sql
 from keyhole.solve.counting import OPEN, Conflict, Forced, Network, solve

@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 
 from keyhole.basis import Atoms
 from keyhole.errors import UnsupportedQuery
-from keyhole.evidence import Evidence
+from keyhole.gather.evidence import Evidence
 from keyhole.model.forms import private_leaves
 from keyhole.gather.answers import interval, radius
 from keyhole.model.people import Conjunct, Literals, conjuncts_of

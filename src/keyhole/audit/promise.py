@@ -9,7 +9,7 @@ from fractions import Fraction
 import numpy as np
 from numpy.typing import NDArray
 
-from keyhole.evidence import Evidence, System
+from keyhole.gather.evidence import Evidence, System
 from keyhole.gather.answers import exact_weight
 from keyhole.gather.arithmetic import Computed
 from keyhole.knowledge import Prior

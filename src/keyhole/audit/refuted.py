@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from keyhole.audit.base import Finding, Status, query_order
-from keyhole.evidence import Contradiction, Evidence
+from keyhole.gather.evidence import Contradiction, Evidence
 from keyhole.model.predicate import Comparison, Leaf, Membership, to_sql
 from keyhole.tables import Source
 

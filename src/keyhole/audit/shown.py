@@ -15,7 +15,7 @@ from typing import TypeAlias
 from keyhole.audit.base import Exposure, Finding, Proof, Status, query_order
 from keyhole.audit.interrupted import interrupted, ordered
 from keyhole.audit.promise import INTERRUPTED_GAP
-from keyhole.evidence import Evidence, System, Unjudged
+from keyhole.gather.evidence import Evidence, System, Unjudged
 from keyhole.model.query import COVERED, DOUBTFUL, FINER, IF_SHOWN, IN_PART
 from keyhole.tables import Roster
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from keyhole.audit.known import Known, Rule, Rules
-from keyhole.evidence import System
+from keyhole.gather.evidence import System
 
 STOPPED = "the search was stopped (Ctrl-C); what was proved until then is listed"
 

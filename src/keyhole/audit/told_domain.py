@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from decimal import Decimal
 
 from keyhole.audit.base import Finding, Status
-from keyhole.evidence import Evidence, System
+from keyhole.gather.evidence import Evidence, System
 from keyhole.knowledge import Prior
 from keyhole.model.predicate import Scalar
 from keyhole.model.query import OTHER_GROUPS

@@ -8,7 +8,7 @@ from decimal import Decimal
 from fractions import Fraction
 
 from keyhole.errors import LogError
-from keyhole.evidence import GIVEN, ROUNDED
+from keyhole.gather.evidence import GIVEN, ROUNDED
 from keyhole.gather.comparisons import OneSided
 from keyhole.knowledge import Knowledge
 from keyhole.model.meaning import compared, rounded, rounds

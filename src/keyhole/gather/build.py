@@ -12,7 +12,7 @@ from fractions import Fraction
 
 from keyhole.basis import Atoms
 from keyhole.errors import ConfigError, UnsupportedQuery
-from keyhole.evidence import Evidence, OrderFact, System, Unjudged
+from keyhole.gather.evidence import Evidence, OrderFact, System, Unjudged
 from keyhole.model.forms import Unknowns, conditional, private_leaves
 from keyhole.gather.answers import finish
 from keyhole.gather.arithmetic import Computed

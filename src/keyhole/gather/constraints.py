@@ -8,7 +8,7 @@ from fractions import Fraction
 from math import ceil, floor
 from typing import Literal
 
-from keyhole.evidence import GIVEN, ROUNDED, Constraint, Unjudged
+from keyhole.gather.evidence import GIVEN, ROUNDED, Constraint, Unjudged
 from keyhole.model.forms import ONE, Form, Part, combined, conditional, private_leaves, private_part
 from keyhole.gather.answers import ULP, Interval, described, finish, interval, largest_end, radius
 from keyhole.gather.arithmetic import Arithmetic, Computed, SummedPart

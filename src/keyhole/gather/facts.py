@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from fractions import Fraction
 
 from keyhole.errors import ConfigError, QueryError
-from keyhole.evidence import Bound, Constraint, Unjudged
+from keyhole.gather.evidence import Bound, Constraint, Unjudged
 from keyhole.model.forms import Feature, Part
 from keyhole.gather.notes import Notes
 from keyhole.gather.totals import Totals

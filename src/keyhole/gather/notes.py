@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
-from keyhole.evidence import Contradiction, Unjudged
+from keyhole.gather.evidence import Contradiction, Unjudged
 from keyhole.model.transcript import Answer, Entry
 
 

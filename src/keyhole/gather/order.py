@@ -13,7 +13,7 @@ from dataclasses import replace
 from decimal import Decimal
 from fractions import Fraction
 
-from keyhole.evidence import OrderFact
+from keyhole.gather.evidence import OrderFact
 from keyhole.gather.answers import ULP, around, around_ends, described, interval
 from keyhole.gather.notes import Notes
 from keyhole.knowledge import Prior

@@ -8,7 +8,7 @@ from decimal import Decimal
 from fractions import Fraction
 from math import ceil, floor
 
-from keyhole.evidence import Constraint, Equal
+from keyhole.gather.evidence import Constraint, Equal
 from keyhole.model.forms import Part, conditional
 from keyhole.gather.answers import ULP, double, dust_of, squared
 from keyhole.gather.notes import Notes

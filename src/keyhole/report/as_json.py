@@ -12,7 +12,7 @@ from math import isfinite
 from typing import Any
 
 from keyhole.errors import DIFFERS
-from keyhole.evidence import Unjudged
+from keyhole.gather.evidence import Unjudged
 from keyhole.model.predicate import Scalar
 from keyhole.report.plain import (
     EXPOSED,

@@ -12,7 +12,7 @@ from fractions import Fraction
 from typing import Any
 
 from keyhole.audit.base import SHORT_LIST, Exposure, OrderSteps, Proof, RestOfSum, SquareSums
-from keyhole.evidence import GIVEN, ROUNDED, Constraint, System
+from keyhole.gather.evidence import GIVEN, ROUNDED, Constraint, System
 from keyhole.gather.answers import noise_compared
 from keyhole.gather.squares import variances
 from keyhole.model.predicate import to_sql

@@ -21,7 +21,7 @@ from keyhole.audit.base import (
     query_order,
 )
 from keyhole.audit.end_proof import BoundUsed, EndProof
-from keyhole.evidence import OF_TABLE, Constraint, Contradiction, Unjudged
+from keyhole.gather.evidence import OF_TABLE, Constraint, Contradiction, Unjudged
 from keyhole.knowledge import Prior
 from keyhole.model.predicate import Scalar
 from keyhole.model.query import Aggregate

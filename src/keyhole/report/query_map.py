@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from keyhole.evidence import Constraint, Evidence, System
+from keyhole.gather.evidence import Constraint, Evidence, System
 
 SQUARES = 60  # at most so many rows and columns
 LOOKED = 5  # queries of one row that are looked at

@@ -17,7 +17,7 @@ from keyhole.attack.base import Measure, Reconstruction, Target
 from keyhole.attack.choose import Choice
 from keyhole.attack.score import Score, ranked, right_of, score
 from keyhole.errors import ConfigError, LogError, QueryError
-from keyhole.evidence import Evidence
+from keyhole.gather.evidence import Evidence
 from keyhole.knowledge import Config
 from keyhole.logs.open import Log, as_log
 from keyhole.logs.people_table import keep_people_table

@@ -7,7 +7,7 @@ from dataclasses import replace
 from decimal import Decimal
 
 from keyhole.errors import LogError
-from keyhole.evidence import Evidence
+from keyhole.gather.evidence import Evidence
 from keyhole.gather import gather, transcribe
 from keyhole.gather.constraints import split_needs
 from keyhole.gather.counting import counts_people

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from keyhole.attack.base import Measure, Reconstruction, Target
 from keyhole.attack.choose import Choice, run
-from keyhole.evidence import Evidence
+from keyhole.gather.evidence import Evidence
 from keyhole.solve.status import SolverStatus
 from keyhole.tables import DuckDBRoster
 from keyhole.verbs.proved_ranges import Proved, proved_ranges

@@ -10,7 +10,7 @@ import numpy as np
 
 from keyhole.attack.yes_or_no import yes_or_no
 from keyhole.audit.people import in_words
-from keyhole.evidence import Evidence
+from keyhole.gather.evidence import Evidence
 from keyhole.solve.counting import Conflict
 from keyhole.tables import DuckDBRoster
 

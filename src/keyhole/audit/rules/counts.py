@@ -21,7 +21,7 @@ from keyhole.audit.base import Proof, Status, query_order
 from keyhole.audit.known import Claim, Known
 from keyhole.audit.rules.linear import linear_proof
 from keyhole.model.cells import Cell, Piece, ends, sole
-from keyhole.evidence import Constraint, Contradiction, System
+from keyhole.gather.evidence import Constraint, Contradiction, System
 from keyhole.knowledge import Knowledge, Prior
 from keyhole.model.predicate import Scalar
 from keyhole.model.schema import Column

@@ -18,7 +18,7 @@ from keyhole.audit.known import Known, Rule
 from keyhole.audit.matrix import SystemMatrix
 from keyhole.audit.rules.settle import settled
 from keyhole.basis.bits import unpack
-from keyhole.evidence import System
+from keyhole.gather.evidence import System
 from keyhole.model.grid import Grid
 from keyhole.solve.rowspace import RowSpace
 

@@ -25,7 +25,7 @@ from keyhole.audit.rules.integer_model import Alternative, OptionModel, PeopleAl
 from keyhole.audit.rules.order_cases import components
 from keyhole.audit.width import Within
 from keyhole.model.cells import Cell
-from keyhole.evidence import Contradiction, System
+from keyhole.gather.evidence import Contradiction, System
 from keyhole.knowledge import Prior
 from keyhole.solve.cases import TooManyCases
 from keyhole.solve.tables import Alike, Condition, OptionsLeft, possible

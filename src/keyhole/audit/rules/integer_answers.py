@@ -13,7 +13,7 @@ from fractions import Fraction
 from math import ceil, floor
 
 from keyhole.audit.known import Known
-from keyhole.evidence import ROUNDED
+from keyhole.gather.evidence import ROUNDED
 from keyhole.gather.answers import interval, largest_end, noise_compared, radius
 from keyhole.gather.arithmetic import EXACT, Arithmetic
 from keyhole.model.meaning import OVER_ZERO, Value, holds, value

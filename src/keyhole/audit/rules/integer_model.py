@@ -23,7 +23,7 @@ from keyhole.audit.rules.integer_answers import AnswerTest
 from keyhole.audit.rules.integer_order import MOST_VALUES, OrderTest, ValueCount, is_order
 from keyhole.basis import Atoms
 from keyhole.model.cells import Cell, Partition, partition
-from keyhole.evidence import Bound, System
+from keyhole.gather.evidence import Bound, System
 from keyhole.model.forms import private_leaves
 from keyhole.gather.arithmetic import Computed, SummedPart
 from keyhole.model.predicate import FALSE, NULL, TRUE, Constant, Leaf, Predicate, Scalar, leaf_truth, restrict, to_sql

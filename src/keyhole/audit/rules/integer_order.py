@@ -13,7 +13,7 @@ from decimal import Decimal
 from fractions import Fraction
 from itertools import accumulate
 
-from keyhole.evidence import OrderFact
+from keyhole.gather.evidence import OrderFact
 from keyhole.gather.arithmetic import dyadic
 from keyhole.gather.order import SURE
 from keyhole.model.meaning import holds, ranks, rounded

@@ -24,7 +24,7 @@ from keyhole.audit.off_grid import off_grid
 from keyhole.audit.promise import ORDER_GAP
 from keyhole.audit.rules.settle import settled
 from keyhole.audit.width import Within, written
-from keyhole.evidence import Contradiction, System
+from keyhole.gather.evidence import Contradiction, System
 from keyhole.solve.interval import ValueRange, ranges
 from keyhole.solve.interval.ranges import INTERRUPTED, SIDES, no_table
 

@@ -18,7 +18,7 @@ from keyhole.audit.known import Claim, Known, Solved
 from keyhole.audit.matrix import SystemMatrix
 from keyhole.audit.rules.settle import settled, tells
 from keyhole.audit.shown_numbers import shown_value
-from keyhole.evidence import Contradiction, System
+from keyhole.gather.evidence import Contradiction, System
 from keyhole.solve.rowspace.screen import plausible
 
 

@@ -24,7 +24,7 @@ from keyhole.audit.rules.order_open import everybody_open
 from keyhole.audit.shown_numbers import outward
 from keyhole.audit.width import Within, written
 from keyhole.basis.bits import Words
-from keyhole.evidence import Contradiction, OrderFact, System
+from keyhole.gather.evidence import Contradiction, OrderFact, System
 from keyhole.model.meaning import ranks
 from keyhole.model.query import ORDERED
 from keyhole.solve.ranks import Narrowing, RankBounds, Ranked

@@ -16,7 +16,7 @@ from keyhole.audit.base import Proof, Status
 from keyhole.audit.known import Known, Solved
 from keyhole.audit.person_form import PersonForm
 from keyhole.audit.rules.settle import settled
-from keyhole.evidence import System
+from keyhole.gather.evidence import System
 from keyhole.model.grid import Grid
 from keyhole.knowledge import Prior
 from keyhole.model.predicate import quote_name

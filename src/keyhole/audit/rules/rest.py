@@ -18,7 +18,7 @@ from keyhole.audit.base import Proof, RestOfSum, Status, query_order
 from keyhole.audit.known import Claim, Known
 from keyhole.audit.rules.settle import settled, tells
 from keyhole.audit.shown_numbers import outward
-from keyhole.evidence import Constraint, System
+from keyhole.gather.evidence import Constraint, System
 from keyhole.model.transcript import simplest_decimal
 
 REST = "all others of the group are known"

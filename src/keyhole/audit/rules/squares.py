@@ -18,7 +18,7 @@ from keyhole.audit.known import Claim, Known
 from keyhole.audit.rules.linear import linear_proof
 from keyhole.audit.rules.settle import exact_root, root_ends, settled
 from keyhole.audit.shown_numbers import outward
-from keyhole.evidence import Constraint, System
+from keyhole.gather.evidence import Constraint, System
 from keyhole.model.predicate import Predicate
 from keyhole.model.transcript import simplest_decimal
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-from keyhole.evidence import OF_TABLE
+from keyhole.gather.evidence import OF_TABLE
 from keyhole.report.html.charts import Narrowed, heat_map, range_chart
 from keyhole.report.html.growth import first_said, growth
 from keyhole.report.html.markup import Markup, folded, limited, lines, name, table, tag
