@@ -33,7 +33,7 @@ from keyhole.attack.choose import run  # noqa: E402
 from keyhole.attack.methods.bounded import Bounded  # noqa: E402
 from keyhole.attack.methods.l1 import L1  # noqa: E402
 from keyhole.attack.score import score  # noqa: E402
-from keyhole.knowledge import Prior  # noqa: E402
+from keyhole.config import Prior  # noqa: E402
 from keyhole.report.charts.attack import plot_accuracy  # noqa: E402
 from keyhole.solve.decode.bitrows import overlaps, pack, transpose  # noqa: E402
 from keyhole.solve.decode.interior.method import Rows, RowTerm, minimise  # noqa: E402

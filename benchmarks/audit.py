@@ -28,7 +28,7 @@ from benchmarks import workload as work
 from keyhole.audit import Exposure, Judge
 from keyhole.gather import gather
 from keyhole.gather.transcribe import checked, expanded, lowered
-from keyhole.knowledge import Columns, Knowledge, PrivateColumn
+from keyhole.config import Columns, Knowledge, PrivateColumn
 from keyhole.tables import DuckDBSource, load
 from keyhole.model.transcript import Line
 

@@ -38,11 +38,11 @@ from keyhole.defend.tables.generation import Generation
 from keyhole.defend.tables.margins import SourceMargins
 from keyhole.defend.tables.quantity import COUNT, Dose
 from keyhole.defend.tables.residuals import Names
-from keyhole.knowledge import Config
+from keyhole.config import Config
 from keyhole.session.private import Private
 from keyhole.session.reply import Reply
 from keyhole.session.session import Session
-from keyhole.settings import settings
+from keyhole.config.settings import settings
 from keyhole.tables.open import Use, open_table
 
 ORDERS = 5

@@ -26,7 +26,7 @@ from keyhole.attack import Measure, Reconstruction, Target, from_arrays
 from keyhole.attack.choose import run
 from keyhole.gather.evidence import Evidence
 from keyhole.gather import gather, transcribe
-from keyhole.knowledge import Config, Prior
+from keyhole.config import Config, Prior
 from keyhole.tables import load_roster
 from keyhole.model.transcript import Line, Noise
 

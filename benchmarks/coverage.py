@@ -26,10 +26,10 @@ from benchmarks.corpora import tables
 from keyhole.audit import Judge
 from keyhole.audit.rules import interval, quick_rules
 from keyhole.gather import gather, transcribe
-from keyhole.knowledge import Config
+from keyhole.config import Config
 from keyhole.logs.open import as_log
 from keyhole.report.tally import tally
-from keyhole.settings import settings, with_private
+from keyhole.config.settings import settings, with_private
 from keyhole.tables.open import Use, compared_with_text, open_table
 
 HERE = Path(__file__).parent / "corpora"

@@ -28,7 +28,7 @@ import duckdb
 from benchmarks import workload as work
 from keyhole.audit.disclosed import People
 from keyhole.audit.online import OnlineAuditor, Permission
-from keyhole.knowledge import Columns, PrivateColumn
+from keyhole.config import Columns, PrivateColumn
 from keyhole.sql import lower
 from keyhole.tables import DuckDBRoster, load_roster
 

@@ -22,7 +22,7 @@ import numpy as np
 from keyhole.attack.design import DobkinJonesLipton, Hadamard, Lindstrom, Superincreasing, fewest_for_bits
 from keyhole.attack.plan import How, QueryPlan, question_sql
 from keyhole.cli.demo import PEOPLE
-from keyhole.settings import settings
+from keyhole.config.settings import settings
 from keyhole.verbs.plan import Asking, Plans, plan
 
 NAMES = [

@@ -39,10 +39,10 @@ from keyhole.defend.simulate.release import MECHANISMS, Setup, timed
 from keyhole.defend.simulate.release_workloads import workload
 from keyhole.defend.simulate.seeded_noise import SeededNoise
 from keyhole.defend.tables.margins import SourceMargins
-from keyhole.knowledge import Config
+from keyhole.config import Config
 from keyhole.session.private import Private
 from keyhole.session.session import Session
-from keyhole.settings import settings
+from keyhole.config.settings import settings
 from keyhole.tables.open import Use, open_table
 
 FOLDER = Path(os.environ.get("KEYHOLE_DATA", "data")) / "adult"  # third-party: not in the repository

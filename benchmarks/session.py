@@ -27,10 +27,10 @@ import pyarrow as pa
 
 from keyhole.audit.population import person_keys
 from keyhole.book import Book, Mark
-from keyhole.knowledge import Config
+from keyhole.config import Config
 from keyhole.session.open import Terms, Watching, audited_session, private_session
 from keyhole.session.session import Session
-from keyhole.settings import settings
+from keyhole.config.settings import settings
 from keyhole.tables.open import Use, open_table
 
 DEPTS = [f"d{k}" for k in range(14)]

@@ -29,7 +29,7 @@ from keyhole.attack.base import Target  # noqa: E402
 from keyhole.attack.choose import run  # noqa: E402
 from keyhole.attack.methods.kaczmarz import Kaczmarz  # noqa: E402
 from keyhole.gather import gather, transcribe  # noqa: E402
-from keyhole.knowledge import Columns, Knowledge, Prior  # noqa: E402
+from keyhole.config import Columns, Knowledge, Prior  # noqa: E402
 from keyhole.logs.open import as_log  # noqa: E402
 from keyhole.solve.decode.bitrows import pack  # noqa: E402
 from keyhole.solve.decode.kaczmarz import sweep  # noqa: E402

@@ -30,7 +30,7 @@ from keyhole.defend.budget import epsilon_budget
 from keyhole.defend.load import count_cells, declared_domain
 from keyhole.defend.mechanisms.laplace import Laplace
 from keyhole.defend.responder import Defended
-from keyhole.knowledge import Columns, Knowledge, PrivateColumn, PublicColumn
+from keyhole.config import Columns, Knowledge, PrivateColumn, PublicColumn
 from keyhole.model.query import Query
 from keyhole.report.charts.defend import recovered_plot
 from keyhole.model.schema import Schema

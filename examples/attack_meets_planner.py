@@ -16,7 +16,7 @@ import numpy as np
 import pyarrow as pa
 
 import keyhole
-from keyhole.knowledge import Config
+from keyhole.config import Config
 
 EPSILONS = (1, 10, 100, 1_000)
 TOLD = """

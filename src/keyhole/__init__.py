@@ -22,7 +22,7 @@ from typing import TYPE_CHECKING
 from keyhole.version import __version__
 
 if TYPE_CHECKING:
-    from keyhole.settings import File
+    from keyhole.config.settings import File
     from keyhole.verbs.answer import answer
     from keyhole.verbs.ask import ask
     from keyhole.verbs.attack import attack
@@ -37,7 +37,7 @@ _HOME = {
     "answer": "keyhole.verbs.answer",
     "ask": "keyhole.verbs.ask",
     "examine": "keyhole.verbs.examine",
-    "File": "keyhole.settings",
+    "File": "keyhole.config.settings",
     "open": "keyhole.verbs.open",
     "plan": "keyhole.verbs.plan",
     "watch": "keyhole.verbs.watch",

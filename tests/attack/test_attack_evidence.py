@@ -30,7 +30,7 @@ from keyhole.attack.streaming import Tape, replay
 from keyhole.errors import CannotHonour, ConfigError, ContradictionError, DataError, LogError
 from keyhole.gather.evidence import Evidence
 from keyhole.gather import gather, transcribe
-from keyhole.knowledge import Config, Knowledge, Prior
+from keyhole.config import Config, Knowledge, Prior
 from keyhole.model.predicate import Comparison
 from keyhole.model.query import Aggregate, Query, Term
 from keyhole.solve.status import SolverStatus

@@ -17,7 +17,7 @@ from keyhole.attack.base import Target
 from keyhole.attack.methods.integer import Integer
 from keyhole.attack.posterior import log_ways
 from keyhole.errors import CannotHonour, ContradictionError
-from keyhole.knowledge import Prior
+from keyhole.config import Prior
 from keyhole.solve.decode.cpsat import solve_integers
 from keyhole.solve.status import SolverStatus
 from keyhole.model.transcript import Noise

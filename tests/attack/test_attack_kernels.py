@@ -14,7 +14,7 @@ from keyhole.attack.arrays import from_arrays
 from keyhole.attack.base import Target
 from keyhole.attack.methods.kaczmarz import Kaczmarz
 from keyhole.attack.methods.sgd import SigmoidSGD
-from keyhole.knowledge import Prior
+from keyhole.config import Prior
 from keyhole.solve.decode.bitrows import axpy, dot, matvec, overlaps, pack, padded, rmatvec, transpose, unpack
 from keyhole.solve.decode.jacobi import projected_jacobi
 from keyhole.solve.decode.kaczmarz import sweep, sweep_dense

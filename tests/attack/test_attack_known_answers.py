@@ -29,7 +29,7 @@ from keyhole.attack.methods.sparse import BasisPursuit
 from keyhole.attack.streaming import Order, Streaming, Tape, replay
 from keyhole.errors import CannotHonour, LogError
 from keyhole.gather.evidence import Bound, Evidence
-from keyhole.knowledge import Prior
+from keyhole.config import Prior
 
 A = np.array([[1, 1, 1, 1, 1, 1], [0, 0, 1, 1, 0, 1], [1, 0, 0, 0, 1, 0]])
 Y = [32.1, 15.5, 11.4]

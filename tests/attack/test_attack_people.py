@@ -17,7 +17,7 @@ from tests.laws.brute import rank
 
 import keyhole
 from keyhole.errors import ContradictionError, DataError
-from keyhole.knowledge import Config
+from keyhole.config import Config
 from keyhole.verbs.attack import Attacked, attack
 
 SEEDS = (0, 1, 5, 5051)

@@ -24,7 +24,7 @@ from keyhole.attack.sparse_fit import fit_sparse
 from keyhole.basis.atoms import sparse as sparse_module
 from keyhole.basis.atoms.sparse import SparseAtoms, group_columns
 from keyhole.errors import CannotHonour, ContradictionError, DataError
-from keyhole.knowledge import Prior
+from keyhole.config import Prior
 from keyhole.solve.decode.bitrows import pack
 from keyhole.solve.decode.box import box_least_squares
 from keyhole.solve.decode.csr import Csr

@@ -21,7 +21,7 @@ from keyhole.attack.methods.lbfgs import LBFGS
 from keyhole.attack.methods.least_squares import LeastSquares
 from keyhole.attack.standard_errors import SPREAD_LIMIT, standard_errors
 from keyhole.gather.evidence import Evidence
-from keyhole.knowledge import Prior
+from keyhole.config import Prior
 from keyhole.solve.status import SolverStatus
 from keyhole.model.transcript import Noise
 

@@ -21,7 +21,7 @@ from keyhole.attack.methods.l1 import L1
 from keyhole.attack.methods.sparse import BasisPursuit
 from keyhole.attack.standard_errors import feasible_width, standard_errors
 from keyhole.errors import DataError
-from keyhole.knowledge import Prior
+from keyhole.config import Prior
 from keyhole.model.transcript import Noise
 
 UNIT = Prior(Decimal(0), Decimal(1))

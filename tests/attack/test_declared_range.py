@@ -10,7 +10,7 @@ import numpy as np
 from keyhole.attack.arrays import from_arrays
 from keyhole.attack.base import Target
 from keyhole.attack.choose import run
-from keyhole.knowledge import Prior
+from keyhole.config import Prior
 from keyhole.model.transcript import Noise
 
 UNIT = Prior(Decimal(0), Decimal(1))

@@ -11,7 +11,7 @@ import pytest
 from keyhole.attack.arrays import from_arrays
 from keyhole.attack.base import Measure, Target
 from keyhole.attack.choose import run
-from keyhole.knowledge import Prior
+from keyhole.config import Prior
 
 BIT = Prior(Decimal(0), Decimal(1), Decimal(1))
 FOUR = Prior(Decimal(0), Decimal(3), Decimal(1))

@@ -9,7 +9,7 @@ import pyarrow as pa
 import pytest
 
 import keyhole
-from keyhole.knowledge import Config
+from keyhole.config import Config
 
 WHO = pa.table({"who": [0, 1, 2]})
 SQUARES = {"sql": "SELECT SUM(x * x) FROM r WHERE who IN (0, 1)", "answer": 5}

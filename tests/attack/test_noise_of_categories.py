@@ -15,7 +15,7 @@ from keyhole.attack.decoding_problem import Problem, assemble
 from keyhole.attack.noise_estimate import fit_noise
 from keyhole.gather.evidence import Evidence
 from keyhole.gather import gather, transcribe
-from keyhole.knowledge import Config
+from keyhole.config import Config
 from keyhole.tables import load_roster
 from keyhole.model.transcript import Line, Noise
 

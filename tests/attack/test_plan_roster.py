@@ -15,7 +15,7 @@ import pytest
 
 from keyhole.attack.plan import CodedColumn, How, Planner, Profiles, Ways, operators, profiles_of, question_sql
 from keyhole.attack.plan.exhaustive import Exhaustive
-from keyhole.settings import settings
+from keyhole.config.settings import settings
 from keyhole.solve.rowspace.sparse import SparseRowSpace
 from keyhole.tables.open import Use, open_table
 

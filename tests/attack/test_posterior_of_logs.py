@@ -18,7 +18,7 @@ from keyhole.attack.base import Target
 from keyhole.attack.choose import run
 from keyhole.attack.decoding_problem import NoiseLaw, assemble
 from keyhole.attack.noise_estimate import fit_noise
-from keyhole.knowledge import Prior
+from keyhole.config import Prior
 from keyhole.model.transcript import Noise
 
 BIT = Prior(Decimal(0), Decimal(1), Decimal(1))

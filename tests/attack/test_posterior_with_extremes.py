@@ -13,7 +13,7 @@ import pytest
 
 import keyhole
 from keyhole.errors import ContradictionError
-from keyhole.knowledge import Config
+from keyhole.config import Config
 from keyhole.verbs.attack import Attacked
 
 Fact = tuple[dict[str, Any], Callable[[np.ndarray], np.ndarray]]  # a line, and the log weight of tables (t, n)

@@ -15,7 +15,7 @@ from keyhole.attack.choose import run
 from keyhole.attack.number_parts import parts_of
 from keyhole.gather.evidence import Evidence
 from keyhole.gather import gather, transcribe
-from keyhole.knowledge import Config
+from keyhole.config import Config
 from keyhole.tables import load_roster
 from keyhole.model.transcript import Line, Noise
 

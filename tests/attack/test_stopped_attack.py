@@ -13,9 +13,9 @@ import pytest
 
 from keyhole.attack.choose import METHODS
 from keyhole.cli.attack import _interruptible
-from keyhole.knowledge import Config
+from keyhole.config import Config
 from keyhole.logs.open import as_log
-from keyhole.settings import settings, with_private
+from keyhole.config.settings import settings, with_private
 from keyhole.solve.status import SolverStatus
 from keyhole.verbs import attack as attack_verb
 from keyhole.verbs import column_guess

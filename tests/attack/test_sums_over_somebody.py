@@ -10,7 +10,7 @@ import pyarrow as pa
 import pytest
 
 import keyhole
-from keyhole.knowledge import Config
+from keyhole.config import Config
 
 CONFIG = '[columns]\nid = ["who"]\n[columns.private.x]\nmin = 0\nmax = 4\nstep = 1\n'
 SQL = "SELECT SUM(x) FROM r WHERE x < 2 AND who IN (0, 1)"

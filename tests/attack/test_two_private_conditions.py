@@ -10,7 +10,7 @@ import pyarrow as pa
 import pytest
 
 import keyhole
-from keyhole.knowledge import Config
+from keyhole.config import Config
 
 RATES = np.array([0.5, 0.2, 0.3])
 CONFIG = (

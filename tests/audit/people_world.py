@@ -19,7 +19,7 @@ import numpy as np
 
 from keyhole.audit.base import Exposure
 from keyhole.audit.examine import examine
-from keyhole.knowledge import Config
+from keyhole.config import Config
 from keyhole.model.predicate import Has, Leaf, evaluate, leaf_truth
 from keyhole.solve.counting import OPEN, Conflict, Forced, Network, solve
 

@@ -20,7 +20,7 @@ import numpy as np
 
 from keyhole.audit.base import Exposure, Finding
 from keyhole.audit.examine import examine
-from keyhole.knowledge import Config
+from keyhole.config import Config
 
 SETTINGS = """
 [source]

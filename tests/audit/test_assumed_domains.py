@@ -28,9 +28,9 @@ from keyhole.audit.assumed_domains import assume_domain
 from keyhole.checker.engine import Engine
 from keyhole.checker.replay import Outcome, replay
 from keyhole.cli import app
-from keyhole.knowledge import Config
+from keyhole.config import Config
 from keyhole.report.verdict import Verdict
-from keyhole.settings import settings
+from keyhole.config.settings import settings
 from keyhole.tables import Use, open_table
 
 

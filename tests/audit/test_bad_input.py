@@ -10,7 +10,7 @@ import pytest
 
 import keyhole
 from keyhole.errors import ConfigError
-from keyhole.knowledge import Config
+from keyhole.config import Config
 from keyhole.report.verdict import Verdict
 
 STAFF = pa.table({"name": list("abcd"), "dept": ["x", "y", "y", "y"], "pay": [10, 20, 30, 41]})

@@ -20,7 +20,7 @@ from tests.laws.auditors import only
 from effort import effort
 from keyhole.audit import Exposure, Judge, Status
 from keyhole.gather import gather, transcribe
-from keyhole.knowledge import Columns, Knowledge, PrivateColumn
+from keyhole.config import Columns, Knowledge, PrivateColumn
 from keyhole.tables import DuckDBSource, load
 from keyhole.model.transcript import Line
 

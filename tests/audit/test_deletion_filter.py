@@ -13,7 +13,7 @@ from scipy.optimize import linprog
 
 import keyhole
 from keyhole.audit.deletion_filter import MAYBE
-from keyhole.knowledge import Config
+from keyhole.config import Config
 
 PEOPLE = pa.table({"name": ["ann", "bob", "cat", "dan"], "dept": ["A", "A", "B", "B"], "sex": ["f", "m", "f", "m"]})
 GROUPS = {"dept = 'A'": (0, 1), "dept = 'B'": (2, 3), "sex = 'f'": (0, 2), "sex = 'm'": (1, 3), "TRUE": (0, 1, 2, 3)}

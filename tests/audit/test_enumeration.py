@@ -24,7 +24,7 @@ from numpy.typing import NDArray
 from effort import effort
 from keyhole.audit import Exposure, Judge, Status
 from keyhole.gather import gather, transcribe
-from keyhole.knowledge import Columns, Config, PrivateColumn
+from keyhole.config import Columns, Config, PrivateColumn
 from keyhole.tables import DuckDBSource, load
 from keyhole.model.transcript import ABSENT, Line
 

@@ -23,7 +23,7 @@ from keyhole.audit.population import Epoch, Population, person_keys
 from keyhole.audit.ruling import CROSSES
 from keyhole.basis.bits import pack
 from keyhole.errors import ConfigError, LogError, QueryError
-from keyhole.knowledge import Columns
+from keyhole.config import Columns
 from keyhole.tables import DuckDBRoster, load_roster
 
 KEY = bytes(range(32))

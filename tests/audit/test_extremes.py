@@ -15,7 +15,7 @@ import pytest
 from keyhole.audit.extremes import Extremes
 from keyhole.audit.online import OnlineAuditor
 from keyhole.basis.bits import Words, pack
-from keyhole.knowledge import Columns, Knowledge, Prior
+from keyhole.config import Columns, Knowledge, Prior
 from keyhole.tables import load_roster
 
 End = Fraction | None

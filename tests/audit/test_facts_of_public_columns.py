@@ -11,8 +11,8 @@ import pytest
 import keyhole
 from keyhole.errors import ConfigError
 from keyhole.gather import gather, transcribe
-from keyhole.knowledge import Config, Fact, Knowledge
-from keyhole.settings import settings
+from keyhole.config import Config, Fact, Knowledge
+from keyhole.config.settings import settings
 from keyhole.tables.open import Use, open_table
 
 STAFF = pa.table(

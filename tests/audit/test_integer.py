@@ -25,7 +25,7 @@ import keyhole
 from effort import FULL, effort
 from keyhole.audit import Exposure, Status
 from keyhole.checker import Outcome, replay
-from keyhole.knowledge import Columns, Config, PrivateColumn
+from keyhole.config import Columns, Config, PrivateColumn
 from keyhole.solve import tables as solver
 from keyhole.solve.cases import TooManyCases
 from keyhole.solve.tables import Alike, Condition, possible

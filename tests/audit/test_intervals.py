@@ -20,7 +20,7 @@ from effort import effort
 from keyhole.audit import Status
 from keyhole.checker import Outcome, replay
 from keyhole.errors import ConfigError
-from keyhole.knowledge import Config
+from keyhole.config import Config
 from keyhole.report.as_json import dumps
 from keyhole.report.verdict import Verdict
 

@@ -251,7 +251,7 @@ def test_transcript_faults() -> None:
 
 @pytest.mark.parametrize("said", ["sum_min = 4.3\nsum_max = 4.3", "equals = 4.3"])
 def test_facts_are_used_and_named(said: str) -> None:
-    from keyhole.knowledge import Config
+    from keyhole.config import Config
 
     config = Config.parse(
         f'[columns]\nid = ["Name"]\n[columns.private."Blood sugar"]\n[[facts]]\nwhere = "Name = \'John Smith\'"\n{said}'

@@ -19,7 +19,7 @@ from keyhole.audit.examine import examine
 from keyhole.cli import app
 from keyhole.errors import ConfigError
 from keyhole.gather.arithmetic import Computed, lowest_bit
-from keyhole.knowledge import Config, Knowledge, SourceTable
+from keyhole.config import Config, Knowledge, SourceTable
 from keyhole.model.query import Aggregate, Query, Term
 from keyhole.model.schema import Column, Kind, Role, Schema
 

@@ -21,7 +21,7 @@ from keyhole.basis.bits import unpack
 from keyhole.cli.demo import LOG
 from keyhole.cli.demo import PEOPLE as HOSPITAL
 from keyhole.errors import ConfigError
-from keyhole.knowledge import Columns
+from keyhole.config import Columns
 from keyhole.model.predicate import And, Comparison, IsNull, IsTrue, Like, Membership, Not, Opaque, Or, Predicate
 from keyhole.model.query import Aggregate, Query, Term
 from keyhole.session.published import publish, unaccounted

@@ -9,7 +9,7 @@ from benchmarks import workload as work
 
 from keyhole.audit.examine import examine
 from keyhole.audit.online import OnlineAuditor, Permission
-from keyhole.knowledge import Columns, PrivateColumn
+from keyhole.config import Columns, PrivateColumn
 from keyhole.tables import load_roster
 
 ROWS = 33_000

@@ -33,7 +33,7 @@ from keyhole.basis.bits import pack
 from keyhole.checker import Outcome, replay
 from keyhole.gather.evidence import Evidence, System
 from keyhole.gather.order import order_fact
-from keyhole.knowledge import Knowledge, Prior
+from keyhole.config import Knowledge, Prior
 from keyhole.model.predicate import Membership
 from keyhole.model.schema import Column, Kind, Role, Schema
 from keyhole.sql import lower

@@ -15,7 +15,7 @@ from tests.fuzz.engine_tables import play
 
 import keyhole
 from keyhole.checker import replay
-from keyhole.knowledge import Config
+from keyhole.config import Config
 from keyhole.report.as_json import dumps
 from keyhole.report.verdict import Verdict
 

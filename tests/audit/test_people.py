@@ -14,11 +14,11 @@ from keyhole.audit.base import Exposure
 from keyhole.audit.examine import examine
 from keyhole.errors import ConfigError, DataError, KeyholeError
 from keyhole.gather.transcribe import checked, lowered
-from keyhole.knowledge import Config
+from keyhole.config import Config
 from keyhole.model.people import Counting
 from keyhole.model.predicate import And, Has
 from keyhole.reading import Validator
-from keyhole.settings import settings
+from keyhole.config.settings import settings
 from keyhole.sql import lower
 from keyhole.tables.open import Use, open_table
 from keyhole.model.transcript import Line

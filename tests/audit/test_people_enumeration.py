@@ -10,7 +10,7 @@ import pytest
 from people_world import REFUSED, SETTINGS, Tally, World, compared
 
 from keyhole.audit.examine import examine
-from keyhole.knowledge import Config
+from keyhole.config import Config
 
 
 def test_no_claim_is_false_and_misses_are_counted(tmp_path: Path) -> None:

@@ -10,7 +10,7 @@ import pytest
 import keyhole
 from keyhole.audit import Status
 from keyhole.errors import DataError
-from keyhole.knowledge import Config
+from keyhole.config import Config
 from keyhole.logs.open import open_log
 from keyhole.report.verdict import Verdict
 

@@ -7,7 +7,7 @@ from typing import Any
 import pyarrow as pa
 
 import keyhole
-from keyhole.knowledge import Config
+from keyhole.config import Config
 
 BITS = pa.table({"id": ["a", "b", "c"], "g": [1, 2, 3], "x": [0, 1, 0]})
 STAFF = pa.table({"name": ["ann", "bob"], "dept": ["A", "A"], "pay": [50, 60]})

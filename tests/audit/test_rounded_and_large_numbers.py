@@ -17,7 +17,7 @@ from keyhole.audit.base import Exposure
 from keyhole.audit.examine import examine
 from keyhole.checker.engine import Engine
 from keyhole.checker.replay import Outcome, replay
-from keyhole.knowledge import Config
+from keyhole.config import Config
 from keyhole.report.as_json import dumps
 from keyhole.report.verdict import Verdict
 

@@ -6,7 +6,7 @@ import pyarrow as pa
 import pytest
 
 from keyhole.audit.examine import examine
-from keyhole.knowledge import Config
+from keyhole.config import Config
 
 PEOPLE = pa.table({"name": ["Ann", "Bob", "Cyd"], "w": [3, 1, 3], "x": [-1, 1, -1]})
 LOG = ["SELECT SUM(x * w) FROM t", "SELECT MIN(x) FROM t WHERE name <> 'Bob'"]

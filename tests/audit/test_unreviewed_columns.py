@@ -13,10 +13,10 @@ from keyhole.audit.examine import roles_both_ways
 from keyhole.checker import Outcome, replay
 from keyhole.cli import app
 from keyhole.errors import ConfigError
-from keyhole.knowledge import Config
+from keyhole.config import Config
 from keyhole.logs.open import as_log
 from keyhole.session.open import Watching
-from keyhole.settings import settings, with_private
+from keyhole.config.settings import settings, with_private
 from keyhole.verbs.watch import watched
 
 WARD = """patient_id,full name,zip,dx,los,charges

@@ -10,7 +10,7 @@ import duckdb
 
 import keyhole
 from keyhole.checker.replay import Outcome, replay
-from keyhole.knowledge import Config
+from keyhole.config import Config
 from keyhole.report.as_json import dumps
 
 SETTINGS = """

@@ -14,7 +14,7 @@ import pytest
 
 from keyhole.audit.examine import examine
 from keyhole.checker.replay import Outcome, replay
-from keyhole.knowledge import Config
+from keyhole.config import Config
 from keyhole.report.as_json import dumps
 from keyhole.report.verdict import Verdict
 

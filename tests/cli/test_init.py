@@ -16,9 +16,9 @@ from click.testing import CliRunner, Result
 from keyhole.cli import app
 from keyhole.cli.demo import LOG, PEOPLE
 from keyhole.errors import ConfigError
-from keyhole.knowledge import Config, parse_private
+from keyhole.config import Config, parse_private
 from keyhole.model.schema import Kind, Role
-from keyhole.settings import settings
+from keyhole.config.settings import settings
 from keyhole.tables import Use, open_table
 from keyhole.tables.duckdb.survey import Surveyed, SurveyedTable
 from keyhole.verbs.init import RELATED

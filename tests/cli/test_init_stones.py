@@ -10,7 +10,7 @@ from click.testing import CliRunner, Result
 
 import keyhole
 from keyhole.cli import app
-from keyhole.knowledge import Config
+from keyhole.config import Config
 
 
 def init(folder: Path, name: str, *options: str) -> Result:

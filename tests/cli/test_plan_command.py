@@ -20,7 +20,7 @@ from keyhole.cli.demo import PEOPLE
 from keyhole.cli.plan import command
 from keyhole.errors import ConfigError
 from keyhole.report.plan import overview_lines
-from keyhole.settings import settings
+from keyhole.config.settings import settings
 from keyhole.verbs.plan import Asking, Plans
 
 JEREMY = "Name = 'Jeremy Doe'"

@@ -11,7 +11,7 @@ from click.testing import CliRunner, Result
 from keyhole.audit.examine import examine
 from keyhole.cli import app
 from keyhole.errors import ConfigError, DataError
-from keyhole.knowledge import Config
+from keyhole.config import Config
 from keyhole.report.plain import plain
 from keyhole.report.text import text
 

@@ -14,7 +14,7 @@ import keyhole
 from keyhole.cli import app
 from keyhole.cli.demo import LOG, PEOPLE
 from keyhole.errors import ConfigError, DataError, LogError
-from keyhole.knowledge import Config
+from keyhole.config import Config
 
 SUM = 'SELECT SUM("Blood sugar") FROM people'
 BUT_ONE = f"{SUM} WHERE Name <> 'Jeremy Doe'"

@@ -26,7 +26,7 @@ from keyhole.defend.load import asking_schema, count_cells, declared_domain
 from keyhole.defend.loss import Loss, Neighbours
 from keyhole.defend.workload import pose
 from keyhole.errors import ConfigError, DataError, UnsupportedQuery
-from keyhole.knowledge import Config
+from keyhole.config import Config
 from keyhole.model.predicate import Comparison, Opaque, to_sql
 from keyhole.model.schema import Column, Kind, Schema
 from keyhole.sql import lower

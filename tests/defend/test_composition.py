@@ -13,7 +13,7 @@ import pytest
 import keyhole
 from keyhole.book import Book
 from keyhole.defend.composition import LossDistribution, bundle_delta, bundle_epsilon, bundle_share
-from keyhole.knowledge import Config
+from keyhole.config import Config
 
 TOLD = """
 [budget]

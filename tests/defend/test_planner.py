@@ -22,7 +22,7 @@ from keyhole.defend.simulate.release import Setup, timed
 from keyhole.defend.simulate.release_workloads import workload
 from keyhole.defend.simulate.seeded_noise import SeededNoise
 from keyhole.errors import PrivacyParameterError
-from keyhole.knowledge import Config
+from keyhole.config import Config
 
 N = 3000
 TOLD = """

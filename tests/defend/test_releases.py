@@ -21,7 +21,7 @@ from keyhole.defend.load import count_cells, declared_domain
 from keyhole.defend.loss import Loss, Neighbours
 from keyhole.defend.releases import ReleaseLine, Releases
 from keyhole.defend.strategies.each import EachAlone
-from keyhole.knowledge import Config
+from keyhole.config import Config
 from keyhole.model.query import Refused
 from keyhole.session.private import Private
 from keyhole.session.session import Session

@@ -15,7 +15,7 @@ from keyhole.defend.mechanisms.laplace import Laplace
 from keyhole.defend.responder import Defended
 from keyhole.defend.simulate.seeded_noise import SeededNoise
 from keyhole.errors import BudgetExhausted, UnsupportedQuery
-from keyhole.knowledge import Config
+from keyhole.config import Config
 from keyhole.sql import lower
 from keyhole.tables import load
 from keyhole.model.transcript import Noise

@@ -24,8 +24,8 @@ from keyhole.defend.planner.orders import Purchase
 from keyhole.defend.tables.margins import SourceMargins
 from keyhole.defend.tables.quantity import COUNT, Dose, price
 from keyhole.errors import KeyholeError
-from keyhole.knowledge import Config
-from keyhole.settings import settings
+from keyhole.config import Config
+from keyhole.config.settings import settings
 from keyhole.tables.open import Use, open_table
 
 TOLD = """

@@ -15,7 +15,7 @@ import keyhole
 from keyhole.defend.planner.keys import beyond, threshold
 from keyhole.defend.tables.quantity import NoiseLaw
 from keyhole.errors import KeyholeError
-from keyhole.knowledge import Config
+from keyhole.config import Config
 
 TOLD = """
 [budget]

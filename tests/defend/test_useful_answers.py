@@ -13,7 +13,7 @@ import keyhole
 from keyhole.book import Book, Mark
 from keyhole.defend.answering import Answered
 from keyhole.errors import PrivacyParameterError
-from keyhole.knowledge import Config
+from keyhole.config import Config
 from keyhole.session.reply import Reply
 
 WORTHLESS = 10**9  # questions expected: the share of one buys nothing

@@ -26,7 +26,7 @@ from tests.fuzz.soak import run
 from keyhole.audit.base import Exposure
 from keyhole.audit.examine import examine
 from keyhole.checker.replay import Outcome, replay
-from keyhole.knowledge import Config
+from keyhole.config import Config
 from keyhole.report.as_json import dumps
 from keyhole.report.verdict import Verdict
 

@@ -18,7 +18,7 @@ from tests.fuzz.twin import SLOW, _literal
 from tests.fuzz.world import PUBLIC, World, make_world
 
 from keyhole.errors import QueryError
-from keyhole.knowledge import Columns, PrivateColumn
+from keyhole.config import Columns, PrivateColumn
 from keyhole.model.query import Statement
 from keyhole.reading import Validator
 from keyhole.sql import lower

@@ -22,7 +22,7 @@ from tests.fuzz.twin import is_ordered
 
 from keyhole.audit.base import Exposure
 from keyhole.audit.examine import examine
-from keyhole.knowledge import Config
+from keyhole.config import Config
 
 ILLS = ("cold", "flu")
 TYPES = {"INTEGER": (0, 3, 1), "DECIMAL(9,2)": (-1, 1, "0.5"), "DECIMAL(9,1)": (-1, 1, "0.5"), "DOUBLE": (0, 3, 1)}

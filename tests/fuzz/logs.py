@@ -25,7 +25,7 @@ from keyhole.audit import Exposure, Finding, Judge, Status
 from keyhole.gather import gather
 from keyhole.gather.transcribe import checked, expanded, lowered
 from keyhole.gather.whole_table import WholeTableReader
-from keyhole.knowledge import Columns, Config, PrivateColumn
+from keyhole.config import Columns, Config, PrivateColumn
 from keyhole.tables import DuckDBSource, load
 from keyhole.model.transcript import ABSENT, Line
 

@@ -30,10 +30,10 @@ from tests.fuzz.world import World, make_world
 
 from keyhole.gather.transcribe import Read, checked, lowered, spelt_out
 from keyhole.gather.whole_table import WholeTableReader
-from keyhole.knowledge import PrivateColumn
+from keyhole.config import PrivateColumn
 from keyhole.logs.open import as_log
 from keyhole.model.query import COVERED, FINER, Statement
-from keyhole.settings import settings, with_private
+from keyhole.config.settings import settings, with_private
 from keyhole.sql.table_names import tables_read
 from keyhole.tables import Roster, Source
 from keyhole.tables.open import Use, compared_with_text, open_table

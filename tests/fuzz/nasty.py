@@ -16,7 +16,7 @@ from tests.fuzz.statements import Made
 from tests.fuzz.twin import Failed, LinearTwin
 from tests.fuzz.world import World, make_world
 
-from keyhole.knowledge import PrivateColumn
+from keyhole.config import PrivateColumn
 from keyhole.model.query import DOUBTFUL
 from keyhole.model.transcript import ABSENT, Line
 

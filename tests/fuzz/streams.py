@@ -27,7 +27,7 @@ from tests.fuzz.twin import LinearTwin, Row, RowSpace
 from tests.fuzz.world import World, make_world
 
 import keyhole
-from keyhole.knowledge import Config
+from keyhole.config import Config
 
 WHOLE = ("0", "1", "40", "-7", "12", "1")
 BROKEN = ("40.5", "0.25", "-3.75", "12.0")

@@ -9,7 +9,7 @@ import pytest
 
 import keyhole
 from keyhole.errors import LogError
-from keyhole.knowledge import Config
+from keyhole.config import Config
 
 WHO = pa.table({"who": [0, 1, 2]})
 CONFIG = '[columns]\nid = ["who"]\n[columns.private.x]\nmin = 0\nmax = 9\nstep = 1\n'

@@ -14,7 +14,7 @@ import pytest
 import keyhole
 from keyhole.gather.arithmetic import Arithmetic, Computed, SummedPart
 from keyhole.gather.comparisons import OneSided
-from keyhole.knowledge import Knowledge, Prior
+from keyhole.config import Knowledge, Prior
 from keyhole.model.meaning import holds
 from keyhole.model.query import Aggregate, Query, Term, Threshold
 from keyhole.model.schema import Column, Kind, Role, Schema

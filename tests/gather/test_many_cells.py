@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 
 from keyhole.model.forms import Unknowns
-from keyhole.knowledge import Knowledge
+from keyhole.config import Knowledge
 from keyhole.model.predicate import Comparison
 from keyhole.model.query import Aggregate, Query, Term
 from keyhole.model.schema import Column, Kind, Role, Schema

@@ -12,7 +12,7 @@ from tests.audit.people_world import Asked, Held, Person, Tally, Unit, compared,
 
 from keyhole.audit.base import Exposure
 from keyhole.audit.examine import examine
-from keyhole.knowledge import Config
+from keyhole.config import Config
 
 PLAIN = people_world.statements
 

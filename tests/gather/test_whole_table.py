@@ -15,7 +15,7 @@ from keyhole.audit import Status
 from keyhole.checker.replay import replay
 from keyhole.errors import DIFFERS
 from keyhole.gather import whole_table as reader
-from keyhole.knowledge import Columns
+from keyhole.config import Columns
 from keyhole.model.schema import WholeTableColumn
 from keyhole.sql.finer import NotTold
 from keyhole.sql.whole_table import whole_table

@@ -39,7 +39,7 @@ from keyhole.attack.saved import resume, save
 from keyhole.attack.streaming import Streaming, Tape, replay
 from keyhole.errors import CannotHonour
 from keyhole.gather.evidence import Bound, Evidence
-from keyhole.knowledge import Prior
+from keyhole.config import Prior
 from keyhole.model.transcript import Noise
 
 FREE = Prior()

@@ -16,7 +16,7 @@ from keyhole.basis import Basis, Weights, row
 from keyhole.basis.bits import Words, holds, pack
 from keyhole.basis.cells import Categories, Cells, Domain, Range
 from keyhole.model.forms import ONE, Part
-from keyhole.knowledge import Columns, PrivateColumn
+from keyhole.config import Columns, PrivateColumn
 from keyhole.model.predicate import (
     FALSE,
     TRUE,

@@ -19,7 +19,7 @@ from keyhole.defend.ledger import Ledger
 from keyhole.session.open import Terms, Watching, audited_session, private_session
 from keyhole.session.private import Private
 from keyhole.session.session import Session
-from keyhole.settings import settings
+from keyhole.config.settings import settings
 
 BOOK, WITNESS, CONFIG, DATA = "book.keyhole", "elsewhere/witness", "keyhole.toml", "t.csv"
 DEPTS = ("a", "b", "c")

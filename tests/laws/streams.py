@@ -15,7 +15,7 @@ from pathlib import Path
 import numpy as np
 from tests.laws.brute import rank
 
-from keyhole.knowledge import Columns, PrivateColumn
+from keyhole.config import Columns, PrivateColumn
 from keyhole.tables import DuckDBRoster, load_roster
 
 Vector = tuple[Fraction, ...]

@@ -11,7 +11,7 @@ from typing import Any
 from keyhole.audit import Auditor, Exposure
 from keyhole.gather.evidence import Evidence
 from keyhole.gather import gather, transcribe
-from keyhole.knowledge import Columns, Knowledge, PrivateColumn
+from keyhole.config import Columns, Knowledge, PrivateColumn
 from keyhole.tables import DuckDBSource, load
 from keyhole.model.transcript import ABSENT, Line
 

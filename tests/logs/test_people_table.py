@@ -10,12 +10,12 @@ from click.testing import CliRunner
 
 import keyhole
 from keyhole.cli import app
-from keyhole.knowledge import Config
+from keyhole.config import Config
 from keyhole.logs.open import as_log
 from keyhole.logs.people_table import keep_people_table
 from keyhole.model.schema import Related, Schema
 from keyhole.session.open import Watching
-from keyhole.settings import settings, with_private
+from keyhole.config.settings import settings, with_private
 from keyhole.sql.table_names import tables_read
 from keyhole.verbs.watch import watched
 

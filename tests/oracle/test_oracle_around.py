@@ -16,7 +16,7 @@ from sklearn.preprocessing import StandardScaler
 
 from effort import effort
 from keyhole.errors import ModelError, PrivacyParameterError
-from keyhole.knowledge import Columns, PrivateColumn
+from keyhole.config import Columns, PrivateColumn
 from keyhole.oracle.base import ModelWarning, ThresholdOracle
 from keyhole.oracle.basis import principal_basis
 from keyhole.oracle.bounds import (

@@ -7,7 +7,7 @@ from collections import Counter
 import duckdb
 import pytest
 
-from keyhole.knowledge import Columns
+from keyhole.config import Columns
 from keyhole.reading import Validator
 from keyhole.reading.heads import head
 from keyhole.sql import lower

@@ -11,7 +11,7 @@ import pytest
 
 import keyhole
 from keyhole.audit.online import OnlineAuditor
-from keyhole.knowledge import Columns
+from keyhole.config import Columns
 from keyhole.report.text import sizes
 from keyhole.report.verdict import Verdict
 from keyhole.tables import load_roster

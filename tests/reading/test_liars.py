@@ -11,7 +11,7 @@ import pytest
 
 import keyhole
 from keyhole.errors import DIFFERS
-from keyhole.knowledge import Columns
+from keyhole.config import Columns
 from keyhole.model.query import Statement
 from keyhole.reading import Validator
 from keyhole.model.schema import Schema

@@ -8,7 +8,7 @@ import pyarrow as pa
 import pytest
 
 from keyhole.errors import DIFFERS
-from keyhole.knowledge import Columns, PrivateColumn
+from keyhole.config import Columns, PrivateColumn
 from keyhole.reading import Validator
 from keyhole.sql import lower
 from keyhole.tables.duckdb.load import load

@@ -14,10 +14,10 @@ from click.testing import CliRunner
 
 import keyhole
 from keyhole.cli import app
-from keyhole.knowledge import Config
+from keyhole.config import Config
 from keyhole.session.open import Terms
 from keyhole.session.session import Session
-from keyhole.settings import settings
+from keyhole.config.settings import settings
 from keyhole.verbs.ask import asking
 
 NAMES, PAY = ("Ann", "Bob", "Cyd", "Dan", "Eve"), (10, 20, 30, 40, 50)

@@ -56,7 +56,7 @@ def follow(
             step()
 
     from keyhole.session.open import Watching
-    from keyhole.settings import settings, with_private
+    from keyhole.config.settings import settings, with_private
     from keyhole.verbs.watch import watched
 
     given = with_private(settings("keyhole.toml"))

@@ -18,7 +18,7 @@ from keyhole.logs.open import open_log
 from keyhole.session import follow as following
 from keyhole.session.follow import Entered, Follower
 from keyhole.session.open import Watching
-from keyhole.settings import settings, with_private
+from keyhole.config.settings import settings, with_private
 from keyhole.verbs.watch import watched
 
 SETTINGS = '[source]\ndata = "t.csv"\n[columns]\nid = ["name"]\n[columns.private.pay]\n[book]\npath = "book.keyhole"\n'

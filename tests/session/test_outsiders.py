@@ -9,7 +9,7 @@ import pyarrow as pa
 import pytest
 
 import keyhole
-import keyhole.knowledge
+import keyhole.config
 from keyhole.book import Book, Mark
 from keyhole.errors import BookError, ConfigError, DataError
 from keyhole.session.reply import Reply
@@ -85,7 +85,7 @@ def test_an_entry_takes_the_same_room_for_tiny_and_huge_numbers(tmp_path: Path) 
         folder = tmp_path / str(number)
         folder.mkdir()
         people = pa.table({"name": [f"p{i}" for i in range(60)], "g": [i // 2 for i in range(60)], "pay": [value] * 60})
-        told = keyhole.knowledge.Config.parse(f"[book]\npath = '{folder}/book.keyhole'")
+        told = keyhole.config.Config.parse(f"[book]\npath = '{folder}/book.keyhole'")
         with keyhole.ask(told, data=people, private="pay:0..", id="name", exact_above=1, table="t") as session:
             assert session.ask("SELECT g, SUM(pay) FROM t GROUP BY g").answered
         with Book.open(folder / "book.keyhole") as book:
@@ -128,7 +128,7 @@ def test_whether_an_answer_comes_does_not_depend_on_how_large_numbers_are(sql: s
     seen = set()
     for number, size in enumerate((1.0, 1e60, 1e69 / 60, -1e69 / 60)):
         data = numbers_of([size * (1 + i) for i in range(60)])
-        told = keyhole.knowledge.Config.parse(f"[book]\npath = '{tmp_path}/{number}.keyhole'")
+        told = keyhole.config.Config.parse(f"[book]\npath = '{tmp_path}/{number}.keyhole'")
         with keyhole.ask(told, data=data, private="pay:real", id="name", exact_above=1, table="t") as session:
             reply = session.ask(sql)
             seen.add((reply.answered, str(reply.outcome)))
@@ -138,7 +138,7 @@ def test_whether_an_answer_comes_does_not_depend_on_how_large_numbers_are(sql: s
 def test_a_weight_beyond_what_sums_hold_is_refused_whatever_the_private_values_are(tmp_path: Path) -> None:
     for number, size in enumerate((1e-300, 1.0, 1e66)):
         data = numbers_of([size * i for i in range(60)])
-        told = keyhole.knowledge.Config.parse(f"[book]\npath = '{tmp_path}/{number}.keyhole'")
+        told = keyhole.config.Config.parse(f"[book]\npath = '{tmp_path}/{number}.keyhole'")
         with keyhole.ask(told, data=data, private="pay:real", id="name", exact_above=1, table="t") as session:
             reply = session.ask("SELECT SUM(pay * w * w * w) FROM t")
             assert (str(reply.outcome), "is beyond 1e70 for some record" in str(reply.reason)) == ("refused", True)

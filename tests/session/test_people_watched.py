@@ -21,9 +21,9 @@ from keyhole.audit import participants
 from keyhole.audit.admission import Admission
 from keyhole.audit.examine import examine
 from keyhole.errors import BookError, ConfigError
-from keyhole.knowledge import Config
+from keyhole.config import Config
 from keyhole.session.reply import Ending
-from keyhole.settings import settings
+from keyhole.config.settings import settings
 from keyhole.tables.fingerprint import fingerprint
 from keyhole.tables.open import Use, open_table
 from keyhole.verbs.ask import ask

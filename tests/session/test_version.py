@@ -31,7 +31,7 @@ from session_world import (
 import keyhole
 from keyhole.audit.online import RISK
 from keyhole.errors import BookError, ConfigError, PrivacyParameterError
-from keyhole.knowledge import Config
+from keyhole.config import Config
 
 RAISED = (10, 27, 30, 40, 50)  # Bob's
 

@@ -11,11 +11,11 @@ import pytest
 
 from keyhole.audit.online import OnlineAuditor
 from keyhole.errors import ConfigError, DataError
-from keyhole.knowledge import Config
+from keyhole.config import Config
 from keyhole.model.predicate import Comparison, IsNull, Opaque, negation
 from keyhole.model.query import Aggregate, Query, Term
 from keyhole.model.schema import Kind
-from keyhole.settings import settings
+from keyhole.config.settings import settings
 from keyhole.tables import Table, Use, open_table
 
 CSV = "name,dept,pay\nAnn,F,40\nBob,F,41\nCyd,F,45\n"

@@ -22,8 +22,8 @@ import keyhole
 from effort import effort
 from keyhole.crosstab.excel import read_workbook
 from keyhole.errors import ConfigError, DataError
-from keyhole.knowledge import Config
-from keyhole.settings import File, settings
+from keyhole.config import Config
+from keyhole.config.settings import File, settings
 from keyhole.tables import Use, open_table
 from keyhole.tables.duckdb.dialect import Separation
 

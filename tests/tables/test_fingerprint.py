@@ -5,7 +5,7 @@ from __future__ import annotations
 import pyarrow as pa
 import pytest
 
-from keyhole.knowledge import Columns
+from keyhole.config import Columns
 from keyhole.tables import DuckDBRoster, load_roster
 from keyhole.tables.fingerprint import fingerprint
 

@@ -11,7 +11,7 @@ import pytest
 
 from keyhole.audit.examine import examine
 from keyhole.errors import KeyholeError
-from keyhole.knowledge import Config
+from keyhole.config import Config
 
 TOLD = Config.parse(
     '[source]\ntable = "adm"\n[columns]\nid = ["pid"]\n[columns.private.cost]\n'

@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 
 from keyhole.gather import gather, transcribe
-from keyhole.knowledge import Columns, Knowledge
+from keyhole.config import Columns, Knowledge
 from keyhole.logs.open import as_log
 from keyhole.sql import templates
 from keyhole.tables import DuckDBRoster, load_roster

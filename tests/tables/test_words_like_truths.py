@@ -11,7 +11,7 @@ from click.testing import CliRunner
 
 import keyhole
 from keyhole.cli import app
-from keyhole.knowledge import Columns, FileLayout, PrivateColumn
+from keyhole.config import Columns, FileLayout, PrivateColumn
 from keyhole.model.schema import Kind
 from keyhole.tables.duckdb.load import load
 from keyhole.tables.duckdb.survey import Survey

@@ -16,7 +16,7 @@ from keyhole.basis.atoms.sparse import PACKED, SparseAtoms, group_columns, packe
 from keyhole.errors import DataError
 from keyhole.gather.evidence import Constraint, Evidence, System
 from keyhole.model.forms import Feature, Part
-from keyhole.knowledge import Knowledge, Prior
+from keyhole.config import Knowledge, Prior
 from keyhole.model.predicate import Opaque, Predicate
 from keyhole.model.query import Aggregate, Query, Term
 from keyhole.solve.decode.bitrows import pack

@@ -12,7 +12,7 @@ import numpy as np
 from keyhole.attack.base import Attack, Reconstruction
 from keyhole.errors import ConfigError
 from keyhole.gather import gather
-from keyhole.knowledge import Knowledge
+from keyhole.config import Knowledge
 from keyhole.model.query import Query
 from keyhole.tables import Roster, Source
 from keyhole.model.transcript import NULL_ANSWER, Answer, Entry, Noise, Transcript

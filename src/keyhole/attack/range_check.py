@@ -24,7 +24,7 @@ def outside_range(problem: Problem) -> tuple[str, ...]:
     >>> from keyhole.attack.arrays import from_arrays
     >>> from keyhole.attack.base import Target
     >>> from keyhole.attack.decoding_problem import assemble
-    >>> from keyhole.knowledge import Prior
+    >>> from keyhole.config import Prior
     >>> from keyhole.model.transcript import Noise
     >>> law, bit = Noise("gaussian", Fraction(1, 10)), Prior(Decimal(0), Decimal(1))
     >>> e = from_arrays(np.eye(2), [0.5, 1.6], noise=law, prior=bit)

@@ -32,7 +32,7 @@ from keyhole.audit.known import Claim, Known
 from keyhole.audit.promise import ASSUMED_OPEN, INTERRUPTED_GAP, SHOWN_OPEN, declaring_line
 from keyhole.errors import engine_interruptions
 from keyhole.gather.evidence import Constraint, Evidence, System
-from keyhole.knowledge import Knowledge, Prior
+from keyhole.config import Knowledge, Prior
 from keyhole.model.predicate import Scalar
 from keyhole.model.query import DOUBTFUL
 from keyhole.model.schema import Column, Kind, Role

@@ -14,7 +14,7 @@ from dataclasses import dataclass, replace
 
 from keyhole.audit.base import Exposure, query_order
 from keyhole.gather.evidence import Contradiction, Evidence
-from keyhole.knowledge import Fact, Knowledge, Prior
+from keyhole.config import Fact, Knowledge, Prior
 from keyhole.model.transcript import Transcript
 
 Again = Callable[[Transcript, Knowledge], Exposure]

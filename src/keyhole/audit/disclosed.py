@@ -19,7 +19,7 @@ from keyhole.basis import Atoms, Basis, Row, Weights, measure, row
 from keyhole.basis.records import Records
 from keyhole.errors import DataError, UnsupportedQuery
 from keyhole.model.forms import ONE, Part, Unknowns, private_leaves, private_part, public_part
-from keyhole.knowledge import Knowledge
+from keyhole.config import Knowledge
 from keyhole.model.meaning import OVER_ZERO, compared, passed, value
 from keyhole.model.predicate import TRUE, Has, Opaque, Predicate, leaves
 from keyhole.model.query import Aggregate, Query, Refused, Statement, Term, questions

@@ -32,11 +32,11 @@ from keyhole.errors import ConfigError, NumberError, read_fraction
 from keyhole.gather.evidence import OF_TABLE, Evidence, System, Unjudged
 from keyhole.gather import gather, transcribe
 from keyhole.gather.transcribe import may_show_rows
-from keyhole.knowledge import Columns, Config, FactTable, Knowledge
+from keyhole.config import Columns, Config, FactTable, Knowledge
 from keyhole.logs.fold import apart, folded
 from keyhole.logs.open import Log, as_log
 from keyhole.logs.people_table import keep_people_table
-from keyhole.settings import Names, Settings, has_private, settings, with_private
+from keyhole.config.settings import Names, Settings, has_private, settings, with_private
 from keyhole.sql.clock import said_now
 from keyhole.sql.table_names import tables_read
 from keyhole.tables.open import Table, Use, compared_with_text, open_table

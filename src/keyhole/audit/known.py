@@ -23,7 +23,7 @@ from keyhole.audit.person_form import PersonForm
 from keyhole.gather.evidence import Constraint, Contradiction, Evidence, System
 from keyhole.gather.totals import Totals
 from keyhole.model.grid import Grid
-from keyhole.knowledge import Knowledge
+from keyhole.config import Knowledge
 from keyhole.model.predicate import Scalar
 from keyhole.model.schema import Kind, Schema
 from keyhole.solve.interval import Ranges, ValueRange

@@ -17,7 +17,7 @@ from keyhole.audit.extremes import Extremes
 from keyhole.basis.bits import Words, pack, unpack
 from keyhole.errors import read_fraction
 from keyhole.model.forms import private_leaves
-from keyhole.knowledge import Knowledge
+from keyhole.config import Knowledge
 from keyhole.model.predicate import TRUE, IsNull, conjunction, negation
 from keyhole.model.query import Aggregate, Query, Statement
 

@@ -22,7 +22,7 @@ from keyhole.audit.minmax import MinMax
 from keyhole.audit.participants import Participants
 from keyhole.audit.ruling import ColumnState, Judged, Prover, Space, each_once, proved, ruling, unproved
 from keyhole.errors import ConfigError, LogError, QueryError
-from keyhole.knowledge import Knowledge
+from keyhole.config import Knowledge
 from keyhole.model.predicate import quote_name
 from keyhole.model.query import Query, Refused, Statement
 from keyhole.reading import Validator
@@ -63,7 +63,7 @@ class OnlineAuditor:
     several records, and exposed is who has any sum over his own records determined: rank(A) > rank(A without them).
 
     >>> import pyarrow as pa
-    >>> from keyhole.knowledge import Columns
+    >>> from keyhole.config import Columns
     >>> from keyhole.tables import load_roster
     >>> people = pa.table({"name": ["Ann", "Bob", "Cyd"], "team": ["a", "a", "b"], "pay": [10, 20, 30]})
     >>> auditor = OnlineAuditor(load_roster(people, Columns.checked({"id": ["name"], "private": {"pay": {}}})))

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from keyhole.gather.evidence import Evidence, System
 from keyhole.gather.answers import exact_weight
 from keyhole.gather.arithmetic import Computed
-from keyhole.knowledge import Prior
+from keyhole.config import Prior
 from keyhole.model.predicate import Scalar
 from keyhole.model.query import CUT, FINER, Aggregate, Query
 from keyhole.model.schema import Column, Kind, Schema

@@ -14,7 +14,7 @@ from decimal import Decimal
 
 from keyhole.audit.base import Finding, Status
 from keyhole.gather.evidence import Evidence, System
-from keyhole.knowledge import Prior
+from keyhole.config import Prior
 from keyhole.model.predicate import Scalar
 from keyhole.model.query import OTHER_GROUPS
 from keyhole.model.transcript import Entry

@@ -77,7 +77,7 @@ def answer(
     """Load, open the ledger, answer or price, show."""
     from keyhole.logs.open import LogFormat, open_log
     from keyhole.session.open import Terms
-    from keyhole.settings import settings
+    from keyhole.config.settings import settings
     from keyhole.verbs.answer import answered
 
     config = options.settled(config, data)

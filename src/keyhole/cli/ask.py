@@ -65,7 +65,7 @@ def ask(
     from keyhole.report.reply import reply_json, reply_lines
     from keyhole.session.open import Terms
     from keyhole.session.private import Private
-    from keyhole.settings import settings
+    from keyhole.config.settings import settings
     from keyhole.sql.clock import as_it_ran, said_now
     from keyhole.verbs.ask import asking, policy_of
 
@@ -125,7 +125,7 @@ def _clipping(session: Session[Any], column: str, analyst: str | None, *, dry_ru
     """Bounds for a column that nobody declared, as lines for keyhole.toml."""
     from keyhole.defend.planner.planning import Planning
     from keyhole.errors import ConfigError
-    from keyhole.knowledge import toml_key
+    from keyhole.config import toml_key
     from keyhole.session.private import Private
 
     policy = session.policy

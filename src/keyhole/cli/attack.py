@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
     from keyhole.attack.score import Score
     from keyhole.logs.open import Log
-    from keyhole.settings import Settings
+    from keyhole.config.settings import Settings
     from keyhole.verbs.attack import Attacked, AttackTerms
     from keyhole.verbs.compare import AttackComparison
 
@@ -123,7 +123,7 @@ def attack(
 ) -> None:
     """Read, attack, score, print."""
     from keyhole.logs.open import LogFormat, open_log
-    from keyhole.settings import settings, with_private
+    from keyhole.config.settings import settings, with_private
     from keyhole.sql import Dialect
     from keyhole.verbs.attack import AttackTerms
 

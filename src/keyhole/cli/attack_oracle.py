@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from keyhole.oracle.real import AskingPlan
     from keyhole.oracle.targets import FunctionTarget, HttpTarget, StatementTarget
     from keyhole.model.predicate import Predicate
-    from keyhole.settings import Settings
+    from keyhole.config.settings import Settings
     from keyhole.tables.base import Source
 
 LEAST_CHECK = 5  # queries that the check of the noise takes

@@ -16,7 +16,7 @@ from keyhole.cli.terminal import check_out, emit, emit_json, warn, write_whole
 from keyhole.errors import ConfigError
 
 if TYPE_CHECKING:
-    from keyhole.knowledge import PrivateColumn
+    from keyhole.config import PrivateColumn
     from keyhole.verbs.init import Proposal
     from keyhole.verbs.roles import Proposed
 
@@ -63,9 +63,9 @@ def init(
     out: Path | None,
 ) -> None:
     """Look, propose, ask, write."""
-    from keyhole.knowledge import Columns, Config, FileLayout, parse_private
+    from keyhole.config import Columns, Config, FileLayout, parse_private
     from keyhole.model.schema import Role
-    from keyhole.settings import FILE, File
+    from keyhole.config.settings import FILE, File
     from keyhole.tables.duckdb.survey import Survey
     from keyhole.verbs.init import elsewhere, proposal, toml, unsure
 
@@ -148,7 +148,7 @@ def _asked(made: Proposal) -> Proposal:
 
     The columns that a question or an answer names are reviewed by that; nobody has looked at the others.
     """
-    from keyhole.knowledge import Columns, Config
+    from keyhole.config import Columns, Config
     from keyhole.model.schema import Role
     from keyhole.verbs.init import proposal
 
@@ -179,7 +179,7 @@ def _asked(made: Proposal) -> Proposal:
 
 def _ask_values(name: str, *, is_number: bool) -> PrivateColumn | None:
     """What everybody knows of a private column; asked again until it is understood, None if it is nothing."""
-    from keyhole.knowledge.short_form import parse_known_values
+    from keyhole.config.short_form import parse_known_values
 
     forms = "min..max, min..max:step, values 0,1,2, or real (any number)" if is_number else "values a,b,c"
     while True:

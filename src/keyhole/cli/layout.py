@@ -1,4 +1,4 @@
-"""Options about how a file is written: they go with the file (`keyhole.settings.File`), whichever command it is for."""
+"""Options about how a file is written: they go with the file (`keyhole.config.settings.File`), whichever command it is for."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ def laid_out(ctx: click.Context, _param: click.Parameter, value: Path | None) ->
     said = ctx.meta.get(LAYOUT_KEY)
     if not said:
         return value
-    from keyhole.settings import File
+    from keyhole.config.settings import File
 
     try:
         return File(path=value, **said)
@@ -24,7 +24,7 @@ def laid_out(ctx: click.Context, _param: click.Parameter, value: Path | None) ->
 
 
 def _layout(name: str, metavar: str | None, help: str, *, listed: bool = False) -> click.Option:  # noqa: A002
-    """An option about how a file is written: it goes with the file (`keyhole.settings.File`)."""
+    """An option about how a file is written: it goes with the file (`keyhole.config.settings.File`)."""
     key = name.removeprefix("--")
 
     def said(ctx: click.Context, _param: click.Parameter, value: Any) -> None:

@@ -1,6 +1,6 @@
 """Every option, defined once: a word means the same thing in each command that has it.
 
-A command lists the options it takes; `keyhole.settings` merges those that say who is who and where the table is
+A command lists the options it takes; `keyhole.config.settings` merges those that say who is who and where the table is
 (`--data`, `--table`, `--view`, `--id`, `--private`, `--hidden`) over keyhole.toml. Nothing heavy is imported here.
 """
 

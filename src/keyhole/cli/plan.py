@@ -98,7 +98,7 @@ def plan(
     from keyhole.attack.plan import operators as words
     from keyhole.report.as_json import dumps
     from keyhole.report.plan import plan_json, plan_lines
-    from keyhole.settings import settings
+    from keyhole.config.settings import settings
     from keyhole.verbs.plan import ALL, Asking, Plans
 
     given = settings(config, data=data, table=table, view=view, private=private, id=id, hidden=hidden)

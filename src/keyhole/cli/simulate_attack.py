@@ -15,7 +15,7 @@ from keyhole.cli.terminal import check_out, emit, emit_json
 from keyhole.errors import ConfigError, LogError
 
 if TYPE_CHECKING:
-    from keyhole.knowledge import Config
+    from keyhole.config import Config
 
 HELP = """Attack your own private answers: how well people are guessed, against epsilon.
 
@@ -51,7 +51,7 @@ def attack(
 ) -> None:
     """Answer, attack, show; once for each epsilon."""
     from keyhole.logs.open import read_log
-    from keyhole.settings import settings
+    from keyhole.config.settings import settings
 
     config = options.settled(config, data)
     given = settings(config, data=data, table=table, view=view, private=private, id=id, hidden=hidden)

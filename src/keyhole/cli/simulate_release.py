@@ -94,7 +94,7 @@ def _workload(
 
         return workload(name, queries, zipf, seed), ""
     from keyhole.defend.simulate.release_log import log_workload
-    from keyhole.knowledge import Config
+    from keyhole.config import Config
     from keyhole.logs.open import read_log
 
     if config is None:

@@ -14,7 +14,7 @@ from keyhole.cli.layout import LAYOUT
 from keyhole.cli.options import Format
 from keyhole.cli.terminal import emit_json, emit_text, end
 from keyhole.errors import ConfigError, DataError
-from keyhole.knowledge import PrivateColumn
+from keyhole.config import PrivateColumn
 
 HELP = """Replay every proof of a verdict on made-up private values.
 
@@ -51,7 +51,7 @@ def verify(
     from keyhole.checker.claims import Unreadable
     from keyhole.checker.replay import replay
     from keyhole.checker.report import as_data, lines
-    from keyhole.settings import settings
+    from keyhole.config.settings import settings
     from keyhole.tables.duckdb.prepare import prepared
 
     if data is None and config is None:

@@ -85,7 +85,7 @@ def watch(
     from keyhole.logs.open import LogFormat
     from keyhole.session.open import Watching
     from keyhole.session.published import accept
-    from keyhole.settings import settings, with_private
+    from keyhole.config.settings import settings, with_private
     from keyhole.sql.clock import said_now
     from keyhole.verbs.watch import watched
 

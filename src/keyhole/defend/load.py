@@ -20,7 +20,7 @@ from keyhole.defend.kernels import dot_counts
 from keyhole.defend.linear import LinearQuery
 from keyhole.defend.loss import Neighbours
 from keyhole.errors import ConfigError, PrivacyParameterError, read_decimal
-from keyhole.knowledge import Columns, PrivateColumn, PublicColumn
+from keyhole.config import Columns, PrivateColumn, PublicColumn
 from keyhole.model.predicate import Scalar
 from keyhole.model.schema import Column, Kind, Role, Schema
 from keyhole.tables import DuckDBSource

@@ -10,7 +10,7 @@ from fractions import Fraction
 from keyhole.errors import LogError
 from keyhole.gather.evidence import GIVEN, ROUNDED
 from keyhole.gather.comparisons import OneSided
-from keyhole.knowledge import Knowledge
+from keyhole.config import Knowledge
 from keyhole.model.meaning import compared, rounded, rounds
 from keyhole.model.query import Aggregate, Query, Threshold
 from keyhole.model.schema import Kind, Schema

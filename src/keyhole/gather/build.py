@@ -25,7 +25,7 @@ from keyhole.gather.quotients import Quotients
 from keyhole.gather.squares import square_constraint, variances
 from keyhole.gather.tied import TiedQueries, admissible, blocks_of
 from keyhole.gather.totals import Totals
-from keyhole.knowledge import Knowledge
+from keyhole.config import Knowledge
 from keyhole.model.predicate import IsNull, Predicate, negation, to_sql
 from keyhole.model.query import FINER, ORDERED, OTHER_GROUPS, Aggregate, Query, Term
 from keyhole.model.schema import Kind

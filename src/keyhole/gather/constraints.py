@@ -15,7 +15,7 @@ from keyhole.gather.arithmetic import Arithmetic, Computed, SummedPart
 from keyhole.gather.notes import Notes
 from keyhole.gather.quotients import Quotients
 from keyhole.gather.totals import Evaluated, Totals
-from keyhole.knowledge import Knowledge
+from keyhole.config import Knowledge
 from keyhole.model.meaning import OVER_ZERO, NoNumber, rounded, value
 from keyhole.model.predicate import And, IsNull, Predicate, conjunction, negation
 from keyhole.model.query import HALF, Query

@@ -15,7 +15,7 @@ from keyhole.model.forms import private_leaves
 from keyhole.gather.answers import finish, interval, radius
 from keyhole.gather.notes import Notes
 from keyhole.gather.ties import exclusive, ties
-from keyhole.knowledge import Knowledge
+from keyhole.config import Knowledge
 from keyhole.model.people import Atom, BoundedCount, Clause, Conjunct, Counting, Formula, Ints, conjuncts_of
 from keyhole.model.predicate import Comparison, Has, IsNull, Predicate, PrivateLeaf, conjunction, quote_name, to_sql
 from keyhole.model.query import Aggregate, Query

@@ -14,7 +14,7 @@ from keyhole.basis import Atoms, Row, row
 from keyhole.model.cells import Partition
 from keyhole.errors import CannotHonour
 from keyhole.model.forms import UNIT, Feature, Part
-from keyhole.knowledge import Knowledge, Prior
+from keyhole.config import Knowledge, Prior
 from keyhole.model.people import Counting
 from keyhole.model.predicate import Predicate
 from keyhole.model.query import Query

@@ -11,7 +11,7 @@ from keyhole.gather.evidence import Bound, Constraint, Unjudged
 from keyhole.model.forms import Feature, Part
 from keyhole.gather.notes import Notes
 from keyhole.gather.totals import Totals
-from keyhole.knowledge import Fact, Knowledge
+from keyhole.config import Fact, Knowledge
 from keyhole.model.predicate import Has, IsNull, Predicate, columns, conjunction, leaves, negation, quote_name
 from keyhole.model.query import Aggregate, Query, Term
 from keyhole.model.schema import Role, Schema

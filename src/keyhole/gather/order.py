@@ -16,7 +16,7 @@ from fractions import Fraction
 from keyhole.gather.evidence import OrderFact
 from keyhole.gather.answers import ULP, around, around_ends, described, interval
 from keyhole.gather.notes import Notes
-from keyhole.knowledge import Prior
+from keyhole.config import Prior
 from keyhole.model.predicate import Predicate
 from keyhole.model.query import CUT, ORDERED, Aggregate, Query
 from keyhole.model.schema import Column, Kind

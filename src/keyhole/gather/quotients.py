@@ -10,7 +10,7 @@ from math import lcm
 from keyhole.model.forms import ONE, Feature, Form, Part
 from keyhole.gather.answers import ULP, Interval
 from keyhole.model.grid import Grid
-from keyhole.knowledge import Knowledge
+from keyhole.config import Knowledge
 from keyhole.model.query import Term
 from keyhole.model.schema import Kind, Schema
 

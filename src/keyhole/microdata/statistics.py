@@ -31,7 +31,7 @@ from typing import Any
 
 from keyhole.crosstab.numbers import digits_of
 from keyhole.errors import ConfigError, DataError, NumberError, read_decimal
-from keyhole.knowledge.toml_table import read_toml
+from keyhole.config.toml_table import read_toml
 from keyhole.model.predicate import Scalar
 
 FIGURES = ("sum", "mean", "median", "min", "max")

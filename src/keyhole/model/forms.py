@@ -15,7 +15,7 @@ from math import prod
 
 from keyhole.model.cells import Cell, Partition, partition
 from keyhole.errors import UnsupportedQuery
-from keyhole.knowledge import Knowledge
+from keyhole.config import Knowledge
 from keyhole.model.predicate import (
     FALSE,
     NULL,

@@ -38,7 +38,7 @@ def asking(source: Source) -> Callable[[str], object]:
     """`ask` for a Source: the text is lowered like any analyst's statement, then answered by the engine.
 
     >>> import pandas
-    >>> from keyhole.knowledge import Columns, PrivateColumn
+    >>> from keyhole.config import Columns, PrivateColumn
     >>> from keyhole.tables import load
     >>> frame = pandas.DataFrame({"name": ["Ann", "Bob"], "pay": [4.0, 7.0]})
     >>> source = load(frame, Columns(id=("name",), private={"pay": PrivateColumn(min=0, max=10)}))
@@ -105,7 +105,7 @@ def range_of_sums(source: Source, where: Predicate, column: str, low: float, hig
     A person has as many values as rows. One who has no value, or whom more than the ids decides upon, may add nothing.
 
     >>> import pandas
-    >>> from keyhole.knowledge import Columns, PrivateColumn
+    >>> from keyhole.config import Columns, PrivateColumn
     >>> from keyhole.tables import load
     >>> frame = pandas.DataFrame({"name": ["Ann", "Bob", "Bob"], "pay": [40.0, 70.0, 60.0]})
     >>> source = load(frame, Columns(id=("name",), private={"pay": PrivateColumn(min=40, max=100)}))

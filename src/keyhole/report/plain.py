@@ -22,7 +22,7 @@ from keyhole.audit.base import (
 )
 from keyhole.audit.end_proof import BoundUsed, EndProof
 from keyhole.gather.evidence import OF_TABLE, Constraint, Contradiction, Unjudged
-from keyhole.knowledge import Prior
+from keyhole.config import Prior
 from keyhole.model.predicate import Scalar
 from keyhole.model.query import Aggregate
 from keyhole.report.certificate import NOT_TOLD, RATIO, WITHOUT_PART, Certifier

@@ -11,7 +11,7 @@ from dataclasses import replace
 from enum import StrEnum
 from fractions import Fraction
 
-from keyhole.knowledge import Prior
+from keyhole.config import Prior
 from keyhole.logs.open import Log
 from keyhole.report.completion import Completion
 from keyhole.report.plain import INFERRED, Argument, AssumedFinding, Case, Cited, Plain, Record, Step

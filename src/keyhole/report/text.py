@@ -12,7 +12,7 @@ from fractions import Fraction
 from keyhole.audit.base import name_of, query_order
 from keyhole.audit.width import written
 from keyhole.gather.evidence import Contradiction
-from keyhole.knowledge import Prior
+from keyhole.config import Prior
 from keyhole.report.added_up import added_up
 from keyhole.report.as_given import as_given
 from keyhole.report.completion import completed

@@ -15,7 +15,7 @@ from keyhole.audit.online import PRIVATELY, OnlineAuditor, Past
 from keyhole.book import Book, BookEntry, Mark
 from keyhole.book.chain import canonical
 from keyhole.errors import BookError, QueryError
-from keyhole.knowledge import FEW_VALUES, PrivateColumn, toml_key
+from keyhole.config import FEW_VALUES, PrivateColumn, toml_key
 from keyhole.model.query import Statement
 from keyhole.reading import Spelling
 from keyhole.model.schema import Column, Kind, Schema

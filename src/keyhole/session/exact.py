@@ -12,7 +12,7 @@ from fractions import Fraction
 from keyhole.errors import DataError
 from keyhole.gather.build import gather
 from keyhole.gather.transcribe import Read, expanded
-from keyhole.knowledge import Knowledge
+from keyhole.config import Knowledge
 from keyhole.model.query import Aggregate, Statement
 from keyhole.session.reply import Exact
 from keyhole.tables import Source
@@ -26,7 +26,7 @@ def exact(statement: Statement, source: Source) -> Exact:
     not there.
 
     >>> import pyarrow as pa
-    >>> from keyhole.knowledge import Columns
+    >>> from keyhole.config import Columns
     >>> from keyhole.sql import lower
     >>> from keyhole.tables import load
     >>> staff = load(pa.table({"dept": ["a", "a", "b"], "pay": [1, 2, 5]}), Columns.checked({"private": {"pay": {}}}))

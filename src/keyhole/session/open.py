@@ -26,7 +26,7 @@ from keyhole.defend.strategies.each import EachAlone
 from keyhole.defend.strategies.run import PrepaidRun
 from keyhole.defend.tables.margins import SourceMargins
 from keyhole.errors import BookError, ConfigError, PrivacyParameterError
-from keyhole.knowledge import BudgetTable, Config
+from keyhole.config import BudgetTable, Config
 from keyhole.model.schema import Role
 from keyhole.session.audited import Audited, Heard, incomplete, is_bounded
 from keyhole.session.monitored import Monitored
@@ -35,7 +35,7 @@ from keyhole.session.private import Private, Quoted
 from keyhole.session.session import Session
 from keyhole.session.version import Version, enter
 from keyhole.session.where import book_path, open_book
-from keyhole.settings import Settings
+from keyhole.config.settings import Settings
 from keyhole.tables import DuckDBSource
 from keyhole.tables.fingerprint import fingerprint
 from keyhole.tables.open import Table, Use, open_table

@@ -12,7 +12,7 @@ from keyhole.audit.online import OnlineAuditor
 from keyhole.audit.population import Epoch, Population, id_key, person_keys
 from keyhole.book import Book, Mark
 from keyhole.errors import BookError, ConfigError, LogError, QueryError
-from keyhole.knowledge import Knowledge
+from keyhole.config import Knowledge
 from keyhole.model.schema import Role
 from keyhole.session.audited import past
 from keyhole.tables import Roster

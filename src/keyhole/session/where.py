@@ -7,8 +7,8 @@ from pathlib import Path
 
 from keyhole.book import Book
 from keyhole.errors import BookError, ConfigError
-from keyhole.knowledge import Config, home
-from keyhole.settings import Settings
+from keyhole.config import Config, home
+from keyhole.config.settings import Settings
 from keyhole.tables.seal import read_key
 
 BOOK = "book.keyhole"

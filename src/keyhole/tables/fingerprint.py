@@ -19,7 +19,7 @@ def fingerprint(roster: DuckDBRoster) -> str:
     2^-64 a pair; rows may come in any order. Cost: one pass of the engine with an MD5 a row.
 
     >>> import pyarrow as pa
-    >>> from keyhole.knowledge import Columns
+    >>> from keyhole.config import Columns
     >>> from keyhole.tables import load
     >>> roles = Columns.checked({"private": {"pay": {}}})
     >>> one = load(pa.table({"dept": ["a", "b"], "pay": [1, 2]}), roles)

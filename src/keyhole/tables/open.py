@@ -16,7 +16,7 @@ from typing import Self
 from keyhole.errors import ConfigError, DataError
 from keyhole.open_files import Lifetime
 from keyhole.model.schema import Column, Kind, Role, Schema
-from keyhole.settings import Settings
+from keyhole.config.settings import Settings
 from keyhole.tables.duckdb.fact_conditions import public_facts
 from keyhole.tables.duckdb.load import Loaded, Reading, read, read_columns
 from keyhole.tables.duckdb.roster import DuckDBRoster
@@ -90,7 +90,7 @@ def open_table(given: Settings, use: Use, *, text: frozenset[str] = frozenset(),
     they are given, so columns that were called unbounded must look so. Cost: the data is read once.
 
     >>> import pyarrow as pa
-    >>> from keyhole.settings import settings
+    >>> from keyhole.config.settings import settings
     >>> staff = pa.table({"name": ["Ann", "Bob"], "pay": [10, 20]})
     >>> opened = open_table(settings(data=staff, private="pay"), Use.WATCH)
     >>> opened.roster.n, opened.source, opened.absent

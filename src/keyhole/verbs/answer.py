@@ -11,13 +11,13 @@ from typing import Any
 from keyhole.defend.answering import Answered, Priced
 from keyhole.defend.loss import Loss, Number
 from keyhole.errors import KeyholeError
-from keyhole.knowledge import Config
+from keyhole.config import Config
 from keyhole.logs.open import read_log
 from keyhole.model.query import Refused
 from keyhole.report.answer import answer_json, price_json
 from keyhole.session.open import Terms, private_session
 from keyhole.session.private import Private
-from keyhole.settings import Names, Settings, settings
+from keyhole.config.settings import Names, Settings, settings
 
 
 @dataclass(frozen=True, slots=True, repr=False)

@@ -6,10 +6,10 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from keyhole.knowledge import Config
+from keyhole.config import Config
 from keyhole.session.open import Terms, Watching, audited_session, private_session
 from keyhole.session.session import Session
-from keyhole.settings import Names, Settings, settings, with_private
+from keyhole.config.settings import Names, Settings, settings, with_private
 
 
 def ask(

@@ -18,11 +18,11 @@ from keyhole.attack.choose import Choice
 from keyhole.attack.score import Score, ranked, right_of, score
 from keyhole.errors import ConfigError, LogError, QueryError
 from keyhole.gather.evidence import Evidence
-from keyhole.knowledge import Config
+from keyhole.config import Config
 from keyhole.logs.open import Log, as_log
 from keyhole.logs.people_table import keep_people_table
 from keyhole.model.predicate import quote_name
-from keyhole.settings import Names, Settings, settings, with_private
+from keyhole.config.settings import Names, Settings, settings, with_private
 from keyhole.sql import lower
 from keyhole.tables import DuckDBRoster
 from keyhole.tables.open import Use, open_table

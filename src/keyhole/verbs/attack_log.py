@@ -11,7 +11,7 @@ from keyhole.gather.evidence import Evidence
 from keyhole.gather import gather, transcribe
 from keyhole.gather.constraints import split_needs
 from keyhole.gather.counting import counts_people
-from keyhole.knowledge import Knowledge
+from keyhole.config import Knowledge
 from keyhole.logs.open import Log
 from keyhole.model.predicate import IsNull, leaves
 from keyhole.model.query import DOUBTFUL, FINER, IF_SHOWN, Aggregate, Query, Term, Threshold

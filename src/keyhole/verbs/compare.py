@@ -8,7 +8,7 @@ from typing import Any
 
 from keyhole.errors import ConfigError, KeyholeError
 from keyhole.logs.open import Log
-from keyhole.settings import Settings
+from keyhole.config.settings import Settings
 from keyhole.verbs.attack import Attacked, AttackTerms, attacked
 
 POINTS = 8  # prefixes of the log that are attacked

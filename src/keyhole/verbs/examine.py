@@ -10,7 +10,7 @@ from typing import Any
 from keyhole.audit.deadline import Deadline
 from keyhole.audit.examine import Progress
 from keyhole.audit.examine import examine as audited
-from keyhole.knowledge import Config
+from keyhole.config import Config
 from keyhole.logs.open import Log
 from keyhole.report.verdict import Verdict
 

@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from keyhole.errors import DataError
-from keyhole.knowledge import Config, FileLayout, PrivateColumn, toml_key
+from keyhole.config import Config, FileLayout, PrivateColumn, toml_key
 from keyhole.model.schema import Kind, Role, folded
 from keyhole.tables.duckdb.survey import Survey, Surveyed, SurveyedTable
 from keyhole.verbs.roles import Proposed, as_key, is_person, propose, sounds_public

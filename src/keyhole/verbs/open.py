@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from keyhole.knowledge import Config
-from keyhole.settings import Names, settings, with_private
+from keyhole.config import Config
+from keyhole.config.settings import Names, settings, with_private
 from keyhole.tables.open import Table, Use, open_table
 
 

@@ -17,13 +17,13 @@ from keyhole.attack.plan.question import DEFAULT, Question
 from keyhole.audit.judge import Judge
 from keyhole.errors import ConfigError, QueryError
 from keyhole.gather import gather, transcribe
-from keyhole.knowledge import Config, Knowledge
+from keyhole.config import Config, Knowledge
 from keyhole.model.predicate import leaves, literal, quote_name
 from keyhole.report.plan import Label, Overview, Planned, PlayedPlan
 from keyhole.model.schema import Role, Schema
 from keyhole.session.open import Terms
 from keyhole.session.reply import Reply
-from keyhole.settings import Names, Settings, names, settings, with_private
+from keyhole.config.settings import Names, Settings, names, settings, with_private
 from keyhole.sql import lower
 from keyhole.tables import DuckDBRoster
 from keyhole.tables.open import Table, Use, open_table

@@ -16,7 +16,7 @@ from keyhole.attack.plan import CodedColumn, counts_sql, group_sql
 from keyhole.attack.plan.question import Question
 from keyhole.audit.judge import Judge
 from keyhole.gather import gather, transcribe
-from keyhole.knowledge import Knowledge
+from keyhole.config import Knowledge
 from keyhole.model.predicate import Scalar
 from keyhole.sql import lower
 from keyhole.tables import DuckDBRoster

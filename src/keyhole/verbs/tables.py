@@ -27,11 +27,11 @@ from keyhole.crosstab.totals import check_totals
 from keyhole.crosstab.words import TableWords, number_of, step_of
 from keyhole.errors import ConfigError
 from keyhole.gather import gather, transcribe
-from keyhole.knowledge import Columns, Config, FactTable, PrivateColumn
+from keyhole.config import Columns, Config, FactTable, PrivateColumn
 from keyhole.logs.open import Log, LogFormat
 from keyhole.report.published import TablesVerdict
 from keyhole.report.verdict import Verdict
-from keyhole.settings import settings
+from keyhole.config.settings import settings
 from keyhole.tables.open import Use, open_table
 
 BY_RULE = "(rule)"

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from keyhole.attack.base import Reconstruction, Target
 from keyhole.errors import DataError
-from keyhole.settings import Settings
+from keyhole.config.settings import Settings
 from keyhole.tables import DuckDBRoster
 from keyhole.tables.open import read_columns
 

@@ -7,12 +7,12 @@ from pathlib import Path
 
 from keyhole.audit.admission import Admission, Permission
 from keyhole.book import Mark
-from keyhole.knowledge import Config
+from keyhole.config import Config
 from keyhole.session.audited import Audited, Heard
 from keyhole.session.open import Watching, audited_session
 from keyhole.session.reply import Ending, Exact, Reply
 from keyhole.session.session import Session
-from keyhole.settings import Names, Settings, settings, with_private
+from keyhole.config.settings import Names, Settings, settings, with_private
 from keyhole.sql import Dialect, carried
 from keyhole.tables.open import Table
 

@@ -14,7 +14,7 @@ from keyhole.attack.arrays import from_arrays
 from keyhole.attack.base import Target
 from keyhole.attack.design.base import Number, Queries, Secrets, records
 from keyhole.attack.methods.l1 import L1
-from keyhole.knowledge import Prior
+from keyhole.config import Prior
 
 BIT = Prior(Decimal(0), Decimal(1))
 

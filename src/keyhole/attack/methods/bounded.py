@@ -28,7 +28,7 @@ class Bounded(BatchAttack):
     >>> from decimal import Decimal
     >>> from keyhole.attack.arrays import from_arrays
     >>> from keyhole.attack.base import Target
-    >>> from keyhole.knowledge import Prior
+    >>> from keyhole.config import Prior
     >>> e = from_arrays(np.array([[1, 1, 0], [0, 1, 1]]), [2.0, 1.0], prior=Prior(Decimal(0), Decimal(1)))
     >>> attack = Bounded(Target.of(e))
     >>> attack.observe(e)

@@ -30,7 +30,7 @@ class Integer(BatchAttack):
 
     >>> from decimal import Decimal
     >>> from keyhole.attack.arrays import from_arrays
-    >>> from keyhole.knowledge import Prior
+    >>> from keyhole.config import Prior
     >>> e = from_arrays(np.array([[1, 1, 0], [0, 1, 1]]), [2, 1], prior=Prior(Decimal(0), Decimal(1), Decimal(1)))
     >>> attack = Integer(Target.of(e))
     >>> attack.observe(e)

@@ -22,7 +22,7 @@ from keyhole.audit.known import Claim, Known
 from keyhole.audit.rules.linear import linear_proof
 from keyhole.model.cells import Cell, Piece, ends, sole
 from keyhole.gather.evidence import Constraint, Contradiction, System
-from keyhole.knowledge import Knowledge, Prior
+from keyhole.config import Knowledge, Prior
 from keyhole.model.predicate import Scalar
 from keyhole.model.schema import Column
 

@@ -26,7 +26,7 @@ from keyhole.audit.rules.order_cases import components
 from keyhole.audit.width import Within
 from keyhole.model.cells import Cell
 from keyhole.gather.evidence import Contradiction, System
-from keyhole.knowledge import Prior
+from keyhole.config import Prior
 from keyhole.solve.cases import TooManyCases
 from keyhole.solve.tables import Alike, Condition, OptionsLeft, possible
 

@@ -18,7 +18,7 @@ from keyhole.audit.person_form import PersonForm
 from keyhole.audit.rules.settle import settled
 from keyhole.gather.evidence import System
 from keyhole.model.grid import Grid
-from keyhole.knowledge import Prior
+from keyhole.config import Prior
 from keyhole.model.predicate import quote_name
 from keyhole.model.schema import Role
 from keyhole.solve.rowspace.supported import PRIME, forms_on, null_space

@@ -16,7 +16,7 @@ from keyhole.basis.cells.cuts import Cuts
 from keyhole.defend.load import typed
 from keyhole.defend.tables.quantity import Quantity
 from keyhole.errors import ConfigError, UnsupportedQuery
-from keyhole.knowledge import Columns, PrivateColumn, PublicColumn, toml_key
+from keyhole.config import Columns, PrivateColumn, PublicColumn, toml_key
 from keyhole.model.predicate import Comparison, Has, IsNull, Leaf, Like, Membership, Opaque, Predicate, leaves
 from keyhole.model.schema import Column, Kind, Role, Schema
 

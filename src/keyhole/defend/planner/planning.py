@@ -41,7 +41,7 @@ from keyhole.defend.planner.tree import buy_tree
 from keyhole.defend.tables.margins import Margins, SourceMargins
 from keyhole.defend.workload import Estimate, GroupKey
 from keyhole.errors import BudgetExhausted, ConfigError, PrivacyParameterError, QueryError
-from keyhole.knowledge import toml_key
+from keyhole.config import toml_key
 from keyhole.model.query import Refused, Statement
 from keyhole.model.schema import Role, Schema
 from keyhole.sql import lower

@@ -17,7 +17,7 @@ from keyhole.defend.planner.ways import cuts_of
 from keyhole.defend.simulate.release_workloads import Masks, TrueMargins, Workload, made_up_people
 from keyhole.defend.tables.quantity import COUNT
 from keyhole.errors import ConfigError, KeyholeError
-from keyhole.knowledge import Columns
+from keyhole.config import Columns
 from keyhole.model.schema import Column, Kind, Role, Schema
 from keyhole.sql import lower
 
@@ -33,7 +33,7 @@ def log_workload(statements: Sequence[str], roles: Columns, n: int, seed: int) -
     """The counts of a log (every group of a GROUP BY is one), over made-up people; and how many statements are no
     counts under a product of conditions, and were left out.
 
-    >>> from keyhole.knowledge import PublicColumn
+    >>> from keyhole.config import PublicColumn
     >>> roles = Columns(public={"sex": PublicColumn(values=("F", "M"), missing="F")})
     >>> made, left = log_workload(["SELECT sex, COUNT(*) FROM t GROUP BY sex", "SELECT SUM(x) FROM t"], roles, 100, 0)
     >>> len(made.stream), left

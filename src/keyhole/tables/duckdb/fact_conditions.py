@@ -13,7 +13,7 @@ from typing import Any
 import duckdb
 
 from keyhole.errors import ConfigError
-from keyhole.knowledge import Config
+from keyhole.config import Config
 from keyhole.model.schema import folded
 
 

@@ -10,7 +10,7 @@ from typing import TypeAlias
 import duckdb
 
 from keyhole.errors import ConfigError, DataError
-from keyhole.knowledge import FEW_VALUES, Columns, PrivateColumn, toml_key
+from keyhole.config import FEW_VALUES, Columns, PrivateColumn, toml_key
 from keyhole.model.predicate import literal, quote_name
 from keyhole.model.schema import Column, Kind, Role, Schema
 from keyhole.tables.duckdb.dialect import no_header

@@ -15,7 +15,7 @@ from typing import Any, TypeAlias
 import duckdb
 
 from keyhole.errors import ConfigError, DataError
-from keyhole.knowledge import Columns, FileLayout, TableRoles
+from keyhole.config import Columns, FileLayout, TableRoles
 from keyhole.open_files import Lifetime
 from keyhole.model.predicate import quote_name
 from keyhole.model.schema import Column, Kind, Role, Schema, folded

@@ -20,7 +20,7 @@ from pathlib import Path
 import duckdb
 
 from keyhole.errors import ConfigError, DataError
-from keyhole.knowledge import FileLayout
+from keyhole.config import FileLayout
 from keyhole.model.predicate import literal, quote_name
 from keyhole.tables.duckdb.dialect import Separation, check_escapes, check_header, header
 from keyhole.tables.duckdb.misquoted import in_our_words, unreadable

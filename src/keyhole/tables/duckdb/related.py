@@ -14,7 +14,7 @@ from pathlib import Path
 import duckdb
 
 from keyhole.errors import ConfigError, DataError
-from keyhole.knowledge import TableRoles
+from keyhole.config import TableRoles
 from keyhole.model.predicate import held_as, literal, quote_name
 from keyhole.model.schema import Column, Kind, Related, Role, Schema, folded
 from keyhole.tables.duckdb.copy import copied

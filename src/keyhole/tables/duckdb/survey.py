@@ -15,7 +15,7 @@ from typing import Any
 import duckdb
 
 from keyhole.errors import ConfigError, DataError
-from keyhole.knowledge import FileLayout
+from keyhole.config import FileLayout
 from keyhole.model.predicate import literal, quote_name
 from keyhole.model.schema import Kind, folded
 from keyhole.tables.duckdb.dialect import Separation, check_escapes, csv_reader, first_rows, no_header

@@ -10,7 +10,7 @@ from collections.abc import Collection
 
 import duckdb
 
-from keyhole.knowledge import Columns
+from keyhole.config import Columns
 from keyhole.model.predicate import quote_name
 from keyhole.tables.duckdb.dialect import with_texts
 from keyhole.tables.duckdb.faults import type_of

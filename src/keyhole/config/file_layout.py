@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Literal
 
-from keyhole.knowledge.toml_table import TomlTable
+from keyhole.config.toml_table import TomlTable
 
 MOST_DIGITS = 15  # that every DOUBLE keeps
 

@@ -1,11 +1,11 @@
 """What an attacker is assumed to know, and keyhole.toml, the one schema of all settings."""
 
-from keyhole.knowledge.columns import Columns, PrivateColumn, PublicColumn, TableRoles
-from keyhole.knowledge.config import BookTable, BudgetTable, Config, FactTable, Online, home
-from keyhole.knowledge.file_layout import FileLayout, SourceTable
+from keyhole.config.columns import Columns, PrivateColumn, PublicColumn, TableRoles
+from keyhole.config.config import BookTable, BudgetTable, Config, FactTable, Online, home
+from keyhole.config.file_layout import FileLayout, SourceTable
 from keyhole.model.prior import FEW_VALUES, DomainState, Fact, Knowledge, Prior
-from keyhole.knowledge.short_form import parse_private
-from keyhole.knowledge.toml_table import toml_key
+from keyhole.config.short_form import parse_private
+from keyhole.config.toml_table import toml_key
 
 __all__ = [
     "FEW_VALUES",

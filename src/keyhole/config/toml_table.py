@@ -38,7 +38,7 @@ class TomlTable:
     def checked(cls, raw: Mapping[str, Any], name: str = "keyhole.toml") -> Self:
         """From settings that were already read; every fault is said with the key to mend.
 
-        >>> from keyhole.knowledge.columns import Columns
+        >>> from keyhole.config.columns import Columns
         >>> Columns.checked({"id": ["Name"], "private": {"pay": {"min": 0}}}).private["pay"].min
         Decimal('0')
         """

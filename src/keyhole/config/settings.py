@@ -7,7 +7,7 @@ from dataclasses import dataclass, fields, replace
 from pathlib import Path
 
 from keyhole.errors import ConfigError
-from keyhole.knowledge import Columns, Config, FileLayout, Knowledge, PrivateColumn, SourceTable, parse_private
+from keyhole.config import Columns, Config, FileLayout, Knowledge, PrivateColumn, SourceTable, parse_private
 
 FILE = "keyhole.toml"  # what settings are called
 Names = str | Sequence[str]  # one column, or several

@@ -8,10 +8,10 @@ from pathlib import Path
 from typing import Literal
 
 from keyhole.errors import ConfigError
-from keyhole.knowledge.columns import Columns, TableRoles
-from keyhole.knowledge.file_layout import SourceTable
+from keyhole.config.columns import Columns, TableRoles
+from keyhole.config.file_layout import SourceTable
 from keyhole.model.prior import Fact, Knowledge
-from keyhole.knowledge.toml_table import Number, TomlTable, read_toml
+from keyhole.config.toml_table import Number, TomlTable, read_toml
 
 
 @dataclass(frozen=True, slots=True)
