@@ -19,7 +19,7 @@ from benchmarks.workload import Workload, people, table, workload
 from keyhole.basis import Atoms
 from keyhole.model.predicate import Opaque, Or, to_sql
 from keyhole.model.schema import Column, Kind, Schema
-from keyhole.tables.duckdb.patterns import explain, group
+from keyhole.engines.duckdb.patterns import explain, group
 
 SCHEMA = Schema(
     "staff",

@@ -29,7 +29,7 @@ from keyhole.audit import Exposure, Judge
 from keyhole.gather import gather
 from keyhole.gather.transcribe import checked, expanded, lowered
 from keyhole.config import Columns, Knowledge, PrivateColumn
-from keyhole.tables import DuckDBSource, load
+from keyhole.datasets import DuckDBSource, load
 from keyhole.model.transcript import Line
 
 WEIGHTED = (

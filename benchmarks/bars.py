@@ -43,7 +43,7 @@ from keyhole.session.private import Private
 from keyhole.session.reply import Reply
 from keyhole.session.session import Session
 from keyhole.config.settings import settings
-from keyhole.tables.open import Use, open_table
+from keyhole.datasets.open import Use, open_table
 
 ORDERS = 5
 

@@ -27,7 +27,7 @@ from keyhole.attack.choose import run
 from keyhole.gather.evidence import Evidence
 from keyhole.gather import gather, transcribe
 from keyhole.config import Config, Prior
-from keyhole.tables import load_roster
+from keyhole.datasets import load_roster
 from keyhole.model.transcript import Line, Noise
 
 BIT = Prior(Decimal(0), Decimal(1), Decimal(1))

@@ -30,7 +30,7 @@ from keyhole.config import Config
 from keyhole.logs.open import as_log
 from keyhole.report.tally import tally
 from keyhole.config.settings import settings, with_private
-from keyhole.tables.open import Use, compared_with_text, open_table
+from keyhole.datasets.open import Use, compared_with_text, open_table
 
 HERE = Path(__file__).parent / "corpora"
 NOW = dt.datetime(2025, 6, 30, 12)

@@ -30,7 +30,7 @@ from keyhole.audit.disclosed import People
 from keyhole.audit.online import OnlineAuditor, Permission
 from keyhole.config import Columns, PrivateColumn
 from keyhole.sql import lower
-from keyhole.tables import DuckDBRoster, load_roster
+from keyhole.datasets import DuckDBRoster, load_roster
 
 
 def resident() -> int:

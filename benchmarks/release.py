@@ -43,7 +43,7 @@ from keyhole.config import Config
 from keyhole.session.private import Private
 from keyhole.session.session import Session
 from keyhole.config.settings import settings
-from keyhole.tables.open import Use, open_table
+from keyhole.datasets.open import Use, open_table
 
 FOLDER = Path(os.environ.get("KEYHOLE_DATA", "data")) / "adult"  # third-party: not in the repository
 SETTINGS = Path(__file__).parent / "adult.toml"

@@ -31,7 +31,7 @@ from keyhole.config import Config
 from keyhole.session.open import Terms, Watching, audited_session, private_session
 from keyhole.session.session import Session
 from keyhole.config.settings import settings
-from keyhole.tables.open import Use, open_table
+from keyhole.datasets.open import Use, open_table
 
 DEPTS = [f"d{k}" for k in range(14)]
 BLOCK = 10  # questions of one kind in a row

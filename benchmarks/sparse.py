@@ -33,7 +33,7 @@ from keyhole.config import Columns, Knowledge, Prior  # noqa: E402
 from keyhole.logs.open import as_log  # noqa: E402
 from keyhole.solve.decode.bitrows import pack  # noqa: E402
 from keyhole.solve.decode.kaczmarz import sweep  # noqa: E402
-from keyhole.tables import load_roster  # noqa: E402
+from keyhole.datasets import load_roster  # noqa: E402
 from keyhole.model.transcript import Noise  # noqa: E402
 
 HUNDRED = Prior(Decimal(0), Decimal(100))

@@ -35,7 +35,7 @@ from keyhole.model.query import Query
 from keyhole.report.charts.defend import recovered_plot
 from keyhole.model.schema import Schema
 from keyhole.sql import lower
-from keyhole.tables import load
+from keyhole.datasets import load
 
 ATTACKS = ("least-squares", "bounded")
 EPSILONS = (1, 3, 10, 30, 100, 300, 1000)

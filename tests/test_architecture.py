@@ -84,7 +84,7 @@ def test_every_auditor_is_a_specimen() -> None:
 
 
 def test_every_source_is_a_specimen() -> None:
-    assert implementations("keyhole.tables", "evaluate", "shown") == {s.name for s in sources.SPECIMENS}
+    assert implementations("keyhole.datasets", "evaluate", "shown") == {s.name for s in sources.SPECIMENS}
 
 
 def test_every_attack_is_a_specimen() -> None:
@@ -142,7 +142,7 @@ def test_every_module_says_what_it_is() -> None:
 
 
 def test_only_the_door_opens_a_table() -> None:
-    """DuckDB is imported in `tables/` and nowhere else: whoever needs data goes through `keyhole.tables.open`."""
+    """DuckDB is imported in `tables/` and nowhere else: whoever needs data goes through `keyhole.datasets.open`."""
     found = set()
     for path in SRC.rglob("*.py"):
         for node in nodes(path):

@@ -15,7 +15,7 @@ from click.testing import CliRunner
 from keyhole.cli.demo import CONFIG, LOG, PEOPLE, SAFE, TRANSCRIPT
 from keyhole.cli.root import app
 from keyhole.solve.integers.apart import _CHILD
-from keyhole.tables.duckdb import halves
+from keyhole.datasets import halves
 
 COULD_NOT_RUN = 2
 

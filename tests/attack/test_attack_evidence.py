@@ -34,7 +34,7 @@ from keyhole.config import Config, Knowledge, Prior
 from keyhole.model.predicate import Comparison
 from keyhole.model.query import Aggregate, Query, Term
 from keyhole.solve.status import SolverStatus
-from keyhole.tables import load, load_roster
+from keyhole.datasets import load, load_roster
 from keyhole.model.transcript import Line, Noise
 
 PEOPLE: dict[str, list[Any]] = {

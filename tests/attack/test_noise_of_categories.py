@@ -16,7 +16,7 @@ from keyhole.attack.noise_estimate import fit_noise
 from keyhole.gather.evidence import Evidence
 from keyhole.gather import gather, transcribe
 from keyhole.config import Config
-from keyhole.tables import load_roster
+from keyhole.datasets import load_roster
 from keyhole.model.transcript import Line, Noise
 
 CONFIG = Config.parse('[columns]\nid = ["who"]\n[columns.private.status]\nvalues = ["A", "B", "C", "D"]\n')

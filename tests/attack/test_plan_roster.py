@@ -17,7 +17,7 @@ from keyhole.attack.plan import CodedColumn, How, Planner, Profiles, Ways, opera
 from keyhole.attack.plan.exhaustive import Exhaustive
 from keyhole.config.settings import settings
 from keyhole.solve.rowspace.sparse import SparseRowSpace
-from keyhole.tables.open import Use, open_table
+from keyhole.datasets.open import Use, open_table
 
 LANGUAGES = ("=", "<>", "=,<>", "<,>", "=,<,>", "BETWEEN", "IN", "=,<>,OR", "=,<>,<,>,BETWEEN,IN,OR")
 ENGINE = duckdb.connect()

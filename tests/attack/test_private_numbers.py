@@ -16,7 +16,7 @@ from keyhole.attack.number_parts import parts_of
 from keyhole.gather.evidence import Evidence
 from keyhole.gather import gather, transcribe
 from keyhole.config import Config
-from keyhole.tables import load_roster
+from keyhole.datasets import load_roster
 from keyhole.model.transcript import Line, Noise
 
 RANGE = '[columns]\nid = ["who"]\n[columns.private.x]\nmin = 0\nmax = 100\n'

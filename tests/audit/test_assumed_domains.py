@@ -31,7 +31,7 @@ from keyhole.cli import app
 from keyhole.config import Config
 from keyhole.report.verdict import Verdict
 from keyhole.config.settings import settings
-from keyhole.tables import Use, open_table
+from keyhole.datasets import Use, open_table
 
 
 def table(**columns: Sequence[Any]) -> pa.Table:

@@ -21,7 +21,7 @@ from effort import effort
 from keyhole.audit import Exposure, Judge, Status
 from keyhole.gather import gather, transcribe
 from keyhole.config import Columns, Knowledge, PrivateColumn
-from keyhole.tables import DuckDBSource, load
+from keyhole.datasets import DuckDBSource, load
 from keyhole.model.transcript import Line
 
 Record = dict[str, Any]

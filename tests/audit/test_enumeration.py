@@ -25,7 +25,7 @@ from effort import effort
 from keyhole.audit import Exposure, Judge, Status
 from keyhole.gather import gather, transcribe
 from keyhole.config import Columns, Config, PrivateColumn
-from keyhole.tables import DuckDBSource, load
+from keyhole.datasets import DuckDBSource, load
 from keyhole.model.transcript import ABSENT, Line
 
 Masks = NDArray[np.bool_]

@@ -24,7 +24,7 @@ from keyhole.audit.ruling import CROSSES
 from keyhole.basis.bits import pack
 from keyhole.errors import ConfigError, LogError, QueryError
 from keyhole.config import Columns
-from keyhole.tables import DuckDBRoster, load_roster
+from keyhole.datasets import DuckDBRoster, load_roster
 
 KEY = bytes(range(32))
 ALL = "SELECT SUM(pay) FROM t"

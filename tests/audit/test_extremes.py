@@ -16,7 +16,7 @@ from keyhole.audit.extremes import Extremes
 from keyhole.audit.online import OnlineAuditor
 from keyhole.basis.bits import Words, pack
 from keyhole.config import Columns, Knowledge, Prior
-from keyhole.tables import load_roster
+from keyhole.datasets import load_roster
 
 End = Fraction | None
 Facts = list[tuple[list[int], Fraction]]

@@ -13,7 +13,7 @@ from keyhole.errors import ConfigError
 from keyhole.gather import gather, transcribe
 from keyhole.config import Config, Fact, Knowledge
 from keyhole.config.settings import settings
-from keyhole.tables.open import Use, open_table
+from keyhole.datasets.open import Use, open_table
 
 STAFF = pa.table(
     {

@@ -27,7 +27,7 @@ from keyhole.model.query import Aggregate, Query, Term
 from keyhole.session.published import publish, unaccounted
 from keyhole.solve.rowspace import RowMatrix, RowSpace
 from keyhole.sql import lower, split
-from keyhole.tables import DuckDBRoster, load_roster
+from keyhole.datasets import DuckDBRoster, load_roster
 from keyhole.model.transcript import Line
 from keyhole.verbs.watch import watch
 

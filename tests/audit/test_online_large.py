@@ -10,7 +10,7 @@ from benchmarks import workload as work
 from keyhole.audit.examine import examine
 from keyhole.audit.online import OnlineAuditor, Permission
 from keyhole.config import Columns, PrivateColumn
-from keyhole.tables import load_roster
+from keyhole.datasets import load_roster
 
 ROWS = 33_000
 

@@ -20,7 +20,7 @@ from keyhole.model.predicate import And, Has
 from keyhole.reading import Validator
 from keyhole.config.settings import settings
 from keyhole.sql import lower
-from keyhole.tables.open import Use, open_table
+from keyhole.datasets.open import Use, open_table
 from keyhole.model.transcript import Line
 
 TABLES = """

@@ -19,8 +19,8 @@ from keyhole.errors import ConfigError
 from keyhole.config import Config, parse_private
 from keyhole.model.schema import Kind, Role
 from keyhole.config.settings import settings
-from keyhole.tables import Use, open_table
-from keyhole.tables.duckdb.survey import Surveyed, SurveyedTable
+from keyhole.datasets import Use, open_table
+from keyhole.datasets.survey import Surveyed, SurveyedTable
 from keyhole.verbs.init import RELATED
 from keyhole.verbs.roles import propose
 

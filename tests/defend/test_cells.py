@@ -30,7 +30,7 @@ from keyhole.config import Config
 from keyhole.model.predicate import Comparison, Opaque, to_sql
 from keyhole.model.schema import Column, Kind, Schema
 from keyhole.sql import lower
-from keyhole.tables import load
+from keyhole.datasets import load
 
 CONFIG = Config.parse("""
 [columns.public.sex]

@@ -25,7 +25,7 @@ from keyhole.config import Config
 from keyhole.model.query import Refused
 from keyhole.session.private import Private
 from keyhole.session.session import Session
-from keyhole.tables import load
+from keyhole.datasets import load
 
 SETTINGS = """
 [source]

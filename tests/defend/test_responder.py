@@ -17,7 +17,7 @@ from keyhole.defend.simulate.seeded_noise import SeededNoise
 from keyhole.errors import BudgetExhausted, UnsupportedQuery
 from keyhole.config import Config
 from keyhole.sql import lower
-from keyhole.tables import load
+from keyhole.datasets import load
 from keyhole.model.transcript import Noise
 
 CONFIG = Config.parse("[columns.public.who]\nmin=1\nmax=40\n[columns.private.bit]\nmin=0\nmax=1\nstep=1")

@@ -26,7 +26,7 @@ from keyhole.defend.tables.quantity import COUNT, Dose, price
 from keyhole.errors import KeyholeError
 from keyhole.config import Config
 from keyhole.config.settings import settings
-from keyhole.tables.open import Use, open_table
+from keyhole.datasets.open import Use, open_table
 
 TOLD = """
 [budget]

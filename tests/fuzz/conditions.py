@@ -22,7 +22,7 @@ from keyhole.config import Columns, PrivateColumn
 from keyhole.model.query import Statement
 from keyhole.reading import Validator
 from keyhole.sql import lower
-from keyhole.tables import DuckDBRoster, load_roster
+from keyhole.datasets import DuckDBRoster, load_roster
 
 CONDITIONS = 40  # about one table
 MISREAD: list[str] = []  # what the check of readings caught: worth mending, and no danger

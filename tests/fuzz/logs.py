@@ -26,7 +26,7 @@ from keyhole.gather import gather
 from keyhole.gather.transcribe import checked, expanded, lowered
 from keyhole.gather.whole_table import WholeTableReader
 from keyhole.config import Columns, Config, PrivateColumn
-from keyhole.tables import DuckDBSource, load
+from keyhole.datasets import DuckDBSource, load
 from keyhole.model.transcript import ABSENT, Line
 
 LOGS = 12  # about one table

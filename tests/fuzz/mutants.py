@@ -35,8 +35,8 @@ from keyhole.logs.open import as_log
 from keyhole.model.query import COVERED, FINER, Statement
 from keyhole.config.settings import settings, with_private
 from keyhole.sql.table_names import tables_read
-from keyhole.tables import Roster, Source
-from keyhole.tables.open import Use, compared_with_text, open_table
+from keyhole.datasets import Roster, Source
+from keyhole.datasets.open import Use, compared_with_text, open_table
 from keyhole.model.transcript import Line
 
 MUTANTS = 6  # of one statement

@@ -19,8 +19,8 @@ from keyhole.config import Columns
 from keyhole.model.schema import WholeTableColumn
 from keyhole.sql.finer import NotTold
 from keyhole.sql.whole_table import whole_table
-from keyhole.tables import load
-from keyhole.tables.duckdb.computed import CHANGES
+from keyhole.datasets import load
+from keyhole.engines.duckdb.computed import CHANGES
 
 STAFF = pa.table(
     {

@@ -19,7 +19,7 @@ from tests.laws.worlds import WORLDS, evidence_of, verdict
 
 from keyhole.audit import Auditor, Exposure, Finding, Judge, Proof, Status
 from keyhole.gather.evidence import Evidence
-from keyhole.tables import Roster
+from keyhole.datasets import Roster
 
 SPECIMENS: tuple[Specimen[Auditor], ...] = (Specimen("Judge", Judge()),)
 

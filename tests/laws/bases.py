@@ -36,7 +36,7 @@ from keyhole.model.predicate import (
     leaf_truth,
     leaves,
 )
-from keyhole.tables import DuckDBRoster, load_roster
+from keyhole.datasets import DuckDBRoster, load_roster
 
 Record = Mapping[str, Scalar | None]
 RECORDS: tuple[Record, ...] = tuple(

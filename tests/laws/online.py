@@ -16,7 +16,7 @@ from tests.laws.law import Law, Specimen
 from tests.laws.streams import OTHER_SECRET, PEOPLE, SECRET, Ask, Vector, determined, roster, stream
 
 from keyhole.audit.online import Admission, OnlineAuditor, Permission
-from keyhole.tables import Roster
+from keyhole.datasets import Roster
 
 SEEDS = range(6)
 

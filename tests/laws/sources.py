@@ -31,7 +31,7 @@ from keyhole.model.predicate import (
     to_sql,
 )
 from keyhole.model.query import Aggregate, Query, Term
-from keyhole.tables import DuckDBSource, Roster, Rows, Source
+from keyhole.datasets import DuckDBSource, Roster, Rows, Source
 
 Opener = Callable[[World], Source]
 

@@ -16,7 +16,7 @@ import numpy as np
 from tests.laws.brute import rank
 
 from keyhole.config import Columns, PrivateColumn
-from keyhole.tables import DuckDBRoster, load_roster
+from keyhole.datasets import DuckDBRoster, load_roster
 
 Vector = tuple[Fraction, ...]
 

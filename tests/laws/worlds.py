@@ -12,7 +12,7 @@ from keyhole.audit import Auditor, Exposure
 from keyhole.gather.evidence import Evidence
 from keyhole.gather import gather, transcribe
 from keyhole.config import Columns, Knowledge, PrivateColumn
-from keyhole.tables import DuckDBSource, load
+from keyhole.datasets import DuckDBSource, load
 from keyhole.model.transcript import ABSENT, Line
 
 

@@ -43,7 +43,7 @@ from keyhole.oracle.simulate import OracleMethod, hit_chance, play_many
 from keyhole.oracle.streams import Around, Concentrated, Spread
 from keyhole.oracle.subspace import Subspace
 from keyhole.oracle.tails import Floats
-from keyhole.tables import load
+from keyhole.datasets import load
 
 SPACE = Subspace.blocks(4, 2)
 

@@ -11,8 +11,8 @@ from keyhole.config import Columns
 from keyhole.reading import Validator
 from keyhole.reading.heads import head
 from keyhole.sql import lower
-from keyhole.tables import AsWritten, DuckDBRoster, Filling, load_roster
-from keyhole.tables.duckdb.probe import DuckDBProbe
+from keyhole.datasets import AsWritten, DuckDBRoster, Filling, load_roster
+from keyhole.engines.duckdb.probe import DuckDBProbe
 
 
 @pytest.fixture(scope="module")

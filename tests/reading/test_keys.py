@@ -10,7 +10,7 @@ import pytest
 
 import keyhole
 from keyhole.errors import DIFFERS
-from keyhole.tables.duckdb import roster
+from keyhole.engines.duckdb import roster
 
 TEXT = "SELECT k, SUM(pay) FROM t GROUP BY k"
 KEYS = [

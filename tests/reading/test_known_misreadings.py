@@ -14,7 +14,7 @@ from keyhole.audit.online import OnlineAuditor
 from keyhole.config import Columns
 from keyhole.report.text import sizes
 from keyhole.report.verdict import Verdict
-from keyhole.tables import load_roster
+from keyhole.datasets import load_roster
 
 D = pa.table(
     {

@@ -16,7 +16,7 @@ from keyhole.model.query import Statement
 from keyhole.reading import Validator
 from keyhole.model.schema import Schema
 from keyhole.sql import lower
-from keyhole.tables import DuckDBRoster, load_roster
+from keyhole.datasets import DuckDBRoster, load_roster
 
 D = pa.table(
     {

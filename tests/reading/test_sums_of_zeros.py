@@ -11,7 +11,7 @@ from keyhole.errors import DIFFERS
 from keyhole.config import Columns, PrivateColumn
 from keyhole.reading import Validator
 from keyhole.sql import lower
-from keyhole.tables.duckdb.load import load
+from keyhole.datasets.load import load
 
 DATA = pa.table(
     {

@@ -24,8 +24,8 @@ from keyhole.errors import BookError, ConfigError
 from keyhole.config import Config
 from keyhole.session.reply import Ending
 from keyhole.config.settings import settings
-from keyhole.tables.fingerprint import fingerprint
-from keyhole.tables.open import Use, open_table
+from keyhole.datasets.fingerprint import fingerprint
+from keyhole.datasets.open import Use, open_table
 from keyhole.verbs.ask import ask
 from keyhole.verbs.watch import Watch, watch
 

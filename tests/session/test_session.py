@@ -45,7 +45,7 @@ from keyhole.session.open import Terms
 from keyhole.session.private import Private
 from keyhole.session.session import Session
 from keyhole.config.settings import settings
-from keyhole.tables.duckdb.source import DuckDBSource
+from keyhole.engines.duckdb.source import DuckDBSource
 from keyhole.model.transcript import Line
 from keyhole.verbs.ask import policy_of
 

@@ -23,7 +23,7 @@ from keyhole.book import book as book_module
 from keyhole.cli import app
 from keyhole.defend.noise import ExactNoise
 from keyhole.session.audited import Audited, Heard
-from keyhole.tables import seal
+from keyhole.engines import seal
 
 PUBLIC = [(f"p{i}", "abc"[i % 3], 20 + 7 * i % 40) for i in range(12)]
 ABSENT = (5,)  # who has no private value; the same in both tables

@@ -25,7 +25,7 @@ from keyhole.gather.transcribe import checked, expanded, lowered, spelt_out
 from keyhole.gather.whole_table import WholeTableReader
 from keyhole.logs.open import as_log
 from keyhole.config.settings import settings, with_private
-from keyhole.tables.open import Use, open_table
+from keyhole.datasets.open import Use, open_table
 
 PEOPLE = "name,dept,age,kids\nAnn,a,30,2\nBob,a,41,0\nCyd,b,52,3\nDan,b,38,1\nEve,b,29,1\nFay,a,30,4\n"
 ANN = "(SELECT kids FROM t WHERE name = 'Ann')"

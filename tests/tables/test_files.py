@@ -24,8 +24,8 @@ from keyhole.crosstab.excel import read_workbook
 from keyhole.errors import ConfigError, DataError
 from keyhole.config import Config
 from keyhole.config.settings import File, settings
-from keyhole.tables import Use, open_table
-from keyhole.tables.duckdb.dialect import Separation
+from keyhole.datasets import Use, open_table
+from keyhole.datasets.files.csv_layout import Separation
 
 NAMES = ["Ann Ö", "Bob", "Çyd", "Dæ; x", "Eve, y", 'Fay "z"']
 TEXT = "name,team,pay\n" + "".join(

@@ -6,8 +6,8 @@ import pyarrow as pa
 import pytest
 
 from keyhole.config import Columns
-from keyhole.tables import DuckDBRoster, load_roster
-from keyhole.tables.fingerprint import fingerprint
+from keyhole.datasets import DuckDBRoster, load_roster
+from keyhole.datasets.fingerprint import fingerprint
 
 
 def people(a: tuple[int, ...] = (1, 1, 2), x: tuple[int | None, ...] = (4, 5, 6)) -> DuckDBRoster:

@@ -13,7 +13,7 @@ import pytest
 
 import keyhole
 from keyhole.errors import DataError
-from keyhole.tables import growing
+from keyhole.datasets.files import growing
 
 HEADER = "name,dept,pay\n"
 ROW = "{},a,{}\n"

@@ -10,7 +10,7 @@ from click.testing import CliRunner
 from keyhole.cli import app
 from keyhole.errors import DataError
 from keyhole.config import Columns, PrivateColumn
-from keyhole.tables.duckdb.load import load, read_columns
+from keyhole.datasets.load import load, read_columns
 
 ROLES = Columns(id=("name",), private={"pay": PrivateColumn()})
 

@@ -37,8 +37,8 @@ from keyhole.model.predicate import (
     to_sql,
 )
 from keyhole.model.schema import Column, Kind, Schema
-from keyhole.tables.duckdb import codes as patterns_codes
-from keyhole.tables.duckdb import patterns
+from keyhole.engines.duckdb import codes as patterns_codes
+from keyhole.engines.duckdb import patterns
 
 SCHEMA = Schema(
     "people",

@@ -15,9 +15,11 @@ from keyhole.gather import gather, transcribe
 from keyhole.config import Columns, Knowledge
 from keyhole.logs.open import as_log
 from keyhole.sql import templates
-from keyhole.tables import DuckDBRoster, load_roster
-from keyhole.tables.duckdb import codes, patterns, template_truths
-from keyhole.tables.duckdb.template_truths import template_of
+from keyhole.datasets import DuckDBRoster, load_roster
+from keyhole.engines.duckdb import codes
+from keyhole.engines.duckdb import patterns
+from keyhole.engines.duckdb import template_truths
+from keyhole.engines.duckdb.template_truths import template_of
 
 lower_module = importlib.import_module("keyhole.sql.lower")
 TABLE = """

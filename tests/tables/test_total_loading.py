@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from keyhole.config import Config
-from keyhole.tables.duckdb.load import Reading, read
+from keyhole.datasets.load import Reading, read
 
 ODD = ["9.7", "1e30", "-1e400", "1" * 44, "9.123456789123456789", "nan", "inf", "x", "", "1e-3", "+7.000", "-0"]
 SETTINGS = '[columns]\nid = ["name"]\n[columns.private.pay]\nmin = 0\nmax = {top}\nstep = {step}\n'

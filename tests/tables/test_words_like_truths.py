@@ -13,8 +13,8 @@ import keyhole
 from keyhole.cli import app
 from keyhole.config import Columns, FileLayout, PrivateColumn
 from keyhole.model.schema import Kind
-from keyhole.tables.duckdb.load import load
-from keyhole.tables.duckdb.survey import Survey
+from keyhole.datasets.load import load
+from keyhole.datasets.survey import Survey
 
 LOG = "SELECT SUM(pay) FROM p WHERE sex = '{0}';\nSELECT SUM(pay) FROM p WHERE sex = '{0}' AND id <> 1;\n"
 

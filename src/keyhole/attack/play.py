@@ -14,7 +14,7 @@ from keyhole.errors import ConfigError
 from keyhole.gather import gather
 from keyhole.config import Knowledge
 from keyhole.model.query import Query
-from keyhole.tables import Roster, Source
+from keyhole.datasets import Roster, Source
 from keyhole.model.transcript import NULL_ANSWER, Answer, Entry, Noise, Transcript
 
 

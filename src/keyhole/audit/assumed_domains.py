@@ -36,7 +36,7 @@ from keyhole.config import Knowledge, Prior
 from keyhole.model.predicate import Scalar
 from keyhole.model.query import DOUBTFUL
 from keyhole.model.schema import Column, Kind, Role
-from keyhole.tables import PrivateValues, Roster, Source
+from keyhole.datasets import PrivateValues, Roster, Source
 
 MOST_VALUES = 20  # different ones that are assumed to be all
 MANY_RECORDS = 10  # of each, from which on they are

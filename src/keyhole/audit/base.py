@@ -14,7 +14,7 @@ from keyhole.audit.index import Index
 from keyhole.audit.promise import COMPLETE, ENDED, NOISE_GAP, NOTHING, SHOWN_OPEN, SOUND, beyond_rank, undeclared
 from keyhole.gather.evidence import Constraint, Contradiction, Evidence, System, Unjudged
 from keyhole.model.predicate import Predicate, Scalar
-from keyhole.tables import Roster
+from keyhole.datasets import Roster
 from keyhole.model.transcript import HandedOut, Noise, Refusal
 
 if TYPE_CHECKING:

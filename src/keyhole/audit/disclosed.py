@@ -24,7 +24,7 @@ from keyhole.model.meaning import OVER_ZERO, compared, passed, value
 from keyhole.model.predicate import TRUE, Has, Opaque, Predicate, leaves
 from keyhole.model.query import Aggregate, Query, Refused, Statement, Term, questions
 from keyhole.model.schema import Related, Schema, folded
-from keyhole.tables import GroupKey, Roster
+from keyhole.datasets import GroupKey, Roster
 
 FEW = 12  # predicates up to which the engine is asked one by one; beyond, records are grouped once
 MAX_BYTES = 1 << 28  # of rows that one statement may have

@@ -39,7 +39,7 @@ from keyhole.logs.people_table import keep_people_table
 from keyhole.config.settings import Names, Settings, has_private, settings, with_private
 from keyhole.sql.clock import said_now
 from keyhole.sql.table_names import tables_read
-from keyhole.tables.open import Table, Use, compared_with_text, open_table
+from keyhole.datasets.open import Table, Use, compared_with_text, open_table
 from keyhole.model.transcript import ABSENT, Noise, Transcript
 
 Progress = Callable[[str, int, int], None]

@@ -25,7 +25,7 @@ from keyhole.gather.answers import finish
 from keyhole.model.predicate import Has, Leaf, Opaque, quote_name
 from keyhole.model.query import Aggregate, Query
 from keyhole.solve.rowspace.supported import PRIME, null_space
-from keyhole.tables import PrivateValues, Source
+from keyhole.datasets import PrivateValues, Source
 from keyhole.model.transcript import Answer
 
 Column = NDArray[np.int64]  # of each record, a residue

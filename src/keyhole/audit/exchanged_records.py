@@ -20,7 +20,7 @@ from keyhole.audit.exchange import MOST_QUERIES, answers_truly
 from keyhole.audit.known import Known
 from keyhole.gather.evidence import Constraint, System
 from keyhole.model.query import ORDERED, Aggregate, Query
-from keyhole.tables import PrivateValues, Source
+from keyhole.datasets import PrivateValues, Source
 
 Codes: TypeAlias = NDArray[np.int64]
 

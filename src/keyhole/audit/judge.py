@@ -31,7 +31,7 @@ from keyhole.errors import engine_interruptions
 from keyhole.gather.evidence import Contradiction, Evidence, Unjudged
 from keyhole.gather.answers import NOISY
 from keyhole.model.query import Aggregate
-from keyhole.tables import Roster, Source
+from keyhole.datasets import Roster, Source
 
 _REASONS = {
     Aggregate.VAR: "a variance is judged where SUM or AVG of the same people was asked too",

@@ -28,7 +28,7 @@ from keyhole.model.predicate import Scalar
 from keyhole.model.schema import Kind, Schema
 from keyhole.solve.interval import Ranges, ValueRange
 from keyhole.solve.rowspace import RowSpace
-from keyhole.tables import Roster, Source
+from keyhole.datasets import Roster, Source
 
 Progress: TypeAlias = Callable[[str, int, int], None]
 MOST_FLOATS = 1_000_000  # records up to which DOUBLE values are added as fractions

@@ -28,7 +28,7 @@ from keyhole.model.query import Query, Refused, Statement
 from keyhole.reading import Validator
 from keyhole.model.schema import Role
 from keyhole.sql import lower
-from keyhole.tables import Roster
+from keyhole.datasets import Roster
 
 __all__ = ["Admission", "OnlineAuditor", "Permission", "Space"]
 
@@ -64,7 +64,7 @@ class OnlineAuditor:
 
     >>> import pyarrow as pa
     >>> from keyhole.config import Columns
-    >>> from keyhole.tables import load_roster
+    >>> from keyhole.datasets import load_roster
     >>> people = pa.table({"name": ["Ann", "Bob", "Cyd"], "team": ["a", "a", "b"], "pay": [10, 20, 30]})
     >>> auditor = OnlineAuditor(load_roster(people, Columns.checked({"id": ["name"], "private": {"pay": {}}})))
     >>> auditor.admit("SELECT SUM(pay) FROM t").verdict, auditor.record("SELECT SUM(pay) FROM t")

@@ -19,7 +19,7 @@ from keyhole.model.predicate import Scalar, quote_name
 from keyhole.model.schema import Role
 from keyhole.solve.rowspace.online import OnlineRowSpace
 from keyhole.solve.rowspace.versions import VersionSpace
-from keyhole.tables import Roster
+from keyhole.datasets import Roster
 
 MOST_CELLS = 1 << 27  # residues of the shadow columns: 1 GB a private column
 

@@ -21,7 +21,7 @@ from keyhole.gather.evidence import Contradiction, Evidence
 from keyhole.model.people import Counting, Formula
 from keyhole.model.predicate import Has, Leaf, Scalar, to_sql
 from keyhole.solve.counting import OPEN, Conflict, Forced, Network, solve
-from keyhole.tables import Roster, Source
+from keyhole.datasets import Roster, Source
 
 HAS, HAS_NOT, ONE_OF_HIS, NARROWED = "shown to have", "shown not to have", "one of his", "narrowed"
 FORCED = "the counts leave no other possibility"

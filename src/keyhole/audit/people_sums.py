@@ -27,7 +27,7 @@ from keyhole.model.people import Conjunct, Literals, conjuncts_of
 from keyhole.model.predicate import Has, IsNull, Opaque, Predicate, quote_name
 from keyhole.model.query import Aggregate, Query, Term
 from keyhole.model.schema import Role
-from keyhole.tables import Roster
+from keyhole.datasets import Roster
 from keyhole.model.transcript import Entry
 
 Residual: TypeAlias = frozenset[Literals]  # it holds iff all literals of one of these hold; {{}} is TRUE, {} FALSE

@@ -22,7 +22,7 @@ from keyhole.basis.bits import Words, pack, unpack
 from keyhole.errors import ConfigError, LogError
 from keyhole.model.predicate import Scalar
 from keyhole.model.schema import Role
-from keyhole.tables import Roster
+from keyhole.datasets import Roster
 
 Ints: TypeAlias = NDArray[np.int64]
 

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from keyhole.audit.base import Finding, Status, query_order
 from keyhole.gather.evidence import Contradiction, Evidence
 from keyhole.model.predicate import Comparison, Leaf, Membership, to_sql
-from keyhole.tables import Source
+from keyhole.datasets import Source
 
 DUST = Fraction(1, 10**6)  # how far a value of floats may be from what exact answers give, as a share
 

@@ -17,7 +17,7 @@ from keyhole.audit.interrupted import interrupted, ordered
 from keyhole.audit.promise import INTERRUPTED_GAP
 from keyhole.gather.evidence import Evidence, System, Unjudged
 from keyhole.model.query import COVERED, DOUBTFUL, FINER, IF_SHOWN, IN_PART
-from keyhole.tables import Roster
+from keyhole.datasets import Roster
 
 TELLS_MORE = (
     "as if all were shown that it is computed from, somebody would be given away; what it shows is less, and how much "

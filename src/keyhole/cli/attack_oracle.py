@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from keyhole.oracle.targets import FunctionTarget, HttpTarget, StatementTarget
     from keyhole.model.predicate import Predicate
     from keyhole.config.settings import Settings
-    from keyhole.tables.base import Source
+    from keyhole.engines.base import Source
 
 LEAST_CHECK = 5  # queries that the check of the noise takes
 FURTHEST = 1e60  # an end of --range: squares of it are added up
@@ -313,8 +313,8 @@ def _database(text: str, given: Settings, ids: list[str]) -> tuple[StatementTarg
 
     from keyhole.oracle.database import asking, check_additive
     from keyhole.oracle.targets import StatementTarget
-    from keyhole.tables.fingerprint import fingerprint
-    from keyhole.tables.open import Use, open_table
+    from keyhole.datasets.fingerprint import fingerprint
+    from keyhole.datasets.open import Use, open_table
 
     source = open_table(given, Use.AUDIT).whole
     if len(given.columns.id) != 1:

@@ -66,7 +66,7 @@ def init(
     from keyhole.config import Columns, Config, FileLayout, parse_private
     from keyhole.model.schema import Role
     from keyhole.config.settings import FILE, File
-    from keyhole.tables.duckdb.survey import Survey
+    from keyhole.datasets.survey import Survey
     from keyhole.verbs.init import elsewhere, proposal, toml, unsure
 
     at = out if out is not None else Path(FILE)

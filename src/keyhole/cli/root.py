@@ -98,7 +98,7 @@ class Lazy(click.Group):
     def invoke(self, ctx: click.Context) -> Any:
         """Whatever a subcommand does, from its import on, ends in one place."""
         from keyhole.cli.terminal import errors_end_well
-        from keyhole.open_files import run_closing_all
+        from keyhole.engines.open_files import run_closing_all
 
         with errors_end_well(), run_closing_all():
             return super().invoke(ctx)

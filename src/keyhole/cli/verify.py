@@ -52,7 +52,7 @@ def verify(
     from keyhole.checker.replay import replay
     from keyhole.checker.report import as_data, lines
     from keyhole.config.settings import settings
-    from keyhole.tables.duckdb.prepare import prepared
+    from keyhole.datasets.files.prepare import prepared
 
     if data is None and config is None:
         raise ConfigError("no data: give --data FILE, the table that was audited, or -c keyhole.toml")

@@ -25,7 +25,7 @@ from keyhole.errors import LogError, read_decimal
 if TYPE_CHECKING:
     from keyhole.audit.online import Admission
     from keyhole.logs.open import LogFormat
-    from keyhole.tables.open import Table
+    from keyhole.datasets.open import Table
     from keyhole.verbs.watch import Watch
 
 HELP = """Decide before each answer whether it would expose anybody.

@@ -11,7 +11,7 @@ from pathlib import Path
 from xml.etree import ElementTree
 
 from keyhole.errors import DataError
-from keyhole.tables.workbook import refuse_entities
+from keyhole.datasets.files.workbook import refuse_entities
 
 MAIN = "{http://schemas.openxmlformats.org/spreadsheetml/2006/main}"
 LINKS = "{http://schemas.openxmlformats.org/officeDocument/2006/relationships}"

@@ -23,7 +23,7 @@ from keyhole.errors import ConfigError, PrivacyParameterError, read_decimal
 from keyhole.config import Columns, PrivateColumn, PublicColumn
 from keyhole.model.predicate import Scalar
 from keyhole.model.schema import Column, Kind, Role, Schema
-from keyhole.tables import DuckDBSource
+from keyhole.datasets import DuckDBSource
 
 
 def declared_domain(roles: Columns, schema: Schema) -> Domain:

@@ -29,7 +29,7 @@ from keyhole.config import Knowledge
 from keyhole.model.predicate import IsNull, Predicate, negation, to_sql
 from keyhole.model.query import FINER, ORDERED, OTHER_GROUPS, Aggregate, Query, Term
 from keyhole.model.schema import Kind
-from keyhole.tables import Roster, Source
+from keyhole.datasets import Roster, Source
 from keyhole.model.transcript import NULL_ANSWER, Entry, Transcript
 
 Progress = Callable[[str, int, int], None]

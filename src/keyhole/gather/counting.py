@@ -20,7 +20,7 @@ from keyhole.model.people import Atom, BoundedCount, Clause, Conjunct, Counting,
 from keyhole.model.predicate import Comparison, Has, IsNull, Predicate, PrivateLeaf, conjunction, quote_name, to_sql
 from keyhole.model.query import Aggregate, Query
 from keyhole.model.schema import Kind, Role, Schema
-from keyhole.tables import Roster, Source
+from keyhole.datasets import Roster, Source
 from keyhole.model.transcript import Answer, Entry
 
 EXTREMES = (Aggregate.MIN, Aggregate.MAX)

@@ -15,7 +15,7 @@ from itertools import groupby
 from keyhole.model.predicate import Scalar
 from keyhole.model.query import COUNTED, Cut, Statement
 from keyhole.model.schema import Kind
-from keyhole.tables import GroupKey, Roster
+from keyhole.datasets import GroupKey, Roster
 
 Named = frozenset[tuple[str, Scalar | None]]
 _SORTED_ALIKE = (Kind.INTEGER, Kind.DATE)  # in all engines, where it is not NULL

@@ -16,8 +16,8 @@ from keyhole.model.predicate import Has, IsNull, Predicate, columns, conjunction
 from keyhole.model.query import Aggregate, Query, Term
 from keyhole.model.schema import Role, Schema
 from keyhole.sql import lower
-from keyhole.tables import Roster, Source
-from keyhole.tables.duckdb.fact_conditions import not_public
+from keyhole.datasets import Roster, Source
+from keyhole.datasets.fact_conditions import not_public
 
 
 @dataclass(frozen=True, slots=True)

@@ -16,7 +16,7 @@ from keyhole.model.forms import private_leaves
 from keyhole.model.meaning import on_nobody, passed
 from keyhole.model.predicate import Scalar, conjunction
 from keyhole.model.query import Aggregate, AllOf, AnyOf, Query, Statement, Term, Test, Threshold, questions
-from keyhole.tables import GroupKey, Roster, Source
+from keyhole.datasets import GroupKey, Roster, Source
 from keyhole.model.transcript import Answer
 
 OPEN = "HAVING has several tests of private values, and which of them decided is not told"

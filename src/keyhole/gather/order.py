@@ -20,7 +20,7 @@ from keyhole.config import Prior
 from keyhole.model.predicate import Predicate
 from keyhole.model.query import CUT, ORDERED, Aggregate, Query
 from keyhole.model.schema import Column, Kind
-from keyhole.tables import Source
+from keyhole.datasets import Source
 from keyhole.model.transcript import Answer, Entry
 
 Ends = tuple[Fraction | None, Fraction | None, bool]

@@ -17,7 +17,7 @@ from keyhole.model.schema import Related, Schema, folded
 from keyhole.sql import Unread, read
 from keyhole.sql.engines import Dialect
 from keyhole.sql.grammar import orders_by_shown
-from keyhole.tables import Source
+from keyhole.datasets import Source
 
 MOST = 200  # values of one column of rows
 _CLAUSES = frozenset(("expressions", "from_", "joins", "where", "group", "order"))

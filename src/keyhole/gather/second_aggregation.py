@@ -12,7 +12,7 @@ from keyhole.model.schema import WholeTableColumn
 from keyhole.sql import Unread, read
 from keyhole.sql.engines import Dialect
 from keyhole.sql.second_aggregation import SecondAggregation
-from keyhole.tables import Roster
+from keyhole.datasets import Roster
 
 MAX_DIVISORS = 60  # each is a term of the form
 MAX_COLUMNS = 100  # that the engine has computed for a log: each costs a copy of the table

@@ -15,7 +15,7 @@ from keyhole.gather.notes import Notes
 from keyhole.gather.quotients import Quotients
 from keyhole.gather.totals import Totals
 from keyhole.model.query import DOUBTFUL, Aggregate, Term
-from keyhole.tables import Source
+from keyhole.datasets import Source
 from keyhole.model.transcript import NULL_ANSWER, Answer, Entry
 
 

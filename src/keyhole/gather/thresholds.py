@@ -17,7 +17,7 @@ from keyhole.model.schema import Kind, Schema, folded
 from keyhole.sql import Unread, read
 from keyhole.sql.engines import Dialect
 from keyhole.sql.scopes import of_with
-from keyhole.tables import Source
+from keyhole.datasets import Source
 
 DIGITS = 12  # behind the point, of a constant that is read
 

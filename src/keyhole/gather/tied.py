@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from keyhole.model.forms import private_leaves
 from keyhole.model.predicate import TRUE, Opaque, Predicate, leaves
 from keyhole.model.query import Aggregate
-from keyhole.tables import Roster
+from keyhole.datasets import Roster
 from keyhole.model.transcript import Entry, Refusal, Transcript
 
 

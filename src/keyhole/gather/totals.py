@@ -21,7 +21,7 @@ from keyhole.model.cells import Partition
 from keyhole.model.forms import ONE, Feature, Part, private_part
 from keyhole.model.predicate import Predicate
 from keyhole.solve.rowspace.matrix import RowMatrix
-from keyhole.tables import PrivateValues, Source
+from keyhole.datasets import PrivateValues, Source
 
 ULP = Fraction(1, 2**52)
 

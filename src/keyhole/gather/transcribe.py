@@ -43,7 +43,7 @@ from keyhole.sql.engines import CASELESS, OTHERS, Dialect
 from keyhole.sql.looks_like import suspicion
 from keyhole.sql.of_dimensions import of_dimensions
 from keyhole.sql.row_lists import may_show_private_values, shows_private_values
-from keyhole.tables import GroupKey, Roster, Source
+from keyhole.datasets import GroupKey, Roster, Source
 from keyhole.model.transcript import ABSENT, Answer, Entry, HandedOut, Line, Noise, Refusal, Transcript
 
 Asked: TypeAlias = tuple[Query, Answer | None, str]  # with the certainty that it was shown

@@ -15,7 +15,7 @@ from typing import Any
 from keyhole.errors import LogError
 from keyhole.model.predicate import literal, quote_name
 from keyhole.model.query import COVERED, FINER, Shown, Statement
-from keyhole.tables import GroupKey, Roster
+from keyhole.datasets import GroupKey, Roster
 from keyhole.model.transcript import ABSENT
 
 Label = tuple[str | Decimal, ...]

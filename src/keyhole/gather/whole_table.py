@@ -26,7 +26,7 @@ from keyhole.sql.grammar import find_unclaimed
 from keyhole.sql.read import written_as
 from keyhole.sql.second_aggregation import second_aggregation
 from keyhole.sql.whole_table import whole_table
-from keyhole.tables import Roster, Source
+from keyhole.datasets import Roster, Source
 from keyhole.model.transcript import ABSENT, Line
 
 BY_ITSELF = (

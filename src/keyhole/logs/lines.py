@@ -14,7 +14,7 @@ from types import TracebackType
 from typing import BinaryIO, Self, TextIO, TypeAlias
 
 from keyhole.errors import LogError
-from keyhole.open_files import written_elsewhere
+from keyhole.engines.open_files import written_elsewhere
 
 Progress: TypeAlias = Callable[[str, int, int], None]
 LONGEST = 1 << 26  # characters of one line

@@ -19,7 +19,7 @@ from keyhole.model.query import Aggregate, Query, Threshold
 from keyhole.model.schema import Schema
 from keyhole.sql.lower import lower
 from keyhole.sql.parse import parse
-from keyhole.tables.base import Source
+from keyhole.engines.base import Source
 
 SAMPLES = (0.5, 987654321.5)  # thresholds at which a statement is looked at: far apart, no condition takes both for one
 
@@ -39,7 +39,7 @@ def asking(source: Source) -> Callable[[str], object]:
 
     >>> import pandas
     >>> from keyhole.config import Columns, PrivateColumn
-    >>> from keyhole.tables import load
+    >>> from keyhole.datasets import load
     >>> frame = pandas.DataFrame({"name": ["Ann", "Bob"], "pay": [4.0, 7.0]})
     >>> source = load(frame, Columns(id=("name",), private={"pay": PrivateColumn(min=0, max=10)}))
     >>> asking(source)("SELECT SUM(pay) > 5 FROM staff WHERE name IN ('Bob')")
@@ -106,7 +106,7 @@ def range_of_sums(source: Source, where: Predicate, column: str, low: float, hig
 
     >>> import pandas
     >>> from keyhole.config import Columns, PrivateColumn
-    >>> from keyhole.tables import load
+    >>> from keyhole.datasets import load
     >>> frame = pandas.DataFrame({"name": ["Ann", "Bob", "Bob"], "pay": [40.0, 70.0, 60.0]})
     >>> source = load(frame, Columns(id=("name",), private={"pay": PrivateColumn(min=40, max=100)}))
     >>> range_of_sums(source, Membership("name", ("Ann", "Bob")), "pay", 40, 100)

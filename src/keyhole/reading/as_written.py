@@ -13,7 +13,7 @@ from collections.abc import Sequence
 from keyhole.model.query import Statement
 from keyhole.reading.rows import copies
 from keyhole.model.schema import Role
-from keyhole.tables import Filling, Roster
+from keyhole.datasets import Filling, Roster
 
 FAILS = "the engine refuses to run it as it is written"
 RESERVED = """

@@ -22,7 +22,7 @@ from keyhole.model.predicate import And, Has, IsNull, Leaf, Like, Membership, Op
 from keyhole.model.query import Term
 from keyhole.reading.trial import Trial, looks_at, secrets
 from keyhole.model.schema import Column, Kind
-from keyhole.tables import ProbeTable
+from keyhole.datasets import ProbeTable
 
 _EXACT = 2**62
 _PLAIN = {Kind.INTEGER: int, Kind.TEXT: str, Kind.DATE: dt.date}

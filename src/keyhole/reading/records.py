@@ -13,7 +13,7 @@ from keyhole.model.predicate import And, Has, Leaf, Predicate, Scalar, leaves
 from keyhole.reading.rows import Record, about, all_true, alone
 from keyhole.reading.trial import Trial
 from keyhole.model.schema import Column, Kind, Related, Schema
-from keyhole.tables import Filling
+from keyhole.datasets import Filling
 
 COPIES = 7  # of the record that matches, each with rows of its own
 NOBODY: dict[Kind, Scalar] = {Kind.TEXT: "nobody", Kind.INTEGER: 987_654_321}

@@ -9,7 +9,7 @@ from keyhole.model.predicate import Comparison, Leaf, Like, Membership, leaves, 
 from keyhole.model.query import Statement
 from keyhole.reading.trial import conditions
 from keyhole.model.schema import Column, Kind, Role
-from keyhole.tables import Roster
+from keyhole.datasets import Roster
 
 
 class Spelling:

@@ -14,7 +14,7 @@ from keyhole.model.predicate import And, Comparison, Has, Leaf, Membership, Opaq
 from keyhole.model.query import Query, Statement
 from keyhole.reading.heads import head
 from keyhole.model.schema import Schema
-from keyhole.tables import AsWritten
+from keyhole.datasets import AsWritten
 
 FEW = 16
 

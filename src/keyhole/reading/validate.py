@@ -31,7 +31,7 @@ from keyhole.reading.records import made_up_rows, with_keys_of_their_own
 from keyhole.reading.rows import Record, copies, deciding_rows, with_ids_of_their_own
 from keyhole.reading.trial import Trial, partly, secrets
 from keyhole.model.schema import Role, Schema
-from keyhole.tables import AsWritten, Filling, ProbeTable, Roster
+from keyhole.datasets import AsWritten, Filling, ProbeTable, Roster
 
 BATCH = 250  # statements that share a made-up table
 REMEMBERED = 100_000

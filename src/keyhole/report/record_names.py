@@ -6,7 +6,7 @@ import numpy as np
 
 from keyhole.model.predicate import quote_name
 from keyhole.model.schema import Role
-from keyhole.tables import Roster
+from keyhole.datasets import Roster
 
 
 class RecordNames:

@@ -23,7 +23,7 @@ from keyhole.session.exact import exact
 from keyhole.session.reply import Ending, Exact, Reply
 from keyhole.sql import lower
 from keyhole.sql.coarser import coarser
-from keyhole.tables import GroupKey, Source
+from keyhole.datasets import GroupKey, Source
 from keyhole.model.transcript import Refusal
 
 NUMBER = 400  # bytes that one exact number takes at most: a DOUBLE may have 309 digits

@@ -15,7 +15,7 @@ from keyhole.gather.transcribe import Read, expanded
 from keyhole.config import Knowledge
 from keyhole.model.query import Aggregate, Statement
 from keyhole.session.reply import Exact
-from keyhole.tables import Source
+from keyhole.datasets import Source
 from keyhole.model.transcript import Answer, Entry, Line
 
 DIGITS = Context(prec=17)  # of a quotient that has no end
@@ -28,7 +28,7 @@ def exact(statement: Statement, source: Source) -> Exact:
     >>> import pyarrow as pa
     >>> from keyhole.config import Columns
     >>> from keyhole.sql import lower
-    >>> from keyhole.tables import load
+    >>> from keyhole.datasets import load
     >>> staff = load(pa.table({"dept": ["a", "a", "b"], "pay": [1, 2, 5]}), Columns.checked({"private": {"pay": {}}}))
     >>> exact(lower("SELECT dept, SUM(pay), AVG(pay) FROM t GROUP BY dept", staff.schema), staff)
     (({'dept': 'a'}, (Decimal('3'), Decimal('1.5'))), ({'dept': 'b'}, (Decimal('5'), Decimal('5'))))

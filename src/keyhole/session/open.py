@@ -36,9 +36,9 @@ from keyhole.session.session import Session
 from keyhole.session.version import Version, enter
 from keyhole.session.where import book_path, open_book
 from keyhole.config.settings import Settings
-from keyhole.tables import DuckDBSource
-from keyhole.tables.fingerprint import fingerprint
-from keyhole.tables.open import Table, Use, open_table
+from keyhole.datasets import DuckDBSource
+from keyhole.datasets.fingerprint import fingerprint
+from keyhole.datasets.open import Table, Use, open_table
 
 ExactPolicy: TypeAlias = Literal["audited", "watch", "monitored"]
 MECHANISMS = ("planner", "laplace", "gaussian", "online-ic", "online-ic-median", "online-ic-perceptron", "iterative",

@@ -15,7 +15,7 @@ from keyhole.errors import BookError, ConfigError, LogError, QueryError
 from keyhole.config import Knowledge
 from keyhole.model.schema import Role
 from keyhole.session.audited import past
-from keyhole.tables import Roster
+from keyhole.datasets import Roster
 
 
 @dataclass(frozen=True, slots=True)

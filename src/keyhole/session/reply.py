@@ -10,7 +10,7 @@ from typing import TypeAlias
 from keyhole.audit.admission import Admission
 from keyhole.defend.answering import Answered, Priced
 from keyhole.model.query import Refused
-from keyhole.tables import GroupKey
+from keyhole.datasets import GroupKey
 
 Exact: TypeAlias = tuple[tuple[GroupKey, tuple[Decimal | bool | None, ...]], ...]
 

@@ -10,7 +10,7 @@ from typing import Generic, Protocol, Self, TypeVar
 
 from keyhole.book import Book
 from keyhole.errors import KeyholeError, NotAvailable
-from keyhole.open_files import Lifetime
+from keyhole.engines.open_files import Lifetime
 from keyhole.model.query import Refused
 from keyhole.model.schema import Schema
 from keyhole.session.reply import Reply

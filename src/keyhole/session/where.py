@@ -9,7 +9,7 @@ from keyhole.book import Book
 from keyhole.errors import BookError, ConfigError
 from keyhole.config import Config, home
 from keyhole.config.settings import Settings
-from keyhole.tables.seal import read_key
+from keyhole.engines.seal import read_key
 
 BOOK = "book.keyhole"
 

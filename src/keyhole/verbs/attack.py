@@ -24,8 +24,8 @@ from keyhole.logs.people_table import keep_people_table
 from keyhole.model.predicate import quote_name
 from keyhole.config.settings import Names, Settings, settings, with_private
 from keyhole.sql import lower
-from keyhole.tables import DuckDBRoster
-from keyhole.tables.open import Use, open_table
+from keyhole.datasets import DuckDBRoster
+from keyhole.datasets.open import Use, open_table
 from keyhole.model.transcript import Noise
 from keyhole.verbs.attack_log import evidence_of_log
 from keyhole.verbs.column_guess import NeverStopped, Progress, Stop, guess_column

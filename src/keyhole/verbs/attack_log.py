@@ -15,7 +15,7 @@ from keyhole.config import Knowledge
 from keyhole.logs.open import Log
 from keyhole.model.predicate import IsNull, leaves
 from keyhole.model.query import DOUBTFUL, FINER, IF_SHOWN, Aggregate, Query, Term, Threshold
-from keyhole.tables import DuckDBRoster
+from keyhole.datasets import DuckDBRoster
 from keyhole.model.transcript import ABSENT, Answer, Entry, Noise, Transcript
 
 YES = Answer(True, None, None)

@@ -15,7 +15,7 @@ from keyhole.attack.base import Measure, Reconstruction, Target
 from keyhole.attack.choose import Choice, run
 from keyhole.gather.evidence import Evidence
 from keyhole.solve.status import SolverStatus
-from keyhole.tables import DuckDBRoster
+from keyhole.datasets import DuckDBRoster
 from keyhole.verbs.proved_ranges import Proved, proved_ranges
 
 Progress = Callable[[str, int, int], None]

@@ -16,7 +16,7 @@ from typing import Any
 from keyhole.errors import DataError
 from keyhole.config import Config, FileLayout, PrivateColumn, toml_key
 from keyhole.model.schema import Kind, Role, folded
-from keyhole.tables.duckdb.survey import Survey, Surveyed, SurveyedTable
+from keyhole.datasets.survey import Survey, Surveyed, SurveyedTable
 from keyhole.verbs.roles import Proposed, as_key, is_person, propose, sounds_public
 
 VALUES = 50  # of a public column that are listed

@@ -6,7 +6,7 @@ from pathlib import Path
 
 from keyhole.config import Config
 from keyhole.config.settings import Names, settings, with_private
-from keyhole.tables.open import Table, Use, open_table
+from keyhole.datasets.open import Table, Use, open_table
 
 
 def open(  # noqa: A001 - the verb

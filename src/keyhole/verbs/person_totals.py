@@ -13,7 +13,7 @@ from keyhole.attack.base import Measure, Reconstruction, Target
 from keyhole.audit.base import Finding, Status
 from keyhole.model.predicate import quote_name
 from keyhole.model.schema import Role
-from keyhole.tables import DuckDBRoster
+from keyhole.datasets import DuckDBRoster
 
 
 @dataclass(frozen=True, slots=True)

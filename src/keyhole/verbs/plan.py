@@ -25,8 +25,8 @@ from keyhole.session.open import Terms
 from keyhole.session.reply import Reply
 from keyhole.config.settings import Names, Settings, names, settings, with_private
 from keyhole.sql import lower
-from keyhole.tables import DuckDBRoster
-from keyhole.tables.open import Table, Use, open_table
+from keyhole.datasets import DuckDBRoster
+from keyhole.datasets.open import Table, Use, open_table
 from keyhole.model.transcript import Line
 from keyhole.verbs.ask import asking, policy_of
 from keyhole.verbs.plan_categories import CategoryCounts

@@ -19,7 +19,7 @@ from keyhole.gather import gather, transcribe
 from keyhole.config import Knowledge
 from keyhole.model.predicate import Scalar
 from keyhole.sql import lower
-from keyhole.tables import DuckDBRoster
+from keyhole.datasets import DuckDBRoster
 from keyhole.model.transcript import Line
 
 MADE_UP = 2  # tables

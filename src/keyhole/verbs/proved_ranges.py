@@ -14,7 +14,7 @@ from keyhole.audit.judge import Judge
 from keyhole.audit.rules import RULES
 from keyhole.errors import ContradictionError
 from keyhole.gather.evidence import Contradiction, Evidence, System
-from keyhole.tables import DuckDBRoster
+from keyhole.datasets import DuckDBRoster
 
 LARGEST = 200_000  # rows times groups up to which ranges are searched
 

@@ -17,8 +17,8 @@ from keyhole.audit.base import Exposure
 from keyhole.crosstab.sensitivity import Contributions, SensitivityRule
 from keyhole.errors import UnsupportedQuery
 from keyhole.model.predicate import Scalar
-from keyhole.tables import PrivateValues
-from keyhole.tables.open import Table
+from keyhole.datasets import PrivateValues
+from keyhole.datasets.open import Table
 from keyhole.model.transcript import Entry
 
 

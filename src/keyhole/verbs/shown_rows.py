@@ -12,7 +12,7 @@ from keyhole.attack.yes_or_no import yes_or_no
 from keyhole.audit.people import in_words
 from keyhole.gather.evidence import Evidence
 from keyhole.solve.counting import Conflict
-from keyhole.tables import DuckDBRoster
+from keyhole.datasets import DuckDBRoster
 
 LISTED = 20_000  # conditions of people, the surest first
 

@@ -12,8 +12,8 @@ from numpy.typing import NDArray
 from keyhole.attack.base import Reconstruction, Target
 from keyhole.errors import DataError
 from keyhole.config.settings import Settings
-from keyhole.tables import DuckDBRoster
-from keyhole.tables.open import read_columns
+from keyhole.datasets import DuckDBRoster
+from keyhole.datasets.open import read_columns
 
 
 def true_values(

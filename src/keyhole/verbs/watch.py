@@ -14,7 +14,7 @@ from keyhole.session.reply import Ending, Exact, Reply
 from keyhole.session.session import Session
 from keyhole.config.settings import Names, Settings, settings, with_private
 from keyhole.sql import Dialect, carried
-from keyhole.tables.open import Table
+from keyhole.datasets.open import Table
 
 
 class Watch(Session[Heard]):

@@ -11,7 +11,7 @@ from keyhole.attack.plan.profiles import Profiles
 from keyhole.attack.plan.question import CodedColumn
 from keyhole.errors import ConfigError
 from keyhole.model.schema import Column, Kind, Role
-from keyhole.tables import DuckDBRoster
+from keyhole.datasets import DuckDBRoster
 
 WRITTEN = tuple(kind for kind in Kind if kind is not Kind.OTHER)  # kinds whose values can be written as constants
 

@@ -23,7 +23,7 @@ from keyhole.defend.tables.quantity import COUNT, Dose, NoiseLaw, noise_for, pri
 from keyhole.defend.tables.tails import ErrorLaw
 from keyhole.errors import ConfigError
 from keyhole.model.predicate import quote_name
-from keyhole.tables import DuckDBSource
+from keyhole.datasets import DuckDBSource
 
 POWERS = range(-10, 41)  # |x| from 2^-10 to 2^40; beyond them the outermost cells
 SHARE = Fraction(1, 100)  # of what is left of the budget

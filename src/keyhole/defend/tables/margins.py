@@ -17,7 +17,7 @@ from keyhole.defend.tables.bought import Whole
 from keyhole.defend.tables.functional import Functional
 from keyhole.defend.tables.quantity import COUNT, Quantity
 from keyhole.errors import UnsupportedQuery
-from keyhole.tables import DuckDBSource
+from keyhole.datasets import DuckDBSource
 
 MOST_CELLS = 2**22  # of one table
 

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import TypeAlias
 
 from keyhole.errors import DataError
-from keyhole.open_files import written_elsewhere
+from keyhole.engines.open_files import written_elsewhere
 
 State: TypeAlias = tuple[int, int, int]  # inode, bytes, time of the last change
 TABLES = (".csv", ".tsv", ".parquet", ".json", ".jsonl", ".xlsx")  # what of a folder is a table

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import duckdb
 
-from keyhole.tables.duckdb.dialect import Separation, uneven
+from keyhole.datasets.files.csv_layout import Separation, uneven
 
 CURE = 'inside quotes a quote is written twice (""), and --delimiter names what separates the fields'
 

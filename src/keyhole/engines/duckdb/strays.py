@@ -8,7 +8,7 @@ import duckdb
 
 from keyhole.model.predicate import held_as, literal, quote_name
 from keyhole.model.schema import Kind, Related, Role, Schema
-from keyhole.tables.duckdb.roster import first
+from keyhole.engines.duckdb.roster import first
 
 
 def strays(con: duckdb.DuckDBPyConnection, people: str, schema: Schema, related: Related) -> str:

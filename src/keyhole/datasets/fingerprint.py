@@ -9,7 +9,7 @@ from typing import Any
 
 from keyhole.model.predicate import held_as, quote_name
 from keyhole.model.schema import Related, Role
-from keyhole.tables.duckdb.roster import DuckDBRoster, first
+from keyhole.engines.duckdb.roster import DuckDBRoster, first
 
 
 def fingerprint(roster: DuckDBRoster) -> str:
@@ -20,7 +20,7 @@ def fingerprint(roster: DuckDBRoster) -> str:
 
     >>> import pyarrow as pa
     >>> from keyhole.config import Columns
-    >>> from keyhole.tables import load
+    >>> from keyhole.datasets import load
     >>> roles = Columns.checked({"private": {"pay": {}}})
     >>> one = load(pa.table({"dept": ["a", "b"], "pay": [1, 2]}), roles)
     >>> two = load(pa.table({"dept": ["b", "a"], "pay": [3, 4]}), roles)

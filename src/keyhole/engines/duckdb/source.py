@@ -19,15 +19,15 @@ import numpy as np
 from numpy.typing import NDArray
 
 from keyhole.errors import DataError
-from keyhole.open_files import Lifetime
+from keyhole.engines.open_files import Lifetime
 from keyhole.model.predicate import Leaf, Opaque, Scalar, held_as, quote_name, to_sql
 from keyhole.model.query import CUT, Aggregate, Query, Statement
 from keyhole.model.schema import Kind, Role, Schema
-from keyhole.tables.base import GroupKey, PrivateValues
-from keyhole.tables.duckdb.copy import copied
-from keyhole.tables.duckdb.roster import DuckDBRoster, first, number, plain_value
-from keyhole.tables.duckdb.wide import wide_number
-from keyhole.tables.seal import Seal, digest, sealed
+from keyhole.engines.base import GroupKey, PrivateValues
+from keyhole.engines.duckdb.copy import copied
+from keyhole.engines.duckdb.roster import DuckDBRoster, first, number, plain_value
+from keyhole.engines.duckdb.wide import wide_number
+from keyhole.engines.seal import Seal, digest, sealed
 
 
 class DuckDBSource(DuckDBRoster):
@@ -111,7 +111,7 @@ class DuckDBSource(DuckDBRoster):
     def strays(self, table: str) -> str:
         """How many rows of a table belong to nobody, in words; of a dimension, how many records it has no row for; of
         the people, which ids are alike."""
-        from keyhole.tables.duckdb.strays import alike_ids, strays, unmatched
+        from keyhole.engines.duckdb.strays import alike_ids, strays, unmatched
 
         if table == self.schema.table:
             return alike_ids(self.connection, "everything", self.schema)
@@ -213,7 +213,7 @@ class DuckDBSource(DuckDBRoster):
         return sealed(lambda: self.connection, self.schema, self._held) if self._held else None
 
     def digest(self, key: bytes) -> str:
-        """A keyed digest of all that is not hidden (`keyhole.tables.seal`)."""
+        """A keyed digest of all that is not hidden (`keyhole.engines.seal`)."""
         return digest(self.connection, [c for c in self.schema.columns if c.role is not Role.HIDDEN], key)
 
     def _told(self, text: str) -> duckdb.DuckDBPyConnection:

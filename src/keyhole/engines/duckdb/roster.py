@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 
 from keyhole.basis import Atoms
 from keyhole.errors import UnsupportedQuery
-from keyhole.open_files import Lifetime
+from keyhole.engines.open_files import Lifetime
 from keyhole.model.predicate import (
     TRUE,
     And,
@@ -35,12 +35,12 @@ from keyhole.model.predicate import (
 )
 from keyhole.model.query import COUNTED, OrderTerm, Query, Statement
 from keyhole.model.schema import Role, Schema, WholeTableColumn
-from keyhole.tables.base import GroupKey, ProbeTable, Rows
-from keyhole.tables.duckdb.patterns import group
-from keyhole.tables.duckdb.template_truths import template_truths
+from keyhole.engines.base import GroupKey, ProbeTable, Rows
+from keyhole.engines.duckdb.patterns import group
+from keyhole.engines.duckdb.template_truths import template_truths
 
 if TYPE_CHECKING:
-    from keyhole.tables.duckdb.probe import DuckDBProbe
+    from keyhole.engines.duckdb.probe import DuckDBProbe
 
 
 class DuckDBRoster:
@@ -120,14 +120,14 @@ class DuckDBRoster:
     def probe(self) -> ProbeTable:
         """A made-up table with the public values of this one (all, or those of some records); always the same one."""
         if self._probe is None:
-            from keyhole.tables.duckdb.probe import DuckDBProbe
+            from keyhole.engines.duckdb.probe import DuckDBProbe
 
             self._probe = self._life.closes(DuckDBProbe(self._con, self.n, self.schema))
         return self._probe
 
     def compute(self, columns: Sequence[WholeTableColumn]) -> str:
         """Add public columns that the engine computes over the whole table; why that cannot be, else empty."""
-        from keyhole.tables.duckdb.computed import compute
+        from keyhole.engines.duckdb.computed import compute
 
         found = compute(self._con, self.schema, columns)
         if isinstance(found, str):
@@ -142,7 +142,7 @@ class DuckDBRoster:
 
     def alike(self, table: tuple[str, ...], one: str, other: str) -> bool:
         """Do two statements give the same rows over all public rows with made-up private values?"""
-        from keyhole.tables.duckdb.computed import alike
+        from keyhole.engines.duckdb.computed import alike
 
         held = {c.name for c in self.schema.columns if c.role is Role.PRIVATE}
         return alike(self._con, self.schema, table, one, other, held=held)

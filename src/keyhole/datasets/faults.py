@@ -13,8 +13,8 @@ from keyhole.errors import ConfigError, DataError
 from keyhole.config import FEW_VALUES, Columns, PrivateColumn, toml_key
 from keyhole.model.predicate import literal, quote_name
 from keyhole.model.schema import Column, Kind, Role, Schema
-from keyhole.tables.duckdb.dialect import no_header
-from keyhole.tables.duckdb.roster import first
+from keyhole.datasets.files.csv_layout import no_header
+from keyhole.engines.duckdb.roster import first
 
 Connection: TypeAlias = duckdb.DuckDBPyConnection
 LARGE = 10**15

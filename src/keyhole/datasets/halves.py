@@ -11,10 +11,10 @@ import duckdb
 
 from keyhole.model.predicate import quote_name
 from keyhole.model.schema import Column, Kind, Role, Schema
-from keyhole.tables.duckdb.copy import copied
-from keyhole.tables.duckdb.faults import type_of
-from keyhole.tables.duckdb.related import hand_over
-from keyhole.tables.duckdb.roster import closed, first, scalar
+from keyhole.engines.duckdb.copy import copied
+from keyhole.datasets.faults import type_of
+from keyhole.datasets.related import hand_over
+from keyhole.engines.duckdb.roster import closed, first, scalar
 
 Connection: TypeAlias = duckdb.DuckDBPyConnection
 

@@ -11,10 +11,10 @@ import duckdb
 from keyhole.errors import ConfigError, DataError
 from keyhole.extras import require_extra
 from keyhole.model.predicate import literal, quote_name
-from keyhole.tables.duckdb.dialect import Separation, with_texts
-from keyhole.tables.duckdb.misquoted import in_our_words, unreadable
-from keyhole.tables.duckdb.prepare import cannot_attach
-from keyhole.tables.duckdb.related import Origin, chosen, folder, reader_of
+from keyhole.datasets.files.csv_layout import Separation, with_texts
+from keyhole.datasets.files.misquoted import in_our_words, unreadable
+from keyhole.datasets.files.prepare import cannot_attach
+from keyhole.datasets.related import Origin, chosen, folder, reader_of
 
 Connection: TypeAlias = duckdb.DuckDBPyConnection
 TEXT_FILES = (".csv", ".tsv", ".json", ".jsonl")  # their kinds are not written down: they are declared, or read off

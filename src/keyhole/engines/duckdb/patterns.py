@@ -22,9 +22,9 @@ from keyhole.basis.truth_masks import truth_masks
 from keyhole.errors import DataError
 from keyhole.model.predicate import Predicate, fold, leaves, to_sql
 from keyhole.model.schema import Schema
-from keyhole.tables.duckdb.codes import CELLS, decided, encode, truths
-from keyhole.tables.duckdb.template_truths import FEWEST
-from keyhole.tables.duckdb.weights import weigh
+from keyhole.engines.duckdb.codes import CELLS, decided, encode, truths
+from keyhole.engines.duckdb.template_truths import FEWEST
+from keyhole.engines.duckdb.weights import weigh
 
 DIRECT = 2_000_000  # up to this many (record, predicate) pairs the engine evaluates every predicate on every record
 DIRECT_ROWS = 50_000

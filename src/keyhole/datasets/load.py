@@ -16,28 +16,28 @@ import duckdb
 
 from keyhole.errors import ConfigError, DataError
 from keyhole.config import Columns, FileLayout, TableRoles
-from keyhole.open_files import Lifetime
+from keyhole.engines.open_files import Lifetime
 from keyhole.model.predicate import quote_name
 from keyhole.model.schema import Column, Kind, Role, Schema, folded
-from keyhole.tables.duckdb.faults import check_ids, check_names, check_unbounded, check_values, make_finite, type_of
-from keyhole.tables.duckdb.frames import as_dates, origin_with
-from keyhole.tables.duckdb.halves import as_held, split
-from keyhole.tables.duckdb.kinds import cast_to, finer_than_micro, kind_of_type
-from keyhole.tables.duckdb.listed import listed_values
-from keyhole.tables.duckdb.opening import called, create_loaded, names_of, opened, origin_as
-from keyhole.tables.duckdb.prepare import prepared
-from keyhole.tables.duckdb.related import joined, read_related
-from keyhole.tables.duckdb.roster import DuckDBRoster, scalar
-from keyhole.tables.duckdb.source import DuckDBSource
-from keyhole.tables.duckdb.written import written_alike
-from keyhole.tables.growing import unchanged
+from keyhole.datasets.faults import check_ids, check_names, check_unbounded, check_values, make_finite, type_of
+from keyhole.datasets.frames import as_dates, origin_with
+from keyhole.datasets.halves import as_held, split
+from keyhole.engines.duckdb.kinds import cast_to, finer_than_micro, kind_of_type
+from keyhole.datasets.listed import listed_values
+from keyhole.datasets.opening import called, create_loaded, names_of, opened, origin_as
+from keyhole.datasets.files.prepare import prepared
+from keyhole.datasets.related import joined, read_related
+from keyhole.engines.duckdb.roster import DuckDBRoster, scalar
+from keyhole.engines.duckdb.source import DuckDBSource
+from keyhole.datasets.files.written import written_alike
+from keyhole.datasets.files.growing import unchanged
 
 Connection: TypeAlias = duckdb.DuckDBPyConnection
 
 
 @dataclass(frozen=True, slots=True)
 class Reading:
-    """How a table is read: `keyhole.tables.open.Use` says which use is read how."""
+    """How a table is read: `keyhole.datasets.open.Use` says which use is read how."""
 
     may_lack: bool = False  # private columns that the data has not are taken as declared
     leave_out: bool = False  # private columns are left out by name, as if the data had none

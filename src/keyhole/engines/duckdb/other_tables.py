@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from keyhole.model.predicate import Has, Leaf, Scalar, held_as, quote_name, to_sql
 from keyhole.model.schema import Kind, Schema
-from keyhole.tables.duckdb.copy import copied
+from keyhole.engines.duckdb.copy import copied
 
 MOST = 50_000  # rows of a public table that are taken
 _TYPES = {

@@ -12,9 +12,9 @@ import duckdb
 
 from keyhole.config import Columns
 from keyhole.model.predicate import quote_name
-from keyhole.tables.duckdb.dialect import with_texts
-from keyhole.tables.duckdb.faults import type_of
-from keyhole.tables.duckdb.roster import first
+from keyhole.datasets.files.csv_layout import with_texts
+from keyhole.datasets.faults import type_of
+from keyhole.engines.duckdb.roster import first
 
 
 def written_alike(

@@ -1,0 +1,1 @@
+"""Where data are: what an engine must do, and DuckDB."""
