@@ -34,7 +34,7 @@ from keyhole.config import PrivateColumn
 from keyhole.logs.open import as_log
 from keyhole.model.query import COVERED, FINER, Statement
 from keyhole.config.settings import settings, with_private
-from keyhole.sql.table_names import tables_read
+from keyhole.sql.statements.table_names import tables_read
 from keyhole.datasets import Roster, Source
 from keyhole.datasets.open import Use, compared_with_text, open_table
 from keyhole.model.transcript import Line

@@ -16,7 +16,7 @@ from keyhole.logs.people_table import keep_people_table
 from keyhole.model.schema import Related, Schema
 from keyhole.session.open import Watching
 from keyhole.config.settings import settings, with_private
-from keyhole.sql.table_names import tables_read
+from keyhole.sql.statements.table_names import tables_read
 from keyhole.verbs.watch import watched
 
 ROWS = [("Ann", "a", 10), ("Bob", "a", 20), ("Cyd", "b", 30), ("Dan", "b", 41)]

@@ -8,7 +8,7 @@ import duckdb
 import pytest
 
 from keyhole.model.schema import Column, Kind, Role, Schema
-from keyhole.sql.dialects import carried
+from keyhole.sql.dialects.to_duckdb import carried
 
 SCHEMA = Schema(
     "t",

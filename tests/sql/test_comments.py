@@ -10,8 +10,8 @@ import pytest
 
 import keyhole
 from keyhole.sql import split
-from keyhole.sql.split import comment_in_doubt
-from keyhole.sql.table_names import reads_nothing_of_people
+from keyhole.sql.statements.split import comment_in_doubt
+from keyhole.sql.statements.table_names import reads_nothing_of_people
 
 ROWS = [("Ann", 51), ("Bob", 64), ("Cyd", 70)]
 SIGNS = ["\r", "\n", "\r\n", "\u2028", "\x0b", "\x0c", "\x85"]

@@ -18,10 +18,10 @@ import keyhole
 from keyhole.cli import app
 from keyhole.logs.open import LogFormat, open_log
 from keyhole.sql import Dialect
-from keyhole.sql.prepared import Prepared
-from keyhole.sql.scripts import Script
-from keyhole.sql.split import masked, split
-from keyhole.sql.views import DROPPED
+from keyhole.sql.statements.prepared import Prepared
+from keyhole.sql.statements.scripts import Script
+from keyhole.sql.statements.split import masked, split
+from keyhole.sql.statements.views import DROPPED
 
 ASK = "SELECT SUM(pay) FROM t WHERE name <> 'Eve'"
 

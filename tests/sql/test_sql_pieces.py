@@ -7,8 +7,8 @@ import time
 
 import pytest
 
-from keyhole.sql.pieces import pieces
-from keyhole.sql.split import split
+from keyhole.sql.statements.pieces import pieces
+from keyhole.sql.statements.split import split
 
 WORDS = (
     "SELECT", "SUM(x)", "FROM t", ";", ";\n", "\n", " ", "'", "''", '"', "--", "-- a; b\n", "/*", "*/", "$$", "$q$",

@@ -14,14 +14,14 @@ import pytest
 from keyhole.gather import gather, transcribe
 from keyhole.config import Columns, Knowledge
 from keyhole.logs.open import as_log
-from keyhole.sql import templates
+from keyhole.sql.statements import templates
 from keyhole.datasets import DuckDBRoster, load_roster
 from keyhole.engines.duckdb import codes
 from keyhole.engines.duckdb import patterns
 from keyhole.engines.duckdb import template_truths
 from keyhole.engines.duckdb.template_truths import template_of
 
-lower_module = importlib.import_module("keyhole.sql.lower")
+lower_module = importlib.import_module("keyhole.sql.lowering.lower")
 TABLE = """
 CREATE TABLE t AS SELECT i AS id, (i % 11)::INTEGER AS small, (i * 7919 % 101)::SMALLINT AS "short", i AS r, i AS k,
   CASE WHEN i % 5 = 0 THEN NULL ELSE (i * 2000000000)::BIGINT END AS big, (i / 8)::DECIMAL(9, 3) AS dec,

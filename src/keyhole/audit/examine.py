@@ -37,8 +37,8 @@ from keyhole.logs.fold import apart, folded
 from keyhole.logs.open import Log, as_log
 from keyhole.logs.people_table import keep_people_table
 from keyhole.config.settings import Names, Settings, has_private, settings, with_private
-from keyhole.sql.clock import said_now
-from keyhole.sql.table_names import tables_read
+from keyhole.sql.statements.clock import said_now
+from keyhole.sql.statements.table_names import tables_read
 from keyhole.datasets.open import Table, Use, compared_with_text, open_table
 from keyhole.model.transcript import ABSENT, Noise, Transcript
 

@@ -16,7 +16,7 @@ from keyhole.config import Prior
 from keyhole.model.predicate import Scalar
 from keyhole.model.query import CUT, FINER, Aggregate, Query
 from keyhole.model.schema import Column, Kind, Schema
-from keyhole.sql.parse import divides_before_adding
+from keyhole.sql.statements.parse import divides_before_adding
 from keyhole.model.transcript import Entry
 
 COMPLETE = (

@@ -35,7 +35,7 @@ class Besides:
         rules = tuple(check.without_keys() for check in self.rules)
         if self.advice is None:
             return replace(self, rules=rules)
-        from keyhole.sql.redact import shape_of
+        from keyhole.sql.statements.redact import shape_of
 
         advice, known = self.advice, tuple(names)
         told = None if advice.alternatives is None else replace(advice.alternatives, rounding=())

@@ -66,7 +66,7 @@ def ask(
     from keyhole.session.open import Terms
     from keyhole.session.private import Private
     from keyhole.config.settings import settings
-    from keyhole.sql.clock import as_it_ran, said_now
+    from keyhole.sql.statements.clock import as_it_ran, said_now
     from keyhole.verbs.ask import asking, policy_of
 
     config = options.settled(config, data)

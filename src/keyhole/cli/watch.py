@@ -86,7 +86,7 @@ def watch(
     from keyhole.session.open import Watching
     from keyhole.session.published import accept
     from keyhole.config.settings import settings, with_private
-    from keyhole.sql.clock import said_now
+    from keyhole.sql.statements.clock import said_now
     from keyhole.verbs.watch import watched
 
     when = said_now(now)
@@ -125,7 +125,7 @@ def _decide(session: Watch, told: Telling, explain: bool, dialect: str | None, n
         sys.stdin.reconfigure(encoding="utf-8", errors="strict")
     if sys.stdin is None:
         raise LogError("there is no standard input to read statements from")
-    from keyhole.sql.clock import as_it_ran
+    from keyhole.sql.statements.clock import as_it_ran
 
     all_allowed = True
     with told:
@@ -169,7 +169,7 @@ def _earlier(
     """Load a log of earlier publications; what cannot be represented stops us unless it was accepted."""
     from keyhole.logs.open import open_log
     from keyhole.session.published import as_they_ran, publish, unaccounted
-    from keyhole.sql.table_names import reads_nothing_of_people
+    from keyhole.sql.statements.table_names import reads_nothing_of_people
 
     log = open_log(path, kind)
     unread = (*log.refused, *log.unjudged)

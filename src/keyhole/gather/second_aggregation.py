@@ -10,8 +10,8 @@ from keyhole.model.predicate import quote_name
 from keyhole.model.query import Key, Statement
 from keyhole.model.schema import WholeTableColumn
 from keyhole.sql import Unread, read
-from keyhole.sql.engines import Dialect
-from keyhole.sql.second_aggregation import SecondAggregation
+from keyhole.sql.dialects.engines import Dialect
+from keyhole.sql.lowering.second_aggregation import SecondAggregation
 from keyhole.datasets import Roster
 
 MAX_DIVISORS = 60  # each is a term of the form

@@ -15,8 +15,8 @@ from keyhole.errors import QueryError
 from keyhole.model.query import FINER, Aggregate, Statement
 from keyhole.model.schema import Kind, Schema, folded
 from keyhole.sql import Unread, read
-from keyhole.sql.engines import Dialect
-from keyhole.sql.scopes import of_with
+from keyhole.sql.dialects.engines import Dialect
+from keyhole.sql.statements.scopes import of_with
 from keyhole.datasets import Source
 
 DIGITS = 12  # behind the point, of a constant that is read

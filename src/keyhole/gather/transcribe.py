@@ -38,11 +38,11 @@ from keyhole.model.query import (
 from keyhole.reading import FAILS, Spelling, Validator, refusals
 from keyhole.model.schema import Kind, Schema
 from keyhole.sql import Unread
-from keyhole.sql.clock import stamped
-from keyhole.sql.engines import CASELESS, OTHERS, Dialect
-from keyhole.sql.looks_like import suspicion
-from keyhole.sql.of_dimensions import of_dimensions
-from keyhole.sql.row_lists import may_show_private_values, shows_private_values
+from keyhole.sql.statements.clock import stamped
+from keyhole.sql.dialects.engines import CASELESS, OTHERS, Dialect
+from keyhole.sql.statements.looks_like import suspicion
+from keyhole.sql.statements.of_dimensions import of_dimensions
+from keyhole.sql.rewriting.row_lists import may_show_private_values, shows_private_values
 from keyhole.datasets import GroupKey, Roster, Source
 from keyhole.model.transcript import ABSENT, Answer, Entry, HandedOut, Line, Noise, Refusal, Transcript
 

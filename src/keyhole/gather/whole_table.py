@@ -18,14 +18,14 @@ from keyhole.gather.thresholds import with_thresholds
 from keyhole.model.query import FINER, Statement
 from keyhole.model.schema import Schema, WholeTableColumn
 from keyhole.sql import Unread, read
-from keyhole.sql.clock import told
-from keyhole.sql.dialects import carried
-from keyhole.sql.engines import Dialect
-from keyhole.sql.finer import NotTold
-from keyhole.sql.grammar import find_unclaimed
+from keyhole.sql.statements.clock import told
+from keyhole.sql.dialects.to_duckdb import carried
+from keyhole.sql.dialects.engines import Dialect
+from keyhole.sql.rewriting.finer import NotTold
+from keyhole.sql.lowering.grammar import find_unclaimed
 from keyhole.sql.read import written_as
-from keyhole.sql.second_aggregation import second_aggregation
-from keyhole.sql.whole_table import whole_table
+from keyhole.sql.lowering.second_aggregation import second_aggregation
+from keyhole.sql.lowering.whole_table import whole_table
 from keyhole.datasets import Roster, Source
 from keyhole.model.transcript import ABSENT, Line
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from keyhole.logs.lines import GROWING, NOT_UTF8, readable, shown
-from keyhole.sql.engines import Dialect
+from keyhole.sql.dialects.engines import Dialect
 from keyhole.model.transcript import Line, Refusal
 
 if TYPE_CHECKING:

@@ -17,8 +17,8 @@ from keyhole.oracle.targets import shape_of
 from keyhole.model.predicate import And, Comparison, Membership, Predicate
 from keyhole.model.query import Aggregate, Query, Threshold
 from keyhole.model.schema import Schema
-from keyhole.sql.lower import lower
-from keyhole.sql.parse import parse
+from keyhole.sql.lowering.lower import lower
+from keyhole.sql.statements.parse import parse
 from keyhole.engines.base import Source
 
 SAMPLES = (0.5, 987654321.5)  # thresholds at which a statement is looked at: far apart, no condition takes both for one

@@ -121,7 +121,7 @@ def _report(unjudged: Unjudged) -> dict[str, Any]:
     """What may be sent to us, where our reading is at fault: the statement without its constants."""
     if unjudged.reason != DIFFERS:
         return {}
-    from keyhole.sql.redact import without_constants
+    from keyhole.sql.statements.redact import without_constants
 
     return {"report": without_constants(unjudged.sql)}
 

@@ -19,7 +19,7 @@ from keyhole.model.predicate import to_sql
 from keyhole.model.query import COUNTED_ROWS, HALF, OTHER_GROUPS, Aggregate
 from keyhole.report.counted_certificate import alone_certificate, counted_certificate
 from keyhole.model.schema import Role
-from keyhole.sql.positions import aggregate_positions
+from keyhole.sql.lowering.positions import aggregate_positions
 from keyhole.model.transcript import Entry, simplest_decimal
 
 HIDES: dict[str, Any] = {"kind": "none", "why": "what several tests of a HAVING tell of a group has no certificate"}

@@ -16,7 +16,7 @@ from keyhole.logs.open import Log
 from keyhole.report.completion import Completion
 from keyhole.report.plain import INFERRED, Argument, AssumedFinding, Case, Cited, Plain, Record, Step
 from keyhole.report.text import contradiction_without_values
-from keyhole.sql.redact import shape_of, withheld_words
+from keyhole.sql.statements.redact import shape_of, withheld_words
 from keyhole.model.transcript import ABSENT, Line, Refusal
 
 BY_ASSUMPTION = "answers and the values assumed possible determine the value"

@@ -21,7 +21,7 @@ def troubles(verdict: Plain) -> Iterator[str]:
         first = ", the first" if len(numbers) > 1 else ""
         yield f"Not judged: {named(numbers)} ({reason}){first}: {short(sql)}"
         if reason == DIFFERS:
-            from keyhole.sql.redact import without_constants
+            from keyhole.sql.statements.redact import without_constants
 
             yield f"  to report, without its constants: {without_constants(sql)}"
     refused = folded((r.error.partition("\n")[0], r.number, r.error) for r in verdict.refused)

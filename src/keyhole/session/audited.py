@@ -22,7 +22,7 @@ from keyhole.model.schema import Column, Kind, Schema
 from keyhole.session.exact import exact
 from keyhole.session.reply import Ending, Exact, Reply
 from keyhole.sql import lower
-from keyhole.sql.coarser import coarser
+from keyhole.sql.rewriting.coarser import coarser
 from keyhole.datasets import GroupKey, Source
 from keyhole.model.transcript import Refusal
 

@@ -24,8 +24,8 @@ from keyhole.logs.open import found_in
 from keyhole.logs.tail import Ended, LogPlace, TailedFile, earlier
 from keyhole.session.audited import Audited
 from keyhole.sql import Dialect, carried
-from keyhole.sql.clock import as_it_ran
-from keyhole.sql.table_names import reads_nothing_of_people
+from keyhole.sql.statements.clock import as_it_ran
+from keyhole.sql.statements.table_names import reads_nothing_of_people
 
 BATCH = 200  # statements on one page
 FAR = 1 << 20  # bytes without anything new after which the place is written down all the same

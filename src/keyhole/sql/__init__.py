@@ -2,11 +2,11 @@
 
 import logging
 
-from keyhole.sql.dialects import carried
-from keyhole.sql.engines import Dialect
-from keyhole.sql.lower import lower
+from keyhole.sql.dialects.to_duckdb import carried
+from keyhole.sql.dialects.engines import Dialect
+from keyhole.sql.lowering.lower import lower
 from keyhole.sql.read import Unread, read
-from keyhole.sql.split import Fragment, split
+from keyhole.sql.statements.split import Fragment, split
 
 __all__ = ["Dialect", "Fragment", "Unread", "carried", "lower", "read", "split"]
 

@@ -10,8 +10,8 @@ from keyhole.errors import LogError
 from keyhole.logs.importers.exported import Exported, faulty, statements
 from keyhole.logs.importers.records import Text, document, joined, line_of
 from keyhole.model.schema import folded
-from keyhole.sql.engines import named
-from keyhole.sql.views import NotResolved, with_views
+from keyhole.sql.dialects.engines import named
+from keyhole.sql.statements.views import NotResolved, with_views
 
 _NO_SQL = ("seed", "source", "exposure", "metric", "semantic_model", "group", "macro")
 

@@ -9,9 +9,9 @@ from typing import NamedTuple
 
 from keyhole.logs.lines import LogLines
 from keyhole.sql import Dialect, Fragment
-from keyhole.sql.pieces import PATIENCE, Waiting
-from keyhole.sql.scripts import Script
-from keyhole.sql.split import split
+from keyhole.sql.statements.pieces import PATIENCE, Waiting
+from keyhole.sql.statements.scripts import Script
+from keyhole.sql.statements.split import split
 from keyhole.model.transcript import ABSENT, Given, Noise
 
 _PLACES = re.compile(r"'(?:[^']|'')*'|\"(?:[^\"]|\"\")*\"|\$(?P<number>\d+)")

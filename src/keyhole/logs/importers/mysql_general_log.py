@@ -12,7 +12,7 @@ from collections.abc import Iterable, Iterator
 from keyhole.logs.importers.exported import Asker, Exported, faulty, statements
 from keyhole.logs.importers.records import Text, lines_of, records
 from keyhole.sql import Dialect
-from keyhole.sql.scripts import Script
+from keyhole.sql.statements.scripts import Script
 
 _HARMLESS = (
     *("Sleep", "Quit", "Init DB", "Field List", "Refresh", "Shutdown", "Statistics", "Processlist", "Kill", "Debug"),

@@ -33,7 +33,7 @@ from keyhole.logs.importers.exported import (
 )
 from keyhole.logs.importers.records import Text, csv_rows
 from keyhole.sql import Dialect
-from keyhole.sql.scripts import Script
+from keyhole.sql.statements.scripts import Script
 
 COLUMNS = range(23, 27)  # 23 up to version 12, 24 with backend_type, 26 with leader_pid and query_id
 _TIME, _USER, _PID, _SEVERITY, _STATE, _MESSAGE, _DETAIL, _QUERY, _LEADER = 0, 1, 3, 11, 12, 13, 14, 19, 24

@@ -12,7 +12,7 @@ from collections.abc import Iterator
 from keyhole.logs.importers.exported import Asker, Exported, failed, faulty, statements
 from keyhole.logs.importers.records import Text, records
 from keyhole.sql import Dialect
-from keyhole.sql.split import masked
+from keyhole.sql.statements.split import masked
 
 NO_VALUES = (
     "the values of its parameters (@...) are not in Query Store, so it cannot be judged: turn forced parameterization "

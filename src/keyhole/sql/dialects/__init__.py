@@ -1,0 +1,1 @@
+"""What each SQL engine does differently, in DuckDB's words."""

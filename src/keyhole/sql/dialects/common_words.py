@@ -1,0 +1,185 @@
+"""Functions of public columns that every engine computes alike, though they write them differently.
+
+Parts of texts (SUBSTR, LEFT, RIGHT from a place of at least 1), texts put together (CONCAT, ||, and + in SQL Server),
+UPPER, LOWER and COALESCE of texts, where all the values that occur are ASCII: then letters are bytes, and A to Z are
+the only ones with a case. Whole numbers divided by a constant: cut toward zero where 21 / 2 is 10, and FLOOR(age / 10)
+where the quotient has all its digits. DECODE is a CASE. By the manuals, since most of these engines do not run here.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from itertools import product
+from math import prod
+
+from sqlglot import exp
+
+from keyhole.model.schema import Kind, Schema, folded
+from keyhole.sql.dialects.engines import CASELESS, OTHERS, Dialect
+
+MAX_TEXTS = 20_000
+_CUT = frozenset({Dialect.TSQL, Dialect.REDSHIFT, Dialect.TRINO})  # 21 / 2 is 10
+_DIGITS = {Dialect.MYSQL: 10**4, Dialect.SNOWFLAKE: 10**6}  # a quotient of whole numbers has so many parts of one
+_DOUBLES = frozenset({Dialect.BIGQUERY, Dialect.SPARK, Dialect.DATABRICKS})  # it is a double, as in DuckDB
+_INT_DIV = _CUT | _DOUBLES | {Dialect.MYSQL}
+# where UPPER takes no notice of a locale; ILIKE exists
+_CASES = frozenset({Dialect.BIGQUERY, Dialect.SNOWFLAKE, Dialect.SPARK, Dialect.DATABRICKS, Dialect.TRINO})
+_ILIKE = frozenset({Dialect.SNOWFLAKE, Dialect.DATABRICKS, Dialect.SPARK, Dialect.REDSHIFT})
+_TEXTS = (exp.Substring, exp.Left, exp.Right, exp.Concat, exp.DPipe, exp.Add, exp.Upper, exp.Lower, exp.Coalesce)
+
+
+class CommonWords:
+    """Which nodes of a statement for one engine are such functions, what they become, and which texts they give.
+
+    >>> import sqlglot
+    >>> from keyhole.model.schema import Column
+    >>> staff = Schema("t", (Column("dept", Kind.TEXT),), spelt={"dept": frozenset({"law", "IT"})})
+    >>> tree = sqlglot.parse_one("SELECT LEFT(dept, 1) + '-' + dept FROM t", read="tsql")
+    >>> CommonWords(Dialect.TSQL, staff).put_into(tree).sql(dialect="duckdb")
+    "SELECT LEFT(dept, 1) || '-' || dept FROM t"
+    >>> sorted(CommonWords(Dialect.TSQL, staff).texts(tree.expressions[0]))
+    ['I-IT', 'I-law', 'l-IT', 'l-law']
+    """
+
+    def __init__(self, kind: Dialect, schema: Schema) -> None:
+        self.kind = kind
+        self.spelt = schema.spelt if kind in CASELESS | OTHERS else {}
+        self.nullable = {folded(c.name) for c in schema.columns if c.nullable}
+        self.whole = {folded(c.name) for c in schema.columns if c.kind is Kind.INTEGER}
+
+    def put_into(self, tree: exp.Expr) -> exp.Expr:
+        """The tree with these functions in the words that all read alike."""
+        return tree.copy().transform(self._plain)
+
+    def holds(self, node: exp.Expr) -> bool:
+        """Is it such a function?"""
+        if isinstance(node, exp.ILike) and self.kind in _ILIKE:
+            return self.texts(node.this) is not None and self.texts(node.expression) is not None
+        if isinstance(node, exp.StartsWith) and self.kind in _CASES:
+            return self.texts(node.this) is not None and self.texts(node.expression) is not None
+        return self._is_quotient(node) or (isinstance(node, _TEXTS) and self.texts(node) is not None)
+
+    def outermost(self, node: exp.Expr) -> Iterator[frozenset[str]]:
+        """The texts that each of these functions of a statement can give."""
+        found = self.texts(node) if isinstance(node, _TEXTS) else None
+        if found is not None:
+            yield found
+            return
+        for child in node.iter_expressions():
+            yield from self.outermost(child)
+
+    def texts(self, node: exp.Expr | None) -> frozenset[str] | None:
+        """All the texts that an expression can give; None if it is none of these, or where engines may differ."""
+        if isinstance(node, exp.Paren):
+            return self.texts(node.this)
+        if isinstance(node, exp.Literal) and node.is_string:
+            return frozenset((node.name,)) if node.name and node.name.isascii() else None
+        if isinstance(node, exp.Column):
+            held = self.spelt.get(node.name.casefold())
+            return held if held is not None and all(v and v.isascii() and v == v.rstrip() for v in held) else None
+        if isinstance(node, exp.Upper | exp.Lower):
+            change = str.upper if isinstance(node, exp.Upper) else str.lower
+            return self._mapped(node.this, change) if self.kind in _CASES else None
+        if isinstance(node, exp.Substring | exp.Left | exp.Right):
+            return self._cut(node)
+        if isinstance(node, exp.Coalesce):  # ISNULL of SQL Server, which is parsed so, cuts to the length of the first
+            each = [self.texts(part) for part in (node.this, *node.expressions)]
+            return None if self.kind is Dialect.TSQL or None in each else frozenset().union(*filter(None, each))
+        if isinstance(node, exp.Add) and self.kind is not Dialect.TSQL:
+            return None
+        return self._together(_parts(node), null=not (isinstance(node, exp.Concat) and self.kind is Dialect.TSQL))
+
+    def _cut(self, node: exp.Expr) -> frozenset[str] | None:
+        first = _number(node.args.get("start")) if isinstance(node, exp.Substring) else 1
+        asked = node.args.get("length" if isinstance(node, exp.Substring) else "expression")
+        many = 10**9 if asked is None else _number(asked)
+        if first is None or many is None or not first >= 1 or not many >= 1:
+            return None
+        if isinstance(node, exp.Right):
+            return self._mapped(_uncast(node.this), lambda text: text[-many:])
+        return self._mapped(_uncast(node.this), lambda text: text[first - 1 : first - 1 + many])
+
+    def _mapped(self, node: exp.Expr, change: Callable[[str], str]) -> frozenset[str] | None:
+        held = self.texts(node)
+        return None if held is None else frozenset(map(change, held))
+
+    def _together(self, parts: list[exp.Expr], *, null: bool) -> frozenset[str] | None:
+        """Texts one after another; with `null` nothing comes of one that is NULL, as in DuckDB's ||."""
+        held = [self.texts(part) for part in parts]
+        some = [each for each in held if each is not None]
+        if not parts or len(some) < len(held) or prod(map(len, some)) > MAX_TEXTS:
+            return None
+        if not null and any(folded(c.name) in self.nullable for part in parts for c in part.find_all(exp.Column)):
+            return None
+        return frozenset(map("".join, product(*some)))
+
+    def _is_quotient(self, node: exp.Expr) -> bool:
+        if isinstance(node, exp.IntDiv) and self.kind in _INT_DIV:
+            return self._over(node) is not None
+        if not isinstance(node, exp.Floor) or node.args.get("decimals") is not None:
+            return False
+        if not isinstance(node.this, exp.Div):
+            return isinstance(node.this, exp.IntDiv) and self._is_quotient(node.this)
+        over = self._over(node.this)
+        if over is None:
+            return False
+        return self.kind in _DOUBLES or (self.kind in _DIGITS and _DIGITS[self.kind] % over == 0)
+
+    def _over(self, node: exp.Expr) -> int | None:
+        """The constant by which a whole column is divided."""
+        column = isinstance(node.this, exp.Column) and folded(node.this.name) in self.whole
+        over = _number(node.expression)
+        return over if column and over else None
+
+    def _plain(self, node: exp.Expr) -> exp.Expr:
+        if isinstance(node, exp.DecodeCase) and len(node.expressions) > 2:
+            made = _chosen(node)
+            return node if made is node else self.put_into(made)
+        if isinstance(node, exp.Div) and self.kind in _CUT and self._over(node) is not None:
+            return exp.IntDiv(this=node.this.copy(), expression=node.expression.copy())
+        if isinstance(node, exp.Floor) and isinstance(node.this, exp.Div) and self._is_quotient(node):
+            quotient = exp.Div(this=node.this.this.copy(), expression=node.this.expression.copy())
+            return exp.Floor(this=quotient)
+        if not isinstance(node, _TEXTS) or self.texts(node) is None:
+            return node
+        if isinstance(node, exp.Substring):
+            kept = {name: node.args[name].copy() for name in ("start", "length") if node.args.get(name) is not None}
+            return exp.Substring(this=self.put_into(_uncast(node.this)), **kept)
+        if isinstance(node, exp.Left | exp.Right):
+            return type(node)(this=self.put_into(_uncast(node.this)), expression=node.expression.copy())
+        if isinstance(node, exp.Upper | exp.Lower | exp.Coalesce):
+            return node
+        first, *rest = (self.put_into(part) for part in _parts(node))
+        for part in rest:
+            first = exp.DPipe(this=first, expression=part)
+        return first
+
+
+def _parts(node: exp.Expr | None) -> list[exp.Expr]:
+    if isinstance(node, exp.Concat):
+        return list(node.expressions)
+    return [node.this, node.expression] if isinstance(node, exp.DPipe | exp.Add) else []
+
+
+def _chosen(node: exp.DecodeCase) -> exp.Expr:
+    """DECODE(x, 'a', 1, 'b', 2, 3) as a CASE; itself if something else than constants is looked for."""
+    of, *rest = node.expressions
+    pairs = list(zip(rest[0::2], rest[1::2], strict=False))
+    if not all(isinstance(sought, exp.Literal) for sought, _ in pairs):
+        return node
+    made = exp.Case()
+    for sought, then in pairs:
+        made = made.when(exp.EQ(this=of.copy(), expression=sought.copy()), then.copy())
+    return made.else_(rest[-1].copy()) if len(rest) % 2 else made
+
+
+def _uncast(node: exp.Expr) -> exp.Expr:
+    """Without the cast to text that the parser of SQL Server puts around arguments."""
+    return node.this if isinstance(node, exp.Cast) and node.to.this is exp.DType.TEXT else node
+
+
+def _number(node: object) -> int | None:
+    return int(node.name) if isinstance(node, exp.Literal) and not node.is_string and node.name.isdigit() else None
+
+
+__all__ = ["CommonWords"]

@@ -1,0 +1,170 @@
+"""Statements written for another engine, in DuckDB's words: translated where a test shows that it answers the same.
+
+PostgreSQL and SQLite have translations, rule by rule (`postgres.py`, `sqlite.py`); of any other engine the portable
+core is judged (`portable.py`). Whatever is neither is not judged, and the reason says what to write instead.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+
+import sqlglot
+from sqlglot import exp
+from sqlglot.errors import ErrorLevel, SqlglotError
+
+from keyhole.model.schema import Schema
+from keyhole.sql.dialects.caseless import with_lengths
+from keyhole.sql.dialects.common_words import CommonWords
+from keyhole.sql.dialects.engines import CASELESS, SPELLED, Dialect, named
+from keyhole.sql.lowering.grammar import find_unclaimed
+from keyhole.sql.dialects.portable import portable
+from keyhole.sql.dialects.postgres import PostgresTranslator
+from keyhole.sql.dialects.sorts import Differs
+from keyhole.sql.statements.split import comment_in_doubt
+from keyhole.sql.dialects.sqlite import SqliteTranslator
+from keyhole.sql.dialects.translate import Translator
+from keyhole.sql.dialects.tsql import plainly
+
+TRANSLATORS: dict[Dialect, type[Translator]] = {
+    Dialect.POSTGRES: PostgresTranslator,
+    Dialect.SQLITE: SqliteTranslator,
+}
+_NO_QUESTION = re.compile(r"\s*(?!(?:SELECT|WITH|FROM)\b)[A-Z]+\b", re.IGNORECASE)  # refused in any dialect
+_OWN_CATALOGS = frozenset(("main", "temp", "system"))
+_NO_TRANSLATION = ", and it has no translation: put what it computes into --view as a column"
+
+
+@dataclass(frozen=True, slots=True)
+class Carried:
+    """A statement in DuckDB's words; `reason` says why DuckDB's answer may not be what was answered, or is empty."""
+
+    sql: str
+    reason: str = ""
+
+
+def carried(sql: str, dialect: str, schema: Schema) -> Carried:
+    """The statement in DuckDB's words, and whether it means the same there.
+
+    Guarantee: without a reason, `sql` gives in DuckDB what the statement gives in its engine, provided that the columns
+    are of the same kinds there, as far as the conformance tests show. Cost: two or three parses, and one walk over the
+    tree. Statements for DuckDB pass as they are.
+
+    >>> from keyhole.model.schema import Column, Kind
+    >>> people = Schema("t", (Column("age", Kind.INTEGER),))
+    >>> carried("SELECT COUNT(*) FROM t WHERE age / 10 = 3", "postgres", people).sql
+    'SELECT COUNT(*) FROM t WHERE (age // 10) = 3'
+    >>> carried("SELECT COUNT(*) FROM t WHERE 100 / age = 3", "tsql", people).reason
+    'written for SQL Server: there 21 / 2 is 10; the data are in DuckDB, where it is 10.5'
+    >>> carried('SELECT COUNT(*) FROM `d.t` WHERE dept = "legal"', "bigquery", people).sql
+    'SELECT COUNT(*) FROM "d"."t" WHERE dept = \\'legal\\''
+    """
+    if dialect == Dialect.DUCKDB or _NO_QUESTION.match(sql):
+        return Carried(sql)
+    kind = named(dialect)
+    if why := comment_in_doubt(sql, dialect):
+        return Carried(sql, why)
+    if "\\" in sql and kind not in TRANSLATORS:
+        why = ": a backslash is not read alike by all engines: write the statement without it"
+        return Carried(sql, f"written for {SPELLED[kind]}{why}")
+    try:
+        read = _tree(sql, "" if kind is Dialect.UNKNOWN else kind.value)
+        if read is None:
+            raise Differs(", and it cannot be read as that: is it the right --dialect?")
+        if (unclaimed := find_unclaimed(read)) is not None:
+            raise Differs(f": {unclaimed.reason}")
+        translator = TRANSLATORS.get(kind)
+        text = _core(sql, read, kind, schema) if translator is None else _translated(sql, read, translator(schema))
+    except Differs as differs:
+        return Carried(sql, f"written for {SPELLED[kind]}{differs}")
+    except RecursionError:
+        return Carried(sql, f"written for {SPELLED[kind]}, and it is nested too deeply: write it flatter")
+    return Carried(text)
+
+
+def _translated(sql: str, read: exp.Expr, translator: Translator) -> str:
+    """The text in DuckDB's words; the text itself where both read it alike."""
+    made, own = translator.statement(read), _tree(sql, "duckdb")
+    if own is not None and _meaning(own) == _meaning(made):
+        return sql
+    text = _written(made)
+    again = _tree(text, "duckdb")
+    if again is None or _written(again) != text:
+        raise Differs(_NO_TRANSLATION)
+    return text
+
+
+def _core(sql: str, read: exp.Expr, kind: Dialect, schema: Schema) -> str:
+    """The text in DuckDB's words, if it is in the portable core as both engines read it."""
+    own, text, words = _tree(sql, "duckdb"), sql, CommonWords(kind, schema)
+    read = words.put_into(with_rollup(read))
+    if kind in CASELESS:
+        read = with_lengths(read, schema.spelt)
+    if own is None or _meaning(own) != _meaning(read) or _has_iif(read) or any(map(words.holds, read.walk())):
+        if kind is Dialect.UNKNOWN:
+            raise Differs(", and engines read it differently")
+        text = _written(read)
+        own = _tree(text, "duckdb")
+    why = portable(read, kind, schema)
+    if not why:
+        why = _NO_TRANSLATION if own is None else portable(own, kind, schema)
+    if why:
+        raise Differs(why)
+    return text
+
+
+def _has_iif(tree: exp.Expr) -> bool:
+    """Is there an IF that is written as a function? It is parsed alike everywhere, but DuckDB has no IIF."""
+    return any(not isinstance(choice.parent, exp.Case) for choice in tree.find_all(exp.If))
+
+
+def with_rollup(tree: exp.Expr) -> exp.Expr:
+    """GROUP BY a, b WITH ROLLUP, as MySQL and SQL Server write GROUP BY ROLLUP (a, b)."""
+    made = tree.copy()
+    for group in made.find_all(exp.Group):
+        rollup = group.args.get("rollup")
+        if isinstance(rollup, list) and len(rollup) == 1 and not rollup[0].expressions and group.expressions:
+            group.set("rollup", None)
+            group.set("expressions", [exp.Rollup(expressions=[each.copy() for each in group.expressions])])
+    return made
+
+
+def _written(tree: exp.Expr) -> str:
+    try:
+        return tree.sql(dialect="duckdb", unsupported_level=ErrorLevel.RAISE)
+    except (SqlglotError, ValueError):
+        raise Differs(_NO_TRANSLATION) from None
+
+
+def _tree(sql: str, dialect: str) -> exp.Expr | None:
+    try:
+        found = sqlglot.parse(sql, read=dialect)
+    except (SqlglotError, RecursionError, ValueError, AttributeError, TypeError, IndexError, KeyError):
+        return None
+    if len(found) != 1 or not isinstance(found[0], exp.Expr):
+        return None
+    if dialect == Dialect.DUCKDB:
+        return found[0]
+    return without_own_catalog(plainly(found[0]) if dialect == Dialect.TSQL else found[0])
+
+
+def without_own_catalog(tree: exp.Expr) -> exp.Expr:
+    """The tree with `hr.staff` for `main.hr.staff`: DuckDB keeps the name for itself; it is changed.
+
+    >>> without_own_catalog(sqlglot.parse_one("SELECT SUM(pay) FROM main.hr.staff")).sql()
+    'SELECT SUM(pay) FROM hr.staff'
+    """
+    for table in tree.find_all(exp.Table):
+        if table.catalog.casefold() in _OWN_CATALOGS:
+            table.set("catalog", None)
+    return tree
+
+
+def _meaning(tree: exp.Expr) -> exp.Expr:
+    """The tree without ORDER BY, whose NULLs each engine puts where it likes (a LIMIT is judged on one row only)."""
+    if tree.find(exp.Order) is None:
+        return tree
+    bare = tree.copy()
+    for select in bare.find_all(exp.Select):
+        select.set("order", None)
+    return bare

@@ -1,0 +1,1 @@
+"""One SELECT to what it asks: conditions, keys, aggregates."""

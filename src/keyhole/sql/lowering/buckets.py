@@ -1,0 +1,155 @@
+"""GROUP BY a function of a private column: buckets, each of which is a private condition.
+
+`CASE WHEN pay < 1000 THEN 'low' ELSE 'high' END` has a condition for each of its constants; `FLOOR(pay / 1000) * 1000`
+has a range for each value. Only what is exact: whole numbers and decimals, boundaries with few digits.
+"""
+
+from __future__ import annotations
+
+from fractions import Fraction
+
+from sqlglot import exp
+
+from keyhole.errors import UnsupportedQuery
+from keyhole.model.predicate import (
+    FALSE,
+    Predicate,
+    Scalar,
+    conjunction,
+    disjunction,
+    is_true,
+    literal,
+    negation,
+    quote_name,
+    to_sql,
+)
+from keyhole.model.query import CEIL, FLOOR, ZERO, Key, Steps
+from keyhole.model.schema import Column, Kind
+from keyhole.sql.lowering.condition import bare
+from keyhole.sql.lowering.constants import NotConstant, to_decimal
+from keyhole.sql.lowering.linear import LinearReader
+from keyhole.sql.lowering.names import Derived
+
+MAX_CASES = 200
+FEW_DIGITS = 9  # of a boundary, before and behind the point
+_ROUNDED: dict[type[exp.Expr], str] = {exp.Floor: FLOOR, exp.Ceil: CEIL, exp.IntDiv: ZERO}
+
+
+def bucket(reader: LinearReader, node: exp.Expr, word: str) -> Key:
+    """The key that a function of a private column is, without its name; refused if it has no buckets.
+
+    >>> from keyhole.model.schema import Role, Schema
+    >>> from keyhole.sql.lowering.lower import lower
+    >>> staff = Schema("t", (Column("pay", Kind.INTEGER, Role.PRIVATE, nullable=False),))
+    >>> asked = lower("SELECT FLOOR(pay / 100) * 100 AS b, COUNT(*) FROM t GROUP BY b", staff)
+    >>> asked.group({"b": 200})[0].canonical()
+    'COALESCE(SUM(1) FILTER (WHERE "pay" >= 200 AND "pay" < 300), 0)'
+    """
+    node = bare(node)
+    if isinstance(node, exp.Column):
+        found = reader.scope.resolve(node)
+        if isinstance(found, Derived):
+            return bucket(reader.within(found.scope), found.node, word)
+    columns = frozenset(c.name for c in reader.columns_in(node))
+    if isinstance(node, exp.Case | exp.If):
+        cases = _cases(reader, node)
+        text = " ".join(f"WHEN {to_sql(condition)} THEN {literal(value)}" for value, condition in cases)
+        return Key("", f"CASE {text} END", None, columns, cases)
+    steps = _steps(reader, node, Fraction(1), Fraction(0))
+    if steps is None:
+        raise reader.refuse(
+            f"of a {word} column GROUP BY takes the column, a CASE with constant results, or FLOOR(column / 1000)",
+            node,
+        )
+    return Key("", _written(steps), None, columns, steps=steps)
+
+
+def bucket_text(reader: LinearReader, node: exp.Expr, word: str) -> str:
+    """The canonical text of a function of a private column that has buckets; empty if it is none."""
+    plain = bare(node)
+    if isinstance(plain, exp.Column) and isinstance(reader.scope.resolve(plain), Column):
+        return ""
+    if not reader.touches_private(node):
+        return ""
+    try:
+        return bucket(reader, node, word).sql
+    except UnsupportedQuery:
+        return ""
+
+
+def _cases(reader: LinearReader, node: exp.Expr) -> tuple[tuple[Scalar | None, Predicate], ...]:
+    """(value, condition) of each constant that a CASE can come to; conditions are disjoint, and true or false."""
+    found: dict[Scalar | None, list[Predicate]] = {}
+    earlier: list[Predicate] = []
+    branches = reader.branches(node)
+    for condition, result in (*branches, *([] if branches[-1][0] is None else [(None, exp.Null())])):
+        value = reader.fold(bare(result))
+        if isinstance(value, NotConstant):
+            raise reader.refuse("a CASE that groups by private values has constants as its results", result)
+        scalar = to_decimal(value) if isinstance(value, Fraction) else value
+        if isinstance(value, Fraction) and scalar is None:
+            raise reader.refuse(f"{value} has no finite decimal form: write the number you mean", result)
+        here = conjunction(*earlier) if condition is None else conjunction(*earlier, is_true(condition))
+        found.setdefault(scalar, []).append(here)
+        if condition is not None:
+            earlier.append(negation(is_true(condition)))
+    cases = tuple((value, disjunction(*parts)) for value, parts in found.items())
+    if len(cases) > MAX_CASES or len({type(value) for value, _ in cases if value is not None}) > 1:
+        raise reader.refuse(f"a CASE that groups has results of one kind, and at most {MAX_CASES} of them", node)
+    return tuple((value, condition) for value, condition in cases if condition != FALSE)
+
+
+def _steps(reader: LinearReader, node: exp.Expr, size: Fraction, start: Fraction) -> Steps | None:
+    """`FLOOR(column / c)`, times a constant, plus a constant; None if it is not of that form."""
+    node = bare(node)
+    if isinstance(node, exp.Add | exp.Sub | exp.Mul):
+        left, right = reader.fold(node.this), reader.fold(node.expression)
+        if isinstance(right, Fraction) and right:
+            if isinstance(node, exp.Mul):
+                return _steps(reader, node.this, size * right, start)
+            return _steps(reader, node.this, size, start + size * (right if isinstance(node, exp.Add) else -right))
+        if isinstance(left, Fraction) and left and not isinstance(node, exp.Sub):
+            by, plus = (size * left, start) if isinstance(node, exp.Mul) else (size, start + size * left)
+            return _steps(reader, node.expression, by, plus)
+        return None
+    rounding = _ROUNDED.get(type(node))
+    if rounding is None or node.args.get("decimals") is not None:
+        return None
+    divided, by = bare(node.this), Fraction(1)
+    if isinstance(node, exp.IntDiv):
+        below = reader.fold(node.expression)
+    elif isinstance(divided, exp.Div):
+        divided, below = bare(divided.this), reader.fold(divided.expression)
+    else:
+        below = by
+    if not isinstance(below, Fraction) or below <= 0:
+        return None
+    column = _column(reader, divided)
+    if column is None or (rounding == ZERO and (column.kind is not Kind.INTEGER or below.denominator != 1)):
+        return None
+    return Steps(column.name, 1 / below, size, start, rounding) if _short(below) and _short(size) else None
+
+
+def _column(reader: LinearReader, node: exp.Expr) -> Column | None:
+    """The private column of exact numbers that this is."""
+    line = reader.line(node)
+    if line is None or line[1] != 1 or line[2] != 0 or line[0].kind not in (Kind.INTEGER, Kind.DECIMAL):
+        return None
+    return line[0]
+
+
+def _short(value: Fraction) -> bool:
+    number = to_decimal(abs(value))
+    return number is not None and number < 10**FEW_DIGITS and (value * 10**FEW_DIGITS).denominator == 1
+
+
+def _written(steps: Steps) -> str:
+    """The key in canonical SQL."""
+    name, by = quote_name(steps.column), to_decimal(1 / steps.factor)
+    text = {
+        FLOOR: f"FLOOR({name} / {by})" if by != 1 else f"FLOOR({name})",
+        CEIL: f"CEIL({name} / {by})" if by != 1 else f"CEIL({name})",
+        ZERO: f"({name} // {by})",
+    }[steps.rounding]
+    text = text if steps.size == 1 else f"({text} * {to_decimal(steps.size)})"
+    return text if not steps.start else f"({text} + {to_decimal(steps.start)})"

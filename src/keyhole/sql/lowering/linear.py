@@ -1,0 +1,286 @@
+"""What stands inside SUM: a value per record, split into factor x public weight x private column.
+
+A value is a list of `LinearTerm`s: under its condition, the record's value is a polynomial of degree at most two in one
+private column, with public weights. Conditions are disjoint; where none holds the value is NULL.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from fractions import Fraction
+
+from sqlglot import exp
+from sqlglot.expressions import DataType
+
+from keyhole.model.predicate import FALSE, TRUE, Comparison, IsNull, Predicate, conjunction, is_true, negation
+from keyhole.model.schema import Column, Kind
+from keyhole.sql.lowering.condition import ConditionReader, bare
+from keyhole.sql.lowering.constants import NotConstant
+from keyhole.sql.lowering.expression import Public, product, reciprocal
+from keyhole.sql.lowering.functions import CONDITIONS, REFUSED
+from keyhole.sql.lowering.names import Derived, Scope
+
+MAX_PIECES = 64
+MAX_PUBLIC_BRANCHES = 4  # a longer CASE over public columns alone becomes one weight
+
+_T = DataType.Type
+_WIDER = {
+    Kind.INTEGER: (_T.BIGINT, _T.INT128, _T.DOUBLE),
+    Kind.DECIMAL: (_T.DOUBLE,),
+    Kind.DOUBLE: (_T.DOUBLE,),
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Power:
+    """weight * column ** degree; degree 0 (column None) is the weight alone."""
+
+    column: str | None = None
+    degree: int = 0
+    weight: Public | None = None
+
+
+ONE = Power()
+
+
+@dataclass(frozen=True, slots=True)
+class LinearTerm:
+    """Under `guard` the value is the sum of factor * power."""
+
+    guard: Predicate
+    powers: tuple[tuple[Power, Fraction], ...]
+
+
+class LinearReader(ConditionReader):
+    """Reads the values that aggregates are taken of."""
+
+    def within(self, scope: Scope) -> LinearReader:
+        """The same reader for a subquery's scope."""
+        return type(self)(scope)
+
+    def linear(self, node: exp.Expr) -> list[LinearTerm]:
+        """The pieces of a value; refuses what is not linear in the private columns, with the caret under it."""
+        node = bare(node)
+        if isinstance(node, exp.Column):
+            return self._of_column(node)
+        value = self.fold(node)
+        if value is None:
+            return []
+        if isinstance(value, Fraction):
+            return [LinearTerm(TRUE, ((ONE, value),) if value else ())]
+        if not isinstance(value, NotConstant):
+            raise self.refuse("a number is needed here", node)
+        if isinstance(node, exp.Sub) and not self.touches_private(node) and self._dated(node.this):
+            return self._weight(self.public(node), node)
+        if isinstance(node, exp.Add | exp.Sub):
+            return self._sum(
+                self.linear(node.this), self.linear(node.expression), -1 if isinstance(node, exp.Sub) else 1, node
+            )
+        if isinstance(node, exp.Neg):
+            return [_scaled(p, Fraction(-1)) for p in self.linear(node.this)]
+        if isinstance(node, exp.Mul):
+            return self._product(self.linear(node.this), self.linear(node.expression), node)
+        if isinstance(node, exp.Div):
+            return self._quotient(node)
+        if isinstance(node, exp.Case | exp.If):
+            return self._cases(node)
+        if isinstance(node, exp.Coalesce):
+            return self._coalesce(node)
+        if isinstance(node, CONDITIONS):
+            return _indicator(self.condition(node))
+        if not self.touches_private(node):
+            return self._weight(self.public(node), node)
+        if isinstance(node, exp.Pow) and self.fold(node.expression) in (1, 2):
+            base = self.linear(node.this)
+            return base if self.fold(node.expression) == 1 else self._product(base, base, node)
+        if isinstance(node, exp.Cast):
+            return self._widened(node)
+        if isinstance(node, exp.Pow):
+            raise self.refuse(f"a {self.word} column may be squared, not raised further", node)
+        if isinstance(node, exp.AggFunc):
+            raise self.refuse("an aggregate inside an aggregate is not judged", node)
+        if isinstance(node, tuple(REFUSED)):
+            raise self.unknown(node)
+        raise self.refuse(
+            f"only sums and products of a {self.word} column can be judged: this is another function", node
+        )
+
+    def _dated(self, node: exp.Expr) -> bool:
+        """Is it a date? The difference of two is a number of days."""
+        return any(c.kind in (Kind.DATE, Kind.TIMESTAMP) for c in self.columns_in(node)) and self.public(node).kind in (
+            Kind.DATE,
+            Kind.TIMESTAMP,
+        )
+
+    def _of_column(self, node: exp.Column) -> list[LinearTerm]:
+        found = self.scope.resolve(node)
+        if isinstance(found, Derived):
+            return self.within(found.scope).linear(found.node)
+        if found.kind is Kind.BOOLEAN:
+            return _indicator(Comparison(found.name, "=", True))
+        if not found.kind.numeric:
+            raise self.refuse(f"{found.name} holds {_what(found)}: only numbers can be summed", node)
+        if found.secret:
+            return [LinearTerm(_present(found), ((Power(found.name, 1), Fraction(1)),))]
+        return self._weight(self._column(found, node), node)
+
+    def _weight(self, made: Public, node: exp.Expr) -> list[LinearTerm]:
+        if made.kind is Kind.BOOLEAN:
+            return _indicator(self.condition(node))
+        if not made.kind.numeric:
+            raise self.refuse(f"this is {made.kind.value}: only numbers can be summed", node)
+        return [LinearTerm(made.present(), ((Power(weight=made), Fraction(1)),))]
+
+    def _sum(self, left: list[LinearTerm], right: list[LinearTerm], sign: int, node: exp.Expr) -> list[LinearTerm]:
+        return self._crossed(
+            [
+                LinearTerm(conjunction(a.guard, b.guard), _collected((*a.powers, *_scaled(b, Fraction(sign)).powers)))
+                for a in left
+                for b in right
+            ],
+            node,
+        )
+
+    def _product(self, left: list[LinearTerm], right: list[LinearTerm], node: exp.Expr) -> list[LinearTerm]:
+        return self._crossed(
+            [
+                LinearTerm(
+                    conjunction(a.guard, b.guard),
+                    _collected(tuple((self._times(p, q, node), f * g) for p, f in a.powers for q, g in b.powers)),
+                )
+                for a in left
+                for b in right
+            ],
+            node,
+        )
+
+    def _times(self, p: Power, q: Power, node: exp.Expr) -> Power:
+        if p.column is not None and q.column is not None and p.column != q.column:
+            raise self.refuse(f"a product of two {self.word} columns ({p.column} and {q.column}) is not judged", node)
+        if p.degree + q.degree > 2:
+            raise self.refuse(f"a {self.word} column may be squared, not raised further", node)
+        weight = p.weight or q.weight
+        if p.weight is not None and q.weight is not None:
+            weight = product(p.weight, q.weight)
+        return Power(p.column or q.column, p.degree + q.degree, weight)
+
+    def _crossed(self, pieces: list[LinearTerm], node: exp.Expr) -> list[LinearTerm]:
+        kept = [p for p in pieces if p.guard != FALSE]
+        if len(kept) > MAX_PIECES:
+            raise self.refuse(f"more than {MAX_PIECES} cases: ask for them separately", node)
+        return kept
+
+    def _quotient(self, node: exp.Div) -> list[LinearTerm]:
+        divisor = self.fold(node.expression)
+        if isinstance(divisor, Fraction):
+            if divisor == 0:
+                raise self.refuse("division by zero", node.expression)
+            return [_scaled(p, 1 / divisor) for p in self.linear(node.this)]
+        if self.touches_private(node.expression):
+            raise self.refuse(f"division by a {self.word} column is not judged", node.expression)
+        below = bare(node.expression)
+        if not (isinstance(below, exp.Nullif) and self.fold(below.expression) == 0):
+            raise self.refuse("a divisor may be 0 for some record: write NULLIF(..., 0) around it", node.expression)
+        if not self.touches_private(node.this):
+            return self._weight(self.public(node), node)
+        over = self.public(node.expression)
+        if not over.kind.numeric:
+            raise self.refuse(f"this is {over.kind.value}: only numbers divide", node.expression)
+        return self._product(self.linear(node.this), self._weight(reciprocal(over), node.expression), node)
+
+    def _cases(self, node: exp.Expr) -> list[LinearTerm]:
+        branches = self.branches(node)
+        if len(branches) > MAX_PUBLIC_BRANCHES and not self.touches_private(node):
+            return self._weight(self.public(node), node)
+        pieces: list[LinearTerm] = []
+        earlier: list[Predicate] = []
+        for condition, result in branches:
+            here = conjunction(*earlier) if condition is None else conjunction(*earlier, condition)
+            pieces += [LinearTerm(conjunction(here, p.guard), p.powers) for p in self.linear(result)]
+            if condition is not None:
+                earlier.append(negation(is_true(condition)))
+        return self._crossed(pieces, node)
+
+    def _coalesce(self, node: exp.Coalesce) -> list[LinearTerm]:
+        self.only(node, "this", "expressions")
+        if not self.touches_private(node):
+            return self._weight(self.public(node), node)
+        pieces: list[LinearTerm] = []
+        earlier: list[Predicate] = []
+        for operand in (node.this, *node.expressions):
+            mine = self.linear(operand)
+            pieces += [LinearTerm(conjunction(*earlier, p.guard), p.powers) for p in mine]
+            earlier += [negation(is_true(p.guard)) for p in mine]
+        return self._crossed(pieces, node)
+
+    def _widened(self, node: exp.Cast) -> list[LinearTerm]:
+        self.only(node, "this", "to", "safe")
+        inner, target = bare(node.this), node.to.this
+        if isinstance(inner, CONDITIONS) and target in (_T.INT, _T.BIGINT, _T.DOUBLE):
+            return _indicator(self.condition(inner))
+        kinds = {c.kind for c in self.columns_in(inner)}
+        if kinds == {Kind.BOOLEAN} and target in (_T.INT, _T.BIGINT) and isinstance(inner, exp.Column):
+            return self.linear(inner)
+        if kinds and all(target in _WIDER.get(k, ()) for k in kinds) and not node.to.expressions:
+            return self.linear(inner)
+        raise self.refuse(f"a cast of a {self.word} column may round it or fail on it: leave the cast out", node)
+
+    def columns_in(self, node: exp.Expr) -> list[Column]:
+        """The columns of the table that an expression looks at."""
+        found: list[Column] = []
+        for name in node.find_all(exp.Column):
+            column = self.scope.resolve(name)
+            found += self.within(column.scope).columns_in(column.node) if isinstance(column, Derived) else [column]
+        return found
+
+    def present(self, node: exp.Expr) -> list[Predicate]:
+        """Disjoint conditions under which the value is not NULL: what COUNT(value) counts."""
+        node = bare(node)
+        value = self.fold(node)
+        if not isinstance(value, NotConstant):
+            return [] if value is None else [TRUE]
+        if isinstance(node, exp.Column):
+            found = self.scope.resolve(node)
+            if isinstance(found, Derived):
+                return self.within(found.scope).present(found.node)
+            return [_present(found)]
+        if isinstance(node, exp.Case | exp.If):
+            parts: list[Predicate] = []
+            earlier: list[Predicate] = []
+            for condition, result in self.branches(node):
+                here = conjunction(*earlier) if condition is None else conjunction(*earlier, condition)
+                parts += [conjunction(here, p) for p in self.present(result)]
+                if condition is not None:
+                    earlier.append(negation(is_true(condition)))
+            return [p for p in parts if p != FALSE]
+        if not self.touches_private(node):
+            made = self.public(node)
+            return [negation(self.is_null(node)) if made.nullable or made.fallible else TRUE]
+        return [p.guard for p in self.linear(node)]
+
+
+def _what(column: Column) -> str:
+    return (
+        "values of an unknown type" if column.kind is Kind.OTHER else f"{column.kind.value}s".replace("texts", "text")
+    )
+
+
+def _present(column: Column) -> Predicate:
+    return negation(IsNull(column.name)) if column.nullable else TRUE
+
+
+def _indicator(condition: Predicate) -> list[LinearTerm]:
+    """A condition as the number 1 or 0, NULL where it is unknown."""
+    pieces = [LinearTerm(condition, ((ONE, Fraction(1)),)), LinearTerm(negation(condition), ())]
+    return [p for p in pieces if p.guard != FALSE]
+
+
+def _scaled(piece: LinearTerm, factor: Fraction) -> LinearTerm:
+    return LinearTerm(piece.guard, tuple((p, f * factor) for p, f in piece.powers) if factor else ())
+
+
+def _collected(powers: tuple[tuple[Power, Fraction], ...]) -> tuple[tuple[Power, Fraction], ...]:
+    total: dict[Power, Fraction] = {}
+    for power, factor in powers:
+        total[power] = total.get(power, Fraction(0)) + factor
+    return tuple((p, f) for p, f in total.items() if f)

@@ -1,0 +1,328 @@
+"""Expressions over public columns: checked, named in full, and handed to the engine as canonical text."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable
+from fractions import Fraction
+
+from sqlglot import exp
+from sqlglot.expressions import DataType
+from sqlglot.expressions.datatypes import DType
+
+from keyhole.errors import UnsupportedQuery
+from keyhole.model.predicate import Has, Predicate, leaves, literal, quote_name, to_sql
+from keyhole.model.predicate import columns as columns_of
+from keyhole.model.schema import Column, Kind
+from keyhole.sql.lowering.constants import NotConstant, Value, coerce, fold, kind_of, to_decimal
+from keyhole.sql.lowering.expression import Public, common, family, joined
+from keyhole.sql.lowering.functions import (
+    CONDITIONS,
+    DAY,
+    FUNCTIONS,
+    HARMLESS,
+    NAMED,
+    NOT_REPEATABLE,
+    NUMBER,
+    RAN,
+    REFUSED,
+    Function,
+)
+from keyhole.sql.lowering.names import Derived, Scope
+from keyhole.sql.lowering.public_functions import SPELLED, part_of, shifted_by
+
+_T = DataType.Type
+_CASTS: dict[DType, tuple[str, Kind]] = {
+    _T.TINYINT: ("TINYINT", Kind.INTEGER),
+    _T.SMALLINT: ("SMALLINT", Kind.INTEGER),
+    _T.INT: ("INTEGER", Kind.INTEGER),
+    _T.BIGINT: ("BIGINT", Kind.INTEGER),
+    _T.DOUBLE: ("DOUBLE", Kind.DOUBLE),
+    _T.VARCHAR: ("VARCHAR", Kind.TEXT),
+    _T.TEXT: ("VARCHAR", Kind.TEXT),
+    _T.DATE: ("DATE", Kind.DATE),
+    _T.TIMESTAMP: ("TIMESTAMP", Kind.TIMESTAMP),
+    _T.TIMESTAMPNTZ: ("TIMESTAMP", Kind.TIMESTAMP),
+    _T.BOOLEAN: ("BOOLEAN", Kind.BOOLEAN),
+}
+
+
+class PublicReader(ABC):
+    """Reads expressions over public columns in one scope."""
+
+    def __init__(self, scope: Scope) -> None:
+        self.scope = scope
+        self.source = scope.source
+
+    @abstractmethod
+    def condition(self, node: exp.Expr) -> Predicate:
+        """The condition that a boolean expression states."""
+
+    @abstractmethod
+    def within(self, scope: Scope) -> PublicReader:
+        """The same reader for a subquery's scope."""
+
+    @property
+    def word(self) -> str:
+        """What messages call a column that may only be summed or compared with constants."""
+        return self.scope.schema.word
+
+    def refuse(self, message: str, node: exp.Expr | None = None) -> UnsupportedQuery:
+        """The error to raise, with the caret under `node`."""
+        return self.source.refuse(message, node)
+
+    def only(self, node: exp.Expr, *known: str) -> None:
+        """Refuses a node that carries more than the arguments we understand."""
+        for name, value in node.args.items():
+            if value and name not in known:
+                word = name.strip("_").replace("_", " ").upper()
+                raise self.refuse(f"{_word(node)} with {word} is not judged: leave it out", node)
+
+    def fold(self, node: exp.Expr) -> Value | NotConstant:
+        """The value of a constant expression."""
+        return fold(node, self.source)
+
+    def touches_private(self, node: exp.Expr | None) -> bool:
+        """True if any column below `node` is private; unknown and hidden columns are refused on the way."""
+        if node is None or isinstance(node, exp.Literal):
+            return False
+        private = [self._is_private(column) for column in node.find_all(exp.Column)]
+        return any(private)
+
+    def _is_private(self, node: exp.Column) -> bool:
+        found = self.scope.resolve(node)
+        if isinstance(found, Derived):
+            return self.within(found.scope).touches_private(found.node)
+        return found.secret
+
+    def public(self, node: exp.Expr) -> Public:
+        """The canonical text of an expression over public columns and constants."""
+        if isinstance(node, exp.Paren):
+            return self.public(node.this)
+        if isinstance(node, exp.Column):
+            found = self.scope.resolve(node)
+            if isinstance(found, Derived):
+                return self.within(found.scope).public(found.node)
+            return self._column(found, node)
+        value = self.fold(node)
+        if not isinstance(value, NotConstant):
+            return self._constant(value, node)
+        if isinstance(node, exp.Add | exp.Sub | exp.Mul | exp.Div | exp.Neg):
+            return self._arithmetic(node)
+        if (function := FUNCTIONS.get(type(node))) is not None:
+            return self._call(node, function)
+        if (method := _METHODS.get(type(node))) is not None:
+            return method(self, node)
+        if isinstance(node, CONDITIONS):
+            return self._boolean(node)
+        raise self.unknown(node)
+
+    def unknown(self, node: exp.Expr) -> UnsupportedQuery:
+        """Why this kind of node is refused."""
+        for kind, reason in REFUSED.items():
+            if isinstance(node, kind):
+                return self.refuse(reason, node)
+        if isinstance(node, exp.AggFunc | exp.WithinGroup | exp.Filter):
+            return self.refuse("an aggregate cannot stand here: it belongs in SELECT or HAVING", node)
+        if node.find(exp.AggFunc) is not None:
+            return self.refuse("a function of an aggregate is not judged: ask for the aggregate", node)
+        if node.name.lower() in NOT_REPEATABLE:
+            when = f"{RAN}, or " if node.name.lower() == "now" else ""
+            return self.refuse(f"{node.name.upper()}() gives another value each time: {when}write the value", node)
+        return self.refuse(f"{_word(node)} is not among the functions that are judged (see docs/sql.md)", node)
+
+    def _column(self, column: Column, node: exp.Expr) -> Public:
+        if column.secret:
+            raise self.refuse(f"{column.name} is {self.word}: compare it with constants, or sum it; nothing else", node)
+        return Public(
+            quote_name(column.name), column.kind, frozenset((column.name,)), column.nullable, column=column.name
+        )
+
+    def _constant(self, value: Value, node: exp.Expr) -> Public:
+        if value is None:
+            raise self.refuse("NULL alone has no meaning here: leave it out", node)
+        if isinstance(value, Fraction):
+            number = to_decimal(value)
+            if number is None:
+                raise self.refuse(f"{value} has no finite decimal form: write the number you mean", node)
+            written = kind_of(node)  # 1000.0 is no integer: 7 // 2.0 is 3.5
+            text = literal(number) + (".0" if isinstance(number, int) and written is not Kind.INTEGER else "")
+            text = f"CAST({text} AS DOUBLE)" if written is Kind.DOUBLE else f"({text})" if number < 0 else text
+            return Public(text, written, frozenset(), False)
+        scalar = value
+        kinds = {bool: Kind.BOOLEAN, str: Kind.TEXT}
+        kind = kinds.get(type(scalar), Kind.TIMESTAMP if hasattr(scalar, "hour") else Kind.DATE)
+        return Public(literal(scalar), kind, frozenset(), False)
+
+    def taking(self, node: exp.Expr | None, kinds: tuple[Kind, ...], parent: exp.Expr) -> Public:
+        """The argument `node` of `parent`, which must be of one of `kinds`."""
+        if not isinstance(node, exp.Expr):
+            raise self.refuse(f"{_word(parent)} lacks an argument", parent)
+        value = self.fold(node)
+        if isinstance(value, str) and set(kinds) == set(DAY):
+            return self._constant(coerce(value, Kind.TIMESTAMP, _word(parent), node, self.source), node)  # type: ignore[arg-type]
+        made = self.public(node)
+        if made.kind not in kinds:
+            wanted = "a number" if Kind.INTEGER in kinds else "text" if Kind.TEXT in kinds else "a date"
+            raise self.refuse(f"{_word(parent)} takes {wanted} here, and this is {made.kind.value}", node)
+        return made
+
+    def _arithmetic(self, node: exp.Expr) -> Public:
+        if isinstance(node, exp.Add | exp.Sub) and isinstance(node.expression, exp.Interval):
+            return shifted_by(self, node, node.expression)
+        left = self.taking(node.this, (*NUMBER, Kind.DATE), node)
+        if isinstance(node, exp.Neg):
+            left = self.taking(node.this, NUMBER, node)
+            return Public(f"(-{left.raw})", left.kind, left.columns, left.nullable, True, left.finite)
+        right = self.taking(node.args["expression"], (*NUMBER, Kind.DATE), node)
+        if Kind.DATE in (left.kind, right.kind):
+            if left.kind is right.kind and isinstance(node, exp.Sub):
+                return joined(f"({left.raw} - {right.raw})", Kind.INTEGER, left, right)
+            raise self.refuse("of two dates only the difference is understood", node)
+        sign = _SIGNS[type(node)]
+        if sign == "/":
+            finite = right.raw.startswith("NULLIF(") and right.raw.endswith(", 0)")
+            finite = finite or (not right.columns and right.raw != "0")
+            return joined(f"({left.raw} / {right.raw})", Kind.DOUBLE, left, right, fallible=True, finite=finite)
+        kind = max((left.kind, right.kind), key=NUMBER.index)
+        return joined(f"({left.raw} {sign} {right.raw})", kind, left, right, fallible=kind is not Kind.DOUBLE)
+
+    def _call(self, node: exp.Expr, function: Function) -> Public:
+        self.only(node, *(name for name, _ in function.arguments), *HARMLESS)
+        parts = [self.taking(node.args.get(name), kinds, node) for name, kinds in function.arguments]
+        text = function.sql.format(*(p.raw for p in parts))
+        made = joined(text, function.gives or parts[0].kind, *parts, fallible=function.fallible, finite=function.finite)
+        if not function.nullable:
+            return made
+        # MOD and // fail on zero only, so not with a constant divisor
+        fails = not (parts[1].kind is Kind.INTEGER and not parts[1].columns and parts[1].raw.strip("0"))
+        kind = max((p.kind for p in parts), key=NUMBER.index)
+        inner = any(p.fallible for p in parts)
+        return Public(made.raw, kind, made.columns, made.nullable or fails, fails or inner, made.finite)
+
+    def _named(self, node: exp.Anonymous) -> Public:
+        name, arguments = str(node.this).lower(), node.expressions
+        if name == "date_part" and len(arguments) == 2:
+            return part_of(self, self.fold(arguments[0]), arguments[1], node)
+        if name not in NAMED or len(arguments) != len(NAMED[name][1]):
+            raise self.unknown(node)
+        sql, kinds, gives = NAMED[name]
+        parts = [self.taking(a, k, node) for a, k in zip(arguments, kinds, strict=True)]
+        return joined(sql.format(*(p.raw for p in parts)), gives, *parts)
+
+    def _chosen(self, node: exp.Expr) -> Public:
+        # COALESCE, GREATEST, LEAST: as many operands as you like, all of one kind
+        self.only(node, "this", "expressions", *HARMLESS)
+        name = _CHOICES[type(node)]
+        operands = [node.this, *node.expressions]
+        parts = self._alike([self.public(o) for o in operands if not isinstance(o, exp.Null)], node)
+        made = joined(f"{name}({', '.join(p.raw for p in parts)})", parts[0].kind, *parts)
+        return Public(
+            made.raw,
+            common(parts),
+            made.columns,
+            all(p.nullable or p.fallible for p in parts),
+            made.fallible,
+            made.finite,
+        )
+
+    def _alike(self, parts: list[Public], node: exp.Expr) -> list[Public]:
+        if not parts:
+            raise self.refuse("NULL alone has no meaning here", node)
+        families = {family(p.kind) for p in parts}
+        if len(families) > 1 or Kind.OTHER in families:
+            kinds = " and ".join(sorted({p.kind.value for p in parts}))
+            raise self.refuse(f"{kinds} do not go together here: cast one of them", node)
+        return parts
+
+    def _nullif(self, node: exp.Nullif) -> Public:
+        parts = self._alike([self.public(node.this), self.public(node.expression)], node)
+        made = joined(f"NULLIF({parts[0].raw}, {parts[1].raw})", parts[0].kind, *parts)
+        return Public(made.raw, made.kind, made.columns, True, made.fallible, made.finite)
+
+    def _cast(self, node: exp.Cast) -> Public:
+        self.only(node, "this", "to", "safe", *HARMLESS)
+        to = node.to
+        made = self.public(node.this)
+        if to.this is _T.DECIMAL:
+            digits = [int(p.name) for p in to.expressions if p.name.isdigit()] or [18, 3]
+            name, kind = f"DECIMAL({digits[0]}, {digits[1] if len(digits) > 1 else 0})", Kind.DECIMAL
+        elif to.this in _CASTS and not to.expressions:
+            name, kind = _CASTS[to.this]
+        else:
+            raise self.refuse("a cast to this type is not judged: INTEGER, DOUBLE, DECIMAL, VARCHAR, DATE are", node)
+        fits = made.kind is kind or Kind.TEXT in (made.kind, kind) or (made.kind.numeric and kind.numeric)
+        fits = fits or {made.kind, kind} <= set(DAY) or {made.kind, kind} == {Kind.BOOLEAN, Kind.INTEGER}
+        if not fits or made.kind is Kind.OTHER:
+            raise self.refuse(f"a cast from {made.kind.value} to {kind.value} is not judged", node)
+        # text may hold 'nan'; and a cast may fail on a value, as NULL in both spellings
+        finite = made.finite and not (made.kind is Kind.TEXT and kind is Kind.DOUBLE)
+        return Public(f"TRY_CAST({made.raw} AS {name})", kind, made.columns, True, made.fallible, finite)
+
+    def _case(self, node: exp.Expr) -> Public:
+        text, results, columns = "CASE", [], frozenset[str]()
+        for condition, result in self.branches(node):
+            if condition is None:
+                text += " ELSE "
+            else:
+                text += f" WHEN {to_sql(condition)} THEN "
+                columns |= columns_of(condition)
+                if self.secrets(condition):
+                    raise self.refuse(
+                        f"a CASE on a {self.word} condition is judged directly inside SUM, AVG and COUNT", node
+                    )
+            if isinstance(result, exp.Null):
+                text += "NULL"
+            else:
+                results.append(self.public(result))
+                text += results[-1].raw
+        parts = self._alike(results, node)
+        made = joined(f"{text} END", parts[0].kind, *parts)
+        return Public(made.raw, common(parts), made.columns | columns, True, made.fallible, made.finite)
+
+    def branches(self, node: exp.Expr) -> list[tuple[Predicate | None, exp.Expr]]:
+        """The WHENs of a CASE (or IF) with their results, and ELSE as (None, result)."""
+        if isinstance(node, exp.If):
+            found: list[tuple[Predicate | None, exp.Expr]] = [(self.condition(node.this), node.args["true"])]
+            default = node.args.get("false")
+        else:
+            self.only(node, "this", "ifs", "default")
+            found = []
+            for when in node.args["ifs"]:
+                test = exp.EQ(this=node.this.copy(), expression=when.this.copy()) if node.this else when.this
+                found.append((self.condition(test), when.args["true"]))
+            default = node.args.get("default")
+        return [*found, (None, default)] if default is not None else found
+
+    def secrets(self, condition: Predicate) -> frozenset[str]:
+        """The private columns that a condition looks at for more than NULL."""
+        secret = {c.name for c in self.scope.schema.columns if c.secret}
+        rows = {leaf.column for leaf in leaves(condition) if isinstance(leaf, Has)}
+        return (columns_of(condition) & secret) | rows
+
+    def _boolean(self, node: exp.Expr) -> Public:
+        condition = self.condition(node)
+        if self.secrets(condition):
+            raise self.refuse(f"a {self.word} condition cannot be part of a larger expression", node)
+        return Public(f"({to_sql(condition)})", Kind.BOOLEAN, columns_of(condition), True)
+
+
+_SIGNS: dict[type[exp.Expr], str] = {exp.Add: "+", exp.Sub: "-", exp.Mul: "*", exp.Div: "/"}
+_CHOICES: dict[type[exp.Expr], str] = {exp.Coalesce: "COALESCE", exp.Greatest: "GREATEST", exp.Least: "LEAST"}
+_METHODS: dict[type[exp.Expr], Callable[..., Public]] = SPELLED | {
+    exp.Anonymous: PublicReader._named,
+    exp.Coalesce: PublicReader._chosen,
+    exp.Greatest: PublicReader._chosen,
+    exp.Least: PublicReader._chosen,
+    exp.Nullif: PublicReader._nullif,
+    exp.Cast: PublicReader._cast,
+    exp.TryCast: PublicReader._cast,
+    exp.Case: PublicReader._case,
+    exp.If: PublicReader._case,
+}
+
+
+def _word(node: exp.Expr) -> str:
+    if isinstance(node, exp.Anonymous):
+        return str(node.this).upper()
+    return node.sql_name().upper() if isinstance(node, exp.Func) else node.key.upper()

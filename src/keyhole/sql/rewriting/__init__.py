@@ -1,0 +1,1 @@
+"""Statements as others that say the same, or at least as much."""

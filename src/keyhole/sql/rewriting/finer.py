@@ -1,0 +1,407 @@
+"""Statements that tell at least as much: an answer computed from grouped answers, opened down to these.
+
+A share, a rank, an average of averages, a QUALIFY or a join of two grouped subqueries is a function of what some plain
+SELECTs with GROUP BY answer. Whoever is open when all of these are shown is open when only the function is shown. So
+they are judged instead, for the all-clear alone; what they would expose is not claimed (`keyhole.audit.shown`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+
+from sqlglot import exp
+
+from keyhole.model.schema import Schema, folded
+from keyhole.sql.lowering.grammar import orders_by_shown
+from keyhole.sql.rewriting.moments import is_aggregate, moments
+
+MAX_SELECTS = 64
+_SPINES = (exp.Values, exp.Unnest, exp.GenerateSeries, exp.GenerateDateArray)
+
+
+class NotTold(Exception):
+    """The answer is no function of grouped answers; the text says why, and what to do."""
+
+
+@dataclass(frozen=True, slots=True)
+class Named:
+    """A query of WITH: `rows` passes records on, else it is computed from grouped answers."""
+
+    cte: exp.CTE
+    rows: bool
+
+
+def finer(tree: exp.Expr, schema: Schema) -> list[exp.Select]:
+    """Plain SELECTs whose answers, all together, determine the answer of the statement.
+
+    Guarantee: every read of the table is inside one of them, under the same WHERE, and whatever else the statement
+    looks at is a key or an aggregate that they show. Raises `NotTold`. Cost: one walk over the tree.
+
+    >>> import sqlglot
+    >>> from keyhole.model.schema import Column, Kind, Role
+    >>> staff = Schema("t", (Column("pay", Kind.INTEGER, Role.PRIVATE), Column("dept", Kind.TEXT)))
+    >>> text = "SELECT dept, MAX(pay) - MIN(pay) AS gap FROM t GROUP BY 1 HAVING COUNT(*) > 5 ORDER BY gap LIMIT 3"
+    >>> [found.sql() for found in finer(sqlglot.parse_one(text), staff)]
+    ['SELECT dept, MAX(pay), MIN(pay), COUNT(*) FROM t GROUP BY dept']
+    """
+    reader = _Finer(schema)
+    if reader.query(tree, {}):
+        raise NotTold("it lists records: only what is computed from aggregates is judged")
+    if not reader.found:
+        raise NotTold("it asks nothing of the table")
+    return list({select.sql(): select for select in reader.found}.values())
+
+
+class _Finer:
+    def __init__(self, schema: Schema) -> None:
+        self.columns = {folded(c.name) for c in schema.columns}
+        self.secret = {folded(c.name) for c in schema.columns if c.secret}
+        self.public = self.columns - self.secret
+        self.found: list[exp.Select] = []
+        self.keys: list[set[str]] = []  # of the SELECTs over records in whose expressions the reader is
+        self.visible: list[set[str]] = []  # there: the names and aliases (with a dot) in FROM of queries around
+
+    def query(self, node: exp.Expr, known: dict[str, Named]) -> bool:
+        """Opens a query; True if it passes records on."""
+        while isinstance(node, exp.Subquery | exp.Paren):
+            node = node.this
+        if not isinstance(node, exp.Select | exp.SetOperation):
+            raise NotTold("only a SELECT with aggregates over the one table is judged")
+        known = self.named(node, known)
+        if isinstance(node, exp.SetOperation):
+            if self.query(node.this, known) or self.query(node.expression, known):
+                raise NotTold("a UNION of records is not judged: put it in --view")
+            return False
+        if node.args.get("into"):
+            raise NotTold("SELECT INTO writes a table: only reading is judged")
+        from_, joins = node.args.get("from_"), node.args.get("joins") or []
+        if node.args.get("laterals") or node.args.get("sample") or node.args.get("pivots"):
+            raise NotTold("LATERAL, PIVOT and samples are not judged: put them in --view")
+        sources = [part.this for part in (*([from_] if from_ else []), *joins)]
+        rows = [self.source(source, known) for source in sources]
+        if not any(rows):
+            parts = [*_parts(node), *(part for join in joins for part in _parts(join, "this"))]
+            self.visible.append({name for source in sources for name in _names_of_source(source, known)})
+            if self.keys:
+                self.check_names(parts)
+            self.inside(parts, known)
+            self.visible.pop()
+            return False
+        if len(rows) > 1:
+            raise NotTold("a join with the records of the table is not judged: put it in --view")
+        where = node.args.get("where")
+        if where is not None and where.find(exp.Query) is not None:
+            raise NotTold("a subquery in WHERE is not judged: write the value, or put the condition into --view")
+        return self.select(node, known)
+
+    def named(self, node: exp.Expr, known: dict[str, Named]) -> dict[str, Named]:
+        with_, known = node.args.get("with_") or exp.With(expressions=[]), dict(known)
+        for cte in with_.expressions:
+            if with_.args.get("recursive") or cte.args["alias"].args.get("columns"):
+                raise NotTold("WITH RECURSIVE, or with a list of columns, is not judged: use AS in the SELECT")
+            known[folded(cte.alias)] = Named(cte, self.query(cte.this, known))
+        return known
+
+    def source(self, node: exp.Expr, known: dict[str, Named]) -> bool:
+        """Does this part of FROM pass records on?"""
+        if isinstance(node, exp.Subquery):
+            return self.query(node.this, known)
+        inner = node.this if isinstance(node, exp.Table) else node
+        if isinstance(inner, _SPINES) and node.find(exp.Column, exp.Query) is None:
+            return False  # a list of constants
+        if not isinstance(node, exp.Table) or not isinstance(inner, exp.Identifier):
+            raise NotTold("FROM takes the one table, or subqueries over it: put the rest in --view")
+        named = known.get(folded(node.name)) if not node.args.get("db") else None
+        return named is None or named.rows
+
+    def inside(self, parts: Iterable[exp.Expr], known: dict[str, Named]) -> None:
+        """Queries inside of expressions, which must not pass records on."""
+        for part in parts:
+            for inner in _queries(part):
+                if self.query(inner, known):
+                    raise NotTold("a subquery that lists records is not judged: put it in --view")
+
+    def check_names(self, parts: Iterable[exp.Expr]) -> None:
+        """A name that no source of a query has means the records outside of it: `(SELECT MAX(pay))` is theirs."""
+        for part in parts:
+            for column in _columns_outside_queries(part):
+                name = f"{folded(column.table)}." if column.table else folded(column.name)
+                if not any(name in names for names in self.visible) and not any(_text(column) in k for k in self.keys):
+                    raise NotTold(f"{column.name} in a subquery means records outside of it: write it outside")
+
+    def select(self, node: exp.Select, known: dict[str, Named]) -> bool:
+        """A SELECT over records: True if it passes them on, else what it shows is noted."""
+        items = [item.unalias() for item in node.expressions]
+        grouped = node.args.get("group") is not None or any(map(_aggregated, _parts(node)))
+        if not grouped and not node.args.get("distinct") and not node.find(exp.Window):
+            return True
+        if any(isinstance(i, exp.Star) or (isinstance(i, exp.Column) and i.is_star) for i in items):
+            raise NotTold("* beside an aggregate or a window is not judged: name the columns")
+        aliases = {folded(item.alias): item.this for item in node.expressions if isinstance(item, exp.Alias)}
+        aliases = {name: part for name, part in aliases.items() if name not in self.columns}
+        shown = _Shown(self, known, aliases)
+        if not grouped:
+            shown.windows(node, items)
+        else:
+            clause, keys = resolved_keys(node, items, aliases)
+            shown.grouped(node, clause, keys)
+        if len(self.found) > MAX_SELECTS:
+            raise NotTold(f"it is computed from more than {MAX_SELECTS} SELECTs: ask for them separately")
+        return False
+
+
+class _Shown:
+    """What one SELECT over records computes its answer from."""
+
+    def __init__(self, reader: _Finer, known: dict[str, Named], aliases: dict[str, exp.Expr]) -> None:
+        self.reader, self.known, self.aliases = reader, known, aliases
+        self.sums: dict[str, exp.Expr] = {}
+        self.values: dict[str, tuple[exp.Expr, exp.Expr | None]] = {}  # whose distinct values are counted, and of whom
+
+    def grouped(self, node: exp.Select, clause: exp.Group | None, keys: list[exp.Expr]) -> None:
+        """GROUP BY: keys and aggregates."""
+        texts = {_text(key) for key in keys}
+        shown = {folded(item.alias) for item in node.expressions if isinstance(item, exp.Alias)}
+        ordered = [each.this for each in node.args["order"].expressions] if node.args.get("order") else []
+        for part in (*_parts(node, "where", "group", "order"), *ordered):
+            named = isinstance(part, exp.Column) and len(part.parts) == 1 and folded(part.name) in shown
+            if not (named and any(part is each for each in ordered)):  # in ORDER BY an alias goes before a column
+                self.collect(part, texts)
+        self.add(node, clause, keys)
+
+    def windows(self, node: exp.Select, items: list[exp.Expr]) -> None:
+        """Window functions of records beside public columns, or DISTINCT: groups by partition and order.
+
+        A frame tells people of one place in the order apart, and a private condition or order tells of whom: not so.
+        """
+        found = list(node.find_all(exp.Window))
+        if found and not self.reader.public.issuperset(self.beside(node)):
+            raise NotTold("beside a window function over records only public columns are judged: use GROUP BY")
+        for window in found:
+            if window.args.get("alias") is not None or window.args.get("spec") is not None:
+                raise NotTold("a named window, or one with a frame, over records is not judged: use GROUP BY")
+            ordered = [o.this for o in window.args["order"].expressions] if window.args.get("order") else []
+            keys = [*(window.args.get("partition_by") or []), *ordered]
+            each = _Shown(self.reader, self.known, self.aliases)
+            if is_aggregate(window.this) and window.this.find(exp.Column, exp.Star) is not None:
+                each.note(window.this)
+            each.add(node, exp.Group(expressions=[k.copy() for k in keys]) if keys else None, keys)
+        shown = {folded(item.alias_or_name) for item in node.expressions}
+        if not found and not orders_by_shown(node.args.get("order"), shown):
+            raise NotTold("ORDER BY of DISTINCT is judged by columns that it shows: add the expression to SELECT")
+        plain = [item for item in items if item.find(exp.Window) is None]
+        if node.args.get("distinct") and plain:
+            self.add(node, exp.Group(expressions=[p.copy() for p in plain]), plain)
+
+    def beside(self, node: exp.Select) -> Iterator[str]:
+        """The columns that a SELECT with windows looks at outside of the functions of these."""
+        waiting = _parts(node)
+        while waiting:
+            part = waiting.pop()
+            if isinstance(part, exp.Query):
+                raise NotTold("a subquery beside a window function is not judged: use GROUP BY")
+            if isinstance(part, exp.Window):
+                waiting += [child for child in part.iter_expressions() if child is not part.this]
+            elif isinstance(part, exp.Column):
+                if len(part.parts) > 1 or folded(part.name) not in self.aliases:
+                    yield folded(part.name)
+            else:
+                waiting += part.iter_expressions()
+
+    def collect(self, node: exp.Expr, keys: set[str]) -> None:
+        """Notes the aggregates below a node; everything else there must be a key or look at nothing."""
+        if _text(node) in keys:
+            return
+        if isinstance(node, exp.Query):
+            self.reader.keys.append(keys)
+            self.reader.inside([node], self.known)
+            self.reader.keys.pop()
+        elif isinstance(node, exp.Window):
+            self.inner(node.this, keys)
+            for child in (*(node.args.get("partition_by") or []), *filter(None, [node.args.get("order")])):
+                self.collect(child, keys)
+        elif isinstance(node, exp.Grouping):
+            return
+        elif is_aggregate(node):
+            self.note(node)
+        elif isinstance(node, exp.Column):
+            if len(node.parts) > 1 or folded(node.name) not in self.aliases:
+                raise NotTold(f"{node.name} is neither in GROUP BY nor in an aggregate: only aggregates are judged")
+        else:
+            for child in node.iter_expressions():
+                self.collect(child, keys)
+
+    def inner(self, node: exp.Expr, keys: set[str]) -> None:
+        """The function of a window over groups: its arguments are looked at, it is no aggregate of records itself."""
+        for child in node.iter_expressions():
+            if isinstance(node, exp.Filter | exp.IgnoreNulls | exp.RespectNulls) and child is node.this:
+                self.inner(child, keys)
+            elif not isinstance(child, exp.Star):
+                self.collect(child, keys)
+
+    def note(self, node: exp.Expr) -> None:
+        found = moments(node, self.reader.secret)
+        for part in found.sums:
+            self.sums.setdefault(part.sql(), part)
+        if found.value is not None:
+            self.values[_text(node)] = (found.value, found.where)
+
+    def add(self, node: exp.Select, clause: exp.Group | None, keys: list[exp.Expr]) -> None:
+        """The SELECTs that show all this."""
+        counted = [exp.Count(this=exp.Star())]
+        shown = list(self.sums.values())
+        if shown or not self.values:
+            self.reader.found.append(self.made(node, clause, [*keys, *(shown or counted)]))
+        for value, where in self.values.values():
+            by = exp.Group() if clause is None else clause.copy()
+            named = value.expressions if isinstance(value, exp.Tuple) else [value]
+            for each in named:
+                by.append("expressions", each.copy())
+            made = self.made(node, by, [*keys, *named, *counted])
+            if where is not None:
+                made = made.where(where.copy())
+            self.reader.found.append(made)
+
+    def made(self, node: exp.Select, clause: exp.Group | None, items: list[exp.Expr]) -> exp.Select:
+        made = exp.Select(expressions=[item.copy() for item in items])
+        for name in ("from_", "where"):
+            if node.args.get(name) is not None:
+                made.set(name, node.args[name].copy())
+        if clause is not None and (clause.expressions or any(clause.args.values())):
+            made.set("group", clause.copy())
+        used = list(_used(made, self.known))
+        if used:
+            made.set("with_", exp.With(expressions=[name.cte.copy() for name in used]))
+        return made
+
+
+def _used(made: exp.Expr, known: dict[str, Named]) -> Iterator[Named]:
+    """The queries of WITH that a SELECT needs, in their order."""
+    wanted = {folded(table.name) for table in made.find_all(exp.Table) if not table.args.get("db")}
+    for name, each in reversed(known.items()):
+        if name in wanted and each.rows:
+            wanted |= {folded(table.name) for table in each.cte.find_all(exp.Table)}
+    yield from (each for name, each in known.items() if name in wanted and each.rows)
+
+
+def _parts(node: exp.Expr, *without: str) -> list[exp.Expr]:
+    """What a SELECT or a join says besides WITH, FROM and JOIN."""
+    found: list[exp.Expr] = []
+    for name, value in node.args.items():
+        if name not in ("with_", "from_", "joins", *without):
+            found += [v for v in (value if isinstance(value, list) else [value]) if isinstance(v, exp.Expr)]
+    return [part.this if isinstance(part, exp.Alias) else part for part in found]
+
+
+def _queries(node: exp.Expr) -> Iterator[exp.Expr]:
+    """The outermost queries inside of an expression."""
+    if isinstance(node, exp.Query):
+        yield node
+        return
+    for child in node.iter_expressions():
+        yield from _queries(child)
+
+
+def _columns_outside_queries(node: exp.Expr) -> Iterator[exp.Column]:
+    """The columns in an expression, without those inside of its queries."""
+    if isinstance(node, exp.Query):
+        return
+    if isinstance(node, exp.Column):
+        yield node
+    for child in node.iter_expressions():
+        yield from _columns_outside_queries(child)
+
+
+def _names_of_source(source: exp.Expr, known: dict[str, Named]) -> set[str]:
+    """The names that a part of FROM has: its columns, and its alias with a dot."""
+    named = known.get(folded(source.name)) if isinstance(source, exp.Table) and not source.args.get("db") else None
+    query = source.this if isinstance(source, exp.Subquery) else named.cte.this if named is not None else None
+    names = {f"{folded(source.alias_or_name)}."}
+    if query is not None:
+        return names | _names_of_query(query, known)
+    alias = source.args.get("alias")
+    return names | {folded(column.name) for column in (alias.args.get("columns") if alias is not None else None) or ()}
+
+
+def _names_of_query(query: exp.Expr, known: dict[str, Named]) -> set[str]:
+    """The columns that a query has; of * those of its sources."""
+    while isinstance(query, exp.Subquery | exp.Paren | exp.SetOperation):
+        query = query.this
+    names: set[str] = set()
+    for item in query.expressions:
+        if item.is_star:
+            from_, joins = query.args.get("from_"), query.args.get("joins") or []
+            names |= {n for part in (*filter(None, [from_]), *joins) for n in _names_of_source(part.this, known)}
+        else:
+            names.add(folded(item.alias_or_name))
+    return {name for name in names if not name.endswith(".")}
+
+
+def _aggregated(node: exp.Expr) -> bool:
+    """Is there an aggregate of records in an expression? The function of a window is none, what is in it may be."""
+    if isinstance(node, exp.Query):
+        return False
+    if isinstance(node, exp.Window):
+        function: exp.Expr = node.this
+        below: list[exp.Expr] = [child for child in node.iter_expressions() if child is not node.this]
+        if isinstance(function, exp.Filter | exp.IgnoreNulls | exp.RespectNulls):
+            below += [child for child in function.iter_expressions() if child is not function.this]
+            function = function.this
+        return any(map(_aggregated, (*below, *function.iter_expressions())))
+    return is_aggregate(node) or any(map(_aggregated, node.iter_expressions()))
+
+
+def resolved_keys(
+    node: exp.Select, items: list[exp.Expr], aliases: dict[str, exp.Expr]
+) -> tuple[exp.Group | None, list[exp.Expr]]:
+    """GROUP BY with positions and aliases replaced by what they stand for, and the keys in it."""
+    group = node.args.get("group")
+    if group is None:
+        return None, []
+    clause = group.copy()
+    if clause.args.get("all"):
+        clause = exp.Group(
+            expressions=[item.copy() for item in items if not _aggregated(item) and item.find(exp.Column)]
+        )
+    keys: list[exp.Expr] = []
+
+    def resolve(part: exp.Expr) -> exp.Expr:
+        if isinstance(part, exp.Rollup | exp.Cube | exp.GroupingSets | exp.Tuple):
+            part.set("expressions", [resolve(child) for child in part.expressions])
+            return part
+        while isinstance(part, exp.Paren):
+            part = part.this
+        if isinstance(part, exp.Literal) and not part.is_string:
+            if not part.name.isdigit() or not 1 <= int(part.name) <= len(items):
+                raise NotTold(f"GROUP BY {part.name}: the SELECT list has {len(items)} items")
+            part = items[int(part.name) - 1].copy()
+        elif isinstance(part, exp.Column) and len(part.parts) == 1 and folded(part.name) in aliases:
+            part = aliases[folded(part.name)].copy()
+        if _aggregated(part) or part.find(exp.Query, exp.Window) is not None:
+            raise NotTold("GROUP BY takes columns and expressions over them")
+        if _text(part) not in {_text(key) for key in keys}:
+            keys.append(part.copy())
+        return part
+
+    for name in ("expressions", "rollup", "cube", "grouping_sets"):
+        listed = clause.args.get(name)
+        if isinstance(listed, list):
+            clause.set(name, [resolve(part) for part in listed])
+    return clause, keys
+
+
+def _text(node: exp.Expr) -> str:
+    """An expression to compare with others: without what stands before the dots, and without capitals in names."""
+
+    def plain(part: exp.Expr) -> exp.Expr:
+        if isinstance(part, exp.Column) and isinstance(part.this, exp.Identifier):
+            return exp.column(folded(part.name))
+        return part
+
+    while isinstance(node, exp.Paren):
+        node = node.this
+    return str(node.copy().transform(plain).sql())
+
+
+__all__ = ["NotTold", "finer", "resolved_keys"]

@@ -1,0 +1,351 @@
+"""A log of SQL -> its statements, by scanning only: no statement is parsed here."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from functools import cache
+
+from keyhole.sql.dialects.engines import SPELLED, Dialect, named
+
+_BACKTICKS = frozenset({"mysql", "bigquery", "spark", "databricks", "sqlite"})
+_BRACKETS = frozenset({"tsql", "sqlite"})
+_ESCAPES = frozenset({"mysql", "bigquery", "spark", "databricks", "snowflake"})  # 'it\'s' is one string
+# /*! ... */, unless it sets what dumps set, and what changes no meaning
+_DUMP_SETS = (
+    r"@\w+\s*=\s*@@\w+|NAMES\s+\w+|TIME_ZONE\s*=\s*'\+00:00'|SQL_MODE\s*=\s*'NO_AUTO_VALUE_ON_ZERO'"
+    r"|(?:UNIQUE_CHECKS|FOREIGN_KEY_CHECKS|SQL_NOTES)\s*=\s*[01]|character_set_(?:client|results)\s*=\s*utf8\w*"
+    r"|\w+\s*=\s*@OLD_\w+"
+)
+_EXECUTED = rf"M?!(?!\d*\s*(?i:SET\s+(?:{_DUMP_SETS})(?:\s*,\s*(?:{_DUMP_SETS}))*)\s*\*/)"
+_ONLY_LF = (Dialect.SQLITE, Dialect.MYSQL)  # elsewhere a carriage return ends a comment, too
+_HASHES = frozenset({"mysql", "bigquery"})  # a comment
+_FLAT = frozenset({"mysql", "bigquery", "sqlite", "trino"})  # comments in comments do not nest
+_FLAT_OR_NESTED = frozenset({"spark", "databricks", "snowflake", "redshift", "unknown"})  # it depends, or is not known
+_NO_DOLLARS = frozenset({"mysql", "sqlite", "tsql", "bigquery", "trino"})  # $a$ quotes nothing there
+_E_STRINGS = frozenset({"postgres", "duckdb", "redshift"})  # E'it\'s' is one string
+_CARRIAGE_RETURN = re.compile(r"(?:--|#)[^\n]*\r(?!\n)")
+_RUN_BY_MYSQL = re.compile(r"/\*M?!")
+NESTED = "/* /*"
+DASHES = "--"
+_BLANK_BEHIND = re.compile(r"--(?:\s|$)")
+_NO_MORE_IN_MYSQL = re.compile(r"--(?:\s|$)|(?:(?!/\*)[^;'\"`])*$")  # a comment there, too, or nothing that ends
+_BLOCK = re.compile(r"/\*|\*/")
+_NEXT_STATEMENT = re.compile(r";[ \t]*(?:--[^\r\n]*)?\r?\n\s*(?:SELECT|WITH)\b", re.IGNORECASE)
+_END_OF_LINE = re.compile(r";[ \t]*(?=\r?\n|$|--)")
+_FROM_STDIN = re.compile(r"COPY\b[^;]*\bFROM\s+STDIN\b", re.IGNORECASE)
+_ENDS_QUERY = re.compile(r"\\(?:g|G|gx|gset|gdesc|gexec|watch|crosstabview)\b")
+_ESCAPED = re.compile(r"(?<=[eE])(?<!\w[eE])'(?:[^'\\]|''|\\.)*'", re.DOTALL)  # the text of E'it\'s'
+_OPEN_ENDED = re.compile(r"\b(?:UNION|ALL|EXCEPT|INTERSECT)\s*$", re.IGNORECASE)
+# in SQL Server's scripts: what begins a line and a statement, and what such a line ends
+_STARTS = r"(?:(?:SELECT|DECLARE|SET|USE|PRINT|EXEC|BEGIN|COMMIT|ROLLBACK)\b|WITH\s+\w+\s+AS\b|END\s+(?:TRY|CATCH)\b)"
+_ENDS = re.compile(r"(?:SELECT|USE|SET|DECLARE|PRINT|EXEC|BEGIN|COMMIT|ROLLBACK|END)\b", re.IGNORECASE)
+
+
+_DASHES_IN_DOUBT = (
+    "-- without a blank behind it begins a comment in most engines, but in MySQL 5--2 is 7: write a blank behind it, "
+    "or name the engine with --dialect"
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Fragment:
+    """One statement of a log as written, without its semicolon; `line` and `column` count from 1.
+
+    `unclosed` is the mark of a quote or comment that never closes (`/*`, `'`, `$a$`), `/* /*` where it depends on the
+    engine whether it does, or `--` where it depends on it whether it is one; `opened` is the line on which that mark
+    stands. What such a statement asks is not known.
+    """
+
+    sql: str
+    line: int
+    column: int
+    unclosed: str = ""
+    opened: int = 0
+
+    @property
+    def doubt(self) -> str:
+        """Why it is not known what was asked; empty if it is.
+
+        >>> split("SELECT 1;\\nCOMMIT /* all; SELECT 2")[1].doubt
+        'line 2: the comment /* is never closed, so it is not known what was asked from there on: close it'
+        """
+        if not self.unclosed:
+            return ""
+        if self.unclosed == NESTED:
+            return (
+                f"line {self.opened}: a comment stands inside a comment, and engines differ in where it ends: write "
+                "it without"
+            )
+        if self.unclosed == DASHES:
+            return f"line {self.opened}: {_DASHES_IN_DOUBT}"
+        what = "comment" if self.unclosed == "/*" else "quote"
+        return (
+            f"line {self.opened}: the {what} {self.unclosed} is never closed, so it is not known what was asked from "
+            "there on: close it"
+        )
+
+
+def split(text: str, dialect: str = Dialect.DUCKDB) -> list[Fragment]:
+    """The statements of `text`, in order; empty ones and those that are only comments are dropped.
+
+    Knows `'...'` with `''`, `"..."`, `--`, nested `/* */` and `$tag$...$tag$`, and what the dialect quotes with beside
+    these. A quote that never closes ends at the next semicolon at the end of a line (or at the end of the text), so
+    that one broken statement does not swallow the log; a comment that never closes takes the rest. Both come back as
+    one fragment that says so (`Fragment.unclosed`). A command of a terminal (`\\timing`, `.mode csv`) is a fragment of
+    its own, up to the end of its line; the rows behind `COPY ... FROM STDIN;` are passed over. In SQL Server's scripts
+    a line `GO` ends a statement, and so does the end of a line behind which another one begins. Linear in the length of
+    the text, except after an unterminated quote, where each one costs a look ahead.
+
+    >>> [f.sql for f in split("SELECT 1; -- a; b\\nSELECT ';' /* c; /* d */ ; */;;")]
+    ['SELECT 1', "SELECT ';'"]
+    >>> split("SELECT 1;\\n  SELECT 2")[1]
+    Fragment(sql='SELECT 2', line=2, column=3, unclosed='', opened=0)
+    >>> [f.sql for f in split("SELECT 1\\nGO 3\\nSELECT 2", "tsql")]
+    ['SELECT 1', 'SELECT 2']
+    """
+    return Scan(text, dialect).fragments()
+
+
+@cache
+def _pattern(dialect: str) -> re.Pattern[str]:
+    """What matters between two semicolons, longest first; a quote or comment that never closes is handled apart."""
+    inside = r"[^'\\]|''|\\." if dialect in _ESCAPES else r"[^']|''"
+    double = r'[^"\\]|""|\\.' if dialect in _ESCAPES else r'[^"]|""'
+    quotes = [f"'(?:{inside})*'", f'"(?:{double})*"']
+    quotes += [r"`[^`]*`"] if dialect in _BACKTICKS else []
+    quotes += [r"\[[^\]\n]*\]"] if dialect in _BRACKETS else []
+    rest = r"[^\n]*" if dialect in _ONLY_LF else r"[^\r\n]*"
+    dashes = r"--(?=\s|\Z)" if dialect == Dialect.MYSQL else "--"  # there 3--1 is 4
+    block = rf"/\*(?!{_EXECUTED})" if dialect in (Dialect.MYSQL, Dialect.UNKNOWN) else r"/\*"
+    parts = [r"(?P<semicolon>\\?;)", f"(?P<line>{dashes}{rest})", f"(?P<block>{block})"]
+    if dialect in _HASHES:
+        parts.append(rf"(?P<hash>\#{rest})")
+    if dialect == Dialect.TSQL:
+        parts.append(r"(?P<go>^[ \t]*GO(?:[ \t]+\d+)?[ \t]*;?[ \t]*\r?$)")
+        parts.append(rf"(?P<blank>\n\s*(?={_STARTS}))")
+    parts += [r"(?P<command>\\[a-zA-Z!?][^\n]*|^\.[a-zA-Z][^\n]*)", f"(?P<quote>{'|'.join(quotes)})"]
+    parts += [] if dialect in _NO_DOLLARS else [r"(?P<dollar>\$(?P<tag>(?:[^\W\d]\w*)?)\$)"]
+    opening = ("`" if dialect in _BACKTICKS else "") + (r"\[" if dialect in _BRACKETS else "")
+    parts += [rf"(?P<open>['\"{opening}])"]
+    quoting = opening + (r"\#" if dialect in _HASHES else "")
+    marks = rf";'\"$/\\{quoting}-"
+    run = rf"[^\s{marks}]+" if dialect == Dialect.TSQL else rf"[^\s{marks}][^{marks}]*"  # there lines matter
+    parts.append(rf"(?P<word>{run}|[$/\\{quoting}-])")
+    flags = re.IGNORECASE if dialect == Dialect.TSQL else re.NOFLAG
+    return re.compile("|".join(parts), flags | re.MULTILINE | re.DOTALL)
+
+
+class Scan:
+    """One pass over a text.
+
+    `ended` is the offset behind the last end of a statement and how many there are up to it; `sure` the same for the
+    last end that more text behind would not change.
+    """
+
+    def __init__(self, text: str, dialect: str) -> None:
+        self.text = text
+        self.pattern = _pattern(dialect)
+        self.flat = dialect in _FLAT
+        self.flat_or_nested = dialect in _FLAT_OR_NESTED
+        self.dashes_in_doubt = dialect == Dialect.UNKNOWN
+        self.escapes = dialect in _E_STRINGS
+        self.found: list[Fragment] = []
+        self.line, self.counted = 1, 0  # lines seen up to the offset `counted`
+        self.first: int | None = None  # offset of the first word of the statement
+        self.last = 0  # offset behind its last word
+        self.depth = 0  # of parentheses
+        self.unclosed_dollars: set[str] = set()  # dollar quotes known not to close in the rest of the text
+        self.unclosed: tuple[str, int] | None = None  # the first mark of the statement that never closes, and its place
+        self.ended = self.sure = (0, 0)
+        self.doubt = False  # something never closed, perhaps because the text was cut here
+
+    def fragments(self, at: int = 0) -> list[Fragment]:
+        while at < len(self.text) and (match := self.pattern.search(self.text, at)) is not None:
+            at = self.step(match)
+        self.close()
+        return self.found
+
+    def step(self, match: re.Match[str]) -> int:
+        """Where to go on behind this match."""
+        kind = match.lastgroup
+        if kind in ("semicolon", "go"):
+            end = self.close() or match.end()
+            self.settle(end)
+            return end
+        if kind in ("line", "hash"):
+            if self.dashes_in_doubt:
+                self.doubt_dashes(match)
+            return match.end()
+        if kind == "block":
+            return self.comment(match)
+        if kind == "blank":
+            if self.first is not None and self.separates():
+                self.close()
+                self.settle(match.start())
+            return match.end()
+        if kind == "command" and (self.first is None or _ENDS_QUERY.match(match.group())):
+            self.close()
+            self.first, self.last = match.start(), match.start() + len(match.group().rstrip())
+            self.close()
+            self.settle(match.end())
+            return match.end()
+        if self.first is None:
+            self.first = match.start()
+        self.last = self.end(match)
+        return self.last
+
+    def end(self, match: re.Match[str]) -> int:
+        """The end of a word or of a quoted text."""
+        kind, text = match.lastgroup, match.group()
+        if self.escapes and kind in ("open", "quote") and (escaped := _ESCAPED.match(self.text, match.start())):
+            return escaped.end()
+        if kind == "command":  # inside a statement: only its mark, so that the rest is read
+            return match.start() + 1
+        if kind == "open" or (kind == "quote" and _swallows(text)):
+            self.doubt = self.doubt or kind == "open"
+            return self.break_off(text[0], match.start())
+        if kind in ("dollar", "tag"):
+            mark = match.group("dollar")
+            shut = -1 if mark in self.unclosed_dollars else self.text.find(mark, match.end())
+            if shut >= 0:
+                return shut + len(mark)
+            self.unclosed_dollars.add(mark)
+            self.doubt = True
+            return self.break_off(mark, match.start())
+        if kind == "word":
+            self.depth += text.count("(") - text.count(")")
+            return match.start() + len(text.rstrip())
+        return match.end()
+
+    def break_off(self, mark: str, at: int) -> int:
+        """Where a statement ends whose quote or comment does not close."""
+        self.unclosed = self.unclosed or (mark, at)
+        return len(self.text) if mark == "/*" else _end_of_broken(self.text, at)
+
+    def comment(self, match: re.Match[str]) -> int:
+        """The end of a comment. One that is in doubt is kept, so that its statement can say so."""
+        at = _end_of_comment(self.text, match.end(), self.flat or self.flat_or_nested)
+        nested = self.flat_or_nested and "/*" in self.text[match.end() : at]
+        if at >= 0 and not nested:
+            return at
+        if at < 0:
+            self.doubt = True
+            at = self.break_off("/*", match.start())
+        else:
+            self.unclosed = self.unclosed or (NESTED, match.start())
+        self.first, self.last = match.start() if self.first is None else self.first, at
+        return at
+
+    def doubt_dashes(self, match: re.Match[str]) -> None:
+        """Keeps what is a comment in most engines and none in MySQL; between two statements it is a mistake there."""
+        plain = _NO_MORE_IN_MYSQL if self.first is None else _BLANK_BEHIND
+        if plain.match(match.group()) is None:
+            self.unclosed = self.unclosed or (DASHES, match.start())
+            self.first, self.last = match.start() if self.first is None else self.first, match.end()
+
+    def separates(self) -> bool:
+        """Does this line end the statement? Not inside parentheses, behind UNION, or where WITH goes on."""
+        said = self.text[self.first : self.last]
+        return self.depth == 0 and _ENDS.match(said) is not None and _OPEN_ENDED.search(said) is None
+
+    def close(self) -> int:
+        """Ends the statement; where to go on if what follows is no SQL, else 0."""
+        first, self.first, self.depth = self.first, None, 0
+        unclosed, self.unclosed = self.unclosed, None
+        if first is None:
+            return 0
+        self.line += self.text.count("\n", self.counted, first)
+        self.counted = first
+        sql = self.text[first : self.last]
+        mark, at = unclosed or ("", first)
+        opened = self.line + self.text.count("\n", first, at) if mark else 0
+        self.found.append(Fragment(sql, self.line, first - self.text.rfind("\n", 0, first), mark, opened))
+        if _FROM_STDIN.match(sql) is None:
+            return 0
+        rows = re.compile(r"^\\\.\r?$", re.MULTILINE).search(self.text, self.last)
+        self.doubt = self.doubt or rows is None
+        return rows.end() if rows is not None else 0
+
+    def settle(self, at: int) -> None:
+        """A statement ends before this offset."""
+        self.ended = (at, len(self.found))
+        if not self.doubt:
+            self.sure = self.ended
+
+
+def _swallows(quoted: str) -> bool:
+    # A string that holds a semicolon at the end of a line, followed by a line that starts a statement, is taken for
+    # an unterminated one: its closing mark is the opening mark of a later statement.
+    return ";" in quoted and _NEXT_STATEMENT.search(quoted) is not None
+
+
+def ends_a_line(sql: str) -> bool:
+    """Does a semicolon stand at the end of one of its lines?"""
+    return _END_OF_LINE.search(sql) is not None
+
+
+def _end_of_broken(text: str, start: int) -> int:
+    match = _END_OF_LINE.search(text, start)
+    return match.start() if match else len(text)
+
+
+def _end_of_comment(text: str, at: int, flat: bool) -> int:
+    depth = 1
+    for match in _BLOCK.finditer(text, at):
+        opens = match.group() == "/*"
+        depth += (0 if flat else 1) if opens else -1
+        if depth == 0:
+            return match.end()
+    return -1
+
+
+def masked(sql: str, dialect: str = Dialect.DUCKDB) -> str:
+    """The text with comments and whatever is quoted blanked, each character by a blank: where words are only words.
+
+    >>> masked("SET x = 'SELECT' -- SELECT")
+    'SET x =                    '
+    """
+    pattern, at, parts = _pattern(dialect), 0, []
+    while (match := pattern.search(sql, at)) is not None:
+        kind, end = match.lastgroup, match.end()
+        if kind == "block":
+            end = _end_of_comment(sql, end, dialect in _FLAT)
+            end = len(sql) if end < 0 else end
+        elif dialect in _E_STRINGS and (escaped := _ESCAPED.match(sql, match.start())):
+            end = escaped.end()
+        elif kind in ("dollar", "tag"):
+            shut = sql.find(match["dollar"], end)
+            end = len(sql) if shut < 0 else shut + len(match["dollar"])
+        kept = kind in ("word", "semicolon", "command", "blank", "go")
+        parts += [sql[at : match.start()], sql[match.start() : end] if kept else " " * (end - match.start())]
+        at = end
+    return "".join([*parts, sql[at:]])
+
+
+def comment_in_doubt(sql: str, dialect: str) -> str:
+    r"""Why it is not known what is a comment; empty if it is. DuckDB and PostgreSQL end one at a carriage return.
+
+    >>> comment_in_doubt("SELECT 1 -- all\r WHERE 2 > 1", "postgres")
+    ''
+    >>> comment_in_doubt("SELECT 1 -- all\r WHERE 2 > 1", "sqlite")[:45]
+    'written for SQLite: a carriage return ends a '
+    >>> comment_in_doubt("SELECT 1 /* all /* of */ them */", "snowflake")[:58]
+    'written for Snowflake: a comment stands inside a comment, '
+    >>> comment_in_doubt("SELECT 1 /*! WHERE 2 > 1 */", "mysql")[:43]
+    'written for MySQL: what stands in /*! ... *'
+    """
+    if dialect == Dialect.DUCKDB or not ("\r" in sql or "!" in sql or "/*" in sql or "--" in sql):
+        return ""
+    kind, why = named(dialect), ""
+    if kind in (Dialect.MYSQL, Dialect.UNKNOWN) and _RUN_BY_MYSQL.search(sql):
+        why = "what stands in /*! ... */ is run by MySQL: write it without"
+    elif kind not in (Dialect.POSTGRES, Dialect.REDSHIFT) and _CARRIAGE_RETURN.search(sql):
+        why = "a carriage return ends a comment in some engines and not in others: write the statement without it"
+    else:
+        marks = {part.unclosed for part in split(sql, kind)}
+        if NESTED in marks:
+            why = "a comment stands inside a comment, and engines differ in where it ends: write it without"
+        elif DASHES in marks:
+            why = _DASHES_IN_DOUBT
+    return why and f"written for {SPELLED[kind]}: {why}"

@@ -1,0 +1,161 @@
+"""The tables that a statement reads: is it about the people's table, or surely about nothing of theirs?"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Collection, Iterable, Sequence
+from functools import lru_cache
+from typing import TypeAlias
+
+import sqlglot
+from sqlglot import exp
+from sqlglot.errors import SqlglotError
+
+from keyhole.model.schema import folded
+from keyhole.sql.dialects.engines import Dialect
+from keyhole.sql.statements.scopes import of_with
+from keyhole.sql.statements.split import comment_in_doubt
+
+_HARMLESS = frozenset(
+    {"version", "pg_backend_pid", "pg_is_in_recovery", "connection_id", "last_query_id", "user", "serverproperty"}
+)
+# variables of the server that say something of the statement before: how many rows it touched, which id it gave
+_OF_THE_LAST = frozenset(
+    {"rowcount", "identity", "last_insert_id", "insert_id", "warning_count", "error_count", "error", "fetch_status"}
+)
+
+
+TableName: TypeAlias = tuple[str, ...]  # its parts, case folded: (schema, table), or (table,)
+
+# A file, and what the engine keeps about itself: surely something else than the people's table.
+_FILE = re.compile(
+    r"[/\\*?]|\.(csv|tsv|txt|json|jsonl|ndjson|parquet|arrow|xlsx?|db|sqlite|duckdb|gz|zst|zip)$", re.IGNORECASE
+)
+_CATALOG = re.compile(
+    r"(information_schema|pg_catalog|mysql|sys|performance_schema|account_usage|system)\.|\w*\.(sqlite_|pg_|duckdb_)",
+    re.IGNORECASE,
+)
+# Constants beside quoted names, in texts without anything else that may hold a quotation mark.
+_CONSTANT = re.compile(
+    r""" "[^"]*" | `[^`]*` | (?P<text>'[^']*') | (?P<number>(?<![-.\w])\d+(?:\.\d+)?\b(?!-)) """, re.VERBOSE
+)
+_OTHER_QUOTES = re.compile(r"""--|/\*|[\\#$\[]|\w'|'''|\"\"\"""")
+
+
+def is_file_or_catalog(name: Sequence[str]) -> bool:
+    """Does a name in FROM mean a file, or a table of the engine's own?
+
+    >>> is_file_or_catalog(("a.csv",)), is_file_or_catalog(("pg_catalog", "pg_class")), is_file_or_catalog(("staff",))
+    (True, True, False)
+    """
+    schema, table = ("", *name)[-2:]
+    return _FILE.search(table) is not None or _CATALOG.match(f"{schema}.{table}") is not None
+
+
+def tables_read(sql: str, dialect: str = Dialect.DUCKDB) -> frozenset[TableName]:
+    """The names of tables that a query reads; queries of WITH are none. Empty for what is no query, or cannot be read.
+
+    Cost: one parse for all texts that differ in constants alone.
+
+    >>> sorted(tables_read("WITH q AS (SELECT x FROM hr.Staff) SELECT SUM(x) FROM q, Orders WHERE x > 3"))
+    [('hr', 'staff'), ('orders',)]
+    """
+    plain = sql if _OTHER_QUOTES.search(sql) else _CONSTANT.sub(_plain_constant, sql)
+    names = _tables_read(plain, dialect)
+    return (_tables_read(sql, dialect) if names is None else names) or frozenset()
+
+
+def _plain_constant(constant: re.Match[str]) -> str:
+    if constant["text"]:
+        return "'0'"
+    return "0" if constant["number"] else constant[0]
+
+
+@lru_cache(maxsize=4096)
+def _tables_read(sql: str, dialect: str) -> frozenset[TableName] | None:
+    trees = _parsed(sql, dialect)
+    if trees is None:
+        return None
+    found = (table for tree in trees if isinstance(tree, exp.Query) for table in tree.find_all(exp.Table))
+    return frozenset(
+        tuple(folded(part) for part in (table.catalog, table.db, table.name) if part)
+        for table in found
+        if isinstance(table.this, exp.Identifier) and not of_with(table)
+    )
+
+
+def _parsed(sql: str, dialect: str) -> list[exp.Expr | None] | None:
+    known = "" if dialect in (Dialect.UNKNOWN, "") else dialect
+    try:
+        return list(sqlglot.parse(sql, read=known or None))
+    except (SqlglotError, RecursionError, ValueError, AttributeError, TypeError, IndexError, KeyError):
+        return None
+
+
+def is_ignored(name: Sequence[str], ignored: Iterable[str]) -> bool:
+    """Is it one of these tables (`orders`, `sales.orders`), or in one of these schemas (`sales.*`)?
+
+    >>> is_ignored(("sales", "orders"), ["sales.*"]), is_ignored(("hr", "orders"), ["orders"])
+    (True, False)
+    """
+    schema, table = ("", *name)[-2:]
+    forms = {f"{schema}.{table}", f"{schema}.*"} if schema else {table}
+    return not forms.isdisjoint(folded(each) for each in ignored)
+
+
+def reads_nothing_of_people(sql: str, dialect: str = Dialect.DUCKDB, ignored: Collection[str] = ()) -> bool:
+    """Does a statement name no table but those that are `ignored` (`orders`, `sales.orders`, or a schema: `sales.*`)?
+
+    False for whatever cannot be read, for functions that are not known (they may look anywhere), and for variables that
+    may hold what another statement answered.
+
+    >>> asked = ["SELECT 1", "SELECT SUM(x) FROM t", "SELECT my_function()", "WITH q AS (SELECT 1) SELECT * FROM q"]
+    >>> [reads_nothing_of_people(sql) for sql in asked]
+    [True, False, False, True]
+    >>> reads_nothing_of_people("WITH t AS (SELECT x FROM t) SELECT SUM(x) FROM t")
+    False
+    >>> reads_nothing_of_people("WITH q AS (MAX(x)) SELECT * FROM q")
+    False
+    >>> [reads_nothing_of_people(sql, "mysql") for sql in ("SELECT @@version_comment LIMIT 1", "SELECT @total")]
+    [True, False]
+    >>> reads_nothing_of_people("SELECT * FROM orders JOIN sales.items USING (id)", ignored=("orders", "sales.*"))
+    True
+    """
+    if comment_in_doubt(sql, dialect):
+        return False
+    trees = _parsed(sql, dialect)
+    return bool(trees) and all(tree is not None and _reads_nothing(tree, ignored) for tree in trees or ())
+
+
+def _reads_nothing(tree: exp.Expr, ignored: Collection[str]) -> bool:
+    if not isinstance(tree, exp.Query | exp.Insert | exp.Update | exp.Delete):
+        return False
+    if tree.find(exp.Table) is None and tree.find(exp.Column) is not None:
+        return False  # a name of no table: a variable of the session, or a mistake
+    for node in tree.walk():
+        if isinstance(node, exp.Select) and node.args.get("from_") is None and node.find(exp.Column) is not None:
+            return False  # a column from outside, in a query that stands in another
+        if isinstance(node, exp.Anonymous | exp.AnonymousAggFunc) and str(node.this).casefold() not in _HARMLESS:
+            return False
+        if isinstance(node, exp.CTE) and not isinstance(node.this, exp.Query):
+            return False  # WITH q AS (MAX(x)): an expression over what stands elsewhere
+        if isinstance(node, exp.Command | exp.Into | exp.Placeholder) or _is_variable(node):
+            return False
+        if isinstance(node, exp.Table) and not (of_with(node) or _is_ignored_table(node, ignored)):
+            return False
+    return True
+
+
+def _is_variable(node: exp.Expr) -> bool:
+    """A variable that a statement may have filled: @x, $x, @@ROWCOUNT; not one of the server's settings, @@VERSION."""
+    if isinstance(node, exp.SessionParameter):
+        return node.name.casefold() in _OF_THE_LAST
+    if not isinstance(node, exp.Parameter) or isinstance(node.parent, exp.Parameter):
+        return False
+    return not isinstance(node.this, exp.Parameter) or node.this.name.casefold() in _OF_THE_LAST
+
+
+def _is_ignored_table(table: exp.Table, ignored: Collection[str]) -> bool:
+    if not isinstance(table.this, exp.Identifier):
+        return False  # a function in FROM
+    return is_ignored([folded(part) for part in (table.db, table.name) if part], ignored)
