@@ -25,7 +25,7 @@ import duckdb
 import numpy as np
 
 from benchmarks import workload as work
-from keyhole.audit import Exposure, Judge
+from keyhole.auditing import Exposure, Judge
 from keyhole.gather import gather
 from keyhole.gather.transcribe import checked, expanded, lowered
 from keyhole.config import Columns, Knowledge, PrivateColumn

@@ -23,8 +23,8 @@ from pathlib import Path
 import pyarrow as pa
 
 from benchmarks.corpora import tables
-from keyhole.audit import Judge
-from keyhole.audit.rules import interval, quick_rules
+from keyhole.auditing import Judge
+from keyhole.auditing.rules import interval, quick_rules
 from keyhole.gather import gather, transcribe
 from keyhole.config import Config
 from keyhole.logs.open import as_log

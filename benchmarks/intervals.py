@@ -33,7 +33,7 @@ from unittest import mock
 
 import numpy as np
 
-from keyhole.audit.examine import examine
+from keyhole.auditing.examine import examine
 from keyhole.model.grid import Grid
 from keyhole.solve.interval import Polytope, RangeProblem, Ranges, ranges, witness
 from keyhole.solve.interval.interior import _restricted
@@ -194,7 +194,7 @@ def searched(kept: list[Ranges], stages: Stages, most: float) -> Any:
         kept.append(stages.timed(problem, seconds=most, **more)[1])
         return kept[-1]
 
-    return mock.patch.object(import_module("keyhole.audit.rules.interval"), "ranges", search)
+    return mock.patch.object(import_module("keyhole.auditing.rules.interval"), "ranges", search)
 
 
 def audit(scale: float, most: float) -> Report:

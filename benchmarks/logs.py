@@ -26,7 +26,7 @@ from typing import Any
 
 import pyarrow as pa
 
-from keyhole.audit.examine import examine
+from keyhole.auditing.examine import examine
 from keyhole.logs.fold import fold_log
 
 ANALYSTS = ("ann", "bob", "cyd", "dan")

@@ -26,8 +26,8 @@ from typing import Any
 import duckdb
 
 from benchmarks import workload as work
-from keyhole.audit.disclosed import People
-from keyhole.audit.online import OnlineAuditor, Permission
+from keyhole.auditing.online.disclosed import People
+from keyhole.auditing.online.online import OnlineAuditor, Permission
 from keyhole.config import Columns, PrivateColumn
 from keyhole.sql import lower
 from keyhole.datasets import DuckDBRoster, load_roster

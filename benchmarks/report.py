@@ -18,7 +18,7 @@ from typing import Any
 
 import pyarrow as pa
 
-from keyhole.audit.examine import examine
+from keyhole.auditing.examine import examine
 from keyhole.report.verdict import Verdict
 
 

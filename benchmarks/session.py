@@ -25,7 +25,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from keyhole.audit.population import person_keys
+from keyhole.auditing.online.population import person_keys
 from keyhole.book import Book, Mark
 from keyhole.config import Config
 from keyhole.session.open import Terms, Watching, audited_session, private_session

@@ -28,7 +28,7 @@ from tests.laws.mechanism_games import GAMES, Game
 import keyhole
 import keyhole.attack
 import keyhole.attack.design
-import keyhole.audit
+import keyhole.auditing
 import keyhole.defend
 import keyhole.oracle
 from keyhole.attack.arrays import from_arrays
@@ -80,7 +80,7 @@ def having(module: ModuleType, *methods: str) -> set[type]:
 
 
 def test_every_auditor_is_a_specimen() -> None:
-    assert implementations("keyhole.audit", "examine") == {s.name for s in auditors.SPECIMENS}
+    assert implementations("keyhole.auditing", "examine") == {s.name for s in auditors.SPECIMENS}
 
 
 def test_every_source_is_a_specimen() -> None:

@@ -17,8 +17,8 @@ from typing import Any
 import duckdb
 import numpy as np
 
-from keyhole.audit.base import Exposure
-from keyhole.audit.examine import examine
+from keyhole.auditing.base import Exposure
+from keyhole.auditing.examine import examine
 from keyhole.config import Config
 from keyhole.model.predicate import Has, Leaf, evaluate, leaf_truth
 from keyhole.solve.counting import OPEN, Conflict, Forced, Network, solve

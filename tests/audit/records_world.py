@@ -18,8 +18,8 @@ from typing import Any
 import duckdb
 import numpy as np
 
-from keyhole.audit.base import Exposure, Finding
-from keyhole.audit.examine import examine
+from keyhole.auditing.base import Exposure, Finding
+from keyhole.auditing.examine import examine
 from keyhole.config import Config
 
 SETTINGS = """

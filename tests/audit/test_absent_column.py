@@ -9,7 +9,7 @@ import pyarrow as pa
 import pytest
 
 import keyhole
-from keyhole.audit.examine import examine
+from keyhole.auditing.examine import examine
 
 PEOPLE = pa.table({"name": ["Ann", "Bob", "Cyd"], "team": ["a", "a", "b"]})
 PRIVATE = ["pay:0..9:1", "ill=cold,flu"]

@@ -23,8 +23,8 @@ from click.testing import CliRunner
 
 import keyhole
 from effort import effort
-from keyhole.audit import Status
-from keyhole.audit.assumed_domains import assume_domain
+from keyhole.auditing import Status
+from keyhole.auditing.assumed_domains import assume_domain
 from keyhole.checker.engine import Engine
 from keyhole.checker.replay import Outcome, replay
 from keyhole.cli import app
@@ -451,7 +451,7 @@ def test_a_finding_that_is_said_to_need_values_but_does_not_fails(tmp_path: Path
 
 
 def test_advice_does_not_call_a_log_clean_that_needs_the_assumption() -> None:
-    from keyhole.audit.advise import LogAdvice
+    from keyhole.auditing.advice.advise import LogAdvice
 
     data = table(team=["a", "a", "b", "b", "b"], pay=[900.5, 900.5, 1.5, 30, 77])
     found = audit("SELECT SUM(pay) FROM t WHERE team = 'a'", data, "pay")

@@ -10,11 +10,11 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from keyhole.audit.base import Exposure
-from keyhole.audit.examine import examine
-from keyhole.audit.interrupted import interrupted
-from keyhole.audit.known import Known, Rules
-from keyhole.audit.rules import RULES
+from keyhole.auditing.base import Exposure
+from keyhole.auditing.examine import examine
+from keyhole.auditing.interrupted import interrupted
+from keyhole.auditing.known import Known, Rules
+from keyhole.auditing.rules import RULES
 from keyhole.gather.evidence import System
 from keyhole.solve.distinct_rows import distinct_rows
 
@@ -49,7 +49,7 @@ class Presser:
 def pressed(monkeypatch: pytest.MonkeyPatch, at: int, **more: Any) -> tuple[Exposure | None, int]:
     """The verdict, None if there is none, and how many rules were begun."""
     presser = Presser(at)
-    monkeypatch.setattr(import_module("keyhole.audit.examine"), "rules_for", presser.rules)
+    monkeypatch.setattr(import_module("keyhole.auditing.examine"), "rules_for", presser.rules)
     log = [{"sql": sql, "analyst": "ab"[i % 2]} for i, sql in enumerate(LOG)]
     try:
         return examine(log, data=pa.table(STAFF), id="name", private="pay:0..9", **more), presser.calls

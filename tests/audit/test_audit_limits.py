@@ -12,11 +12,12 @@ import pyarrow.csv
 import pytest
 
 import keyhole
-from keyhole.audit import Judge
-from keyhole.audit.examine import examine
-from keyhole.audit.known import Claim, Known
-from keyhole.audit.promise import INTERRUPTED_GAP
-from keyhole.audit.rules import RULES, integer_model, linear
+from keyhole.auditing import Judge
+from keyhole.auditing.examine import examine
+from keyhole.auditing.known import Claim, Known
+from keyhole.auditing.promise import INTERRUPTED_GAP
+from keyhole.auditing.rules import RULES, linear
+from keyhole.auditing.rules import integer_model
 from keyhole.checker import replay
 from keyhole.gather.evidence import System
 from keyhole.report.as_json import dumps
@@ -33,7 +34,7 @@ def interrupted(system: System, known: Known) -> Iterator[Claim]:
 
 
 def test_what_was_proved_before_an_interruption_is_kept(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(import_module("keyhole.audit.examine"), "rules_for", lambda *_: (linear, interrupted))
+    monkeypatch.setattr(import_module("keyhole.auditing.examine"), "rules_for", lambda *_: (linear, interrupted))
     found = examine(LOG, data=pa.table(STAFF), id="name", private="pay:0..9")
     assert {f.who for f in found.exposed} == FOUND
     assert found.promise.endswith(INTERRUPTED_GAP)
@@ -43,7 +44,7 @@ def test_what_was_proved_before_an_interruption_is_kept(monkeypatch: pytest.Monk
 
 
 def test_an_interruption_before_anything_was_proved_ends_it(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(import_module("keyhole.audit.examine"), "rules_for", lambda *_: (interrupted, *RULES))
+    monkeypatch.setattr(import_module("keyhole.auditing.examine"), "rules_for", lambda *_: (interrupted, *RULES))
     with pytest.raises(KeyboardInterrupt):
         examine(LOG, data=pa.table(STAFF), id="name", private="pay:0..9")
 
@@ -52,7 +53,7 @@ def test_an_interrupted_look_for_the_first_statement_keeps_the_findings(monkeypa
     def stop(*_: Any) -> None:
         raise KeyboardInterrupt
 
-    monkeypatch.setattr("keyhole.audit.first._firsts", stop)
+    monkeypatch.setattr("keyhole.auditing.first._firsts", stop)
     found = examine(LOG, data=pa.table(STAFF), id="name", private="pay")
     assert {f.who for f in found.exposed} == FOUND
     assert not found.firsts
@@ -65,7 +66,7 @@ def test_a_time_limit_is_a_status_and_the_range_is_still_proved(
     pyarrow.csv.write_csv(pa.table(STAFF), data)
     log = [("SELECT SUM(pay) FROM t WHERE name < 'c'", 6.0), ("SELECT SUM(pay) FROM t WHERE name > 'a'", 9.5)]
     with monkeypatch.context() as brief:
-        brief.setattr(import_module("keyhole.audit.examine"), "SECONDS", 1e-9)
+        brief.setattr(import_module("keyhole.auditing.examine"), "SECONDS", 1e-9)
         verdict = keyhole.examine(log, data=data, id="name", private="pay:0..5")
     said = verdict.to_json()
     ranges = {i["record"]["name"]: (i["lo"], i["hi"], i["status"]) for i in said["intervals"]}

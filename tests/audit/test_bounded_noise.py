@@ -14,7 +14,7 @@ import duckdb
 import pytest
 
 import keyhole
-from keyhole.audit import Status
+from keyhole.auditing import Status
 from keyhole.checker import Outcome, replay
 
 CENTS = "name,dept,pay,ill\na,x,10.25,flu\nb,y,20.5,cold\nc,y,30,flu\nd,z,40,cold\ne,z,50,flu\nf,z,60,cold\n"

@@ -18,7 +18,7 @@ import pytest
 from tests.laws.auditors import only
 
 from effort import effort
-from keyhole.audit import Exposure, Judge, Status
+from keyhole.auditing import Exposure, Judge, Status
 from keyhole.gather import gather, transcribe
 from keyhole.config import Columns, Knowledge, PrivateColumn
 from keyhole.datasets import DuckDBSource, load

@@ -15,7 +15,7 @@ import pytest
 
 import keyhole
 from effort import effort
-from keyhole.audit import Status
+from keyhole.auditing import Status
 from keyhole.checker import Outcome, replay
 from keyhole.report.verdict import Verdict
 

@@ -12,14 +12,14 @@ import pyarrow as pa
 import pytest
 
 import keyhole
-from keyhole.audit import rules as audit_rules
-from keyhole.audit.deadline import Deadline
-from keyhole.audit.examine import NO_TIME, examine, rules_for
-from keyhole.audit.interrupted import interrupted
-from keyhole.audit.known import Rule
-from keyhole.audit.promise import TIME_GAP
-from keyhole.audit.read_in_time import NOT_READ, read_in_time
-from keyhole.audit.rules import RULES, linear, quick_rules
+from keyhole.auditing import rules as audit_rules
+from keyhole.auditing.deadline import Deadline
+from keyhole.auditing.examine import NO_TIME, examine, rules_for
+from keyhole.auditing.interrupted import interrupted
+from keyhole.auditing.known import Rule
+from keyhole.auditing.promise import TIME_GAP
+from keyhole.auditing.read_in_time import NOT_READ, read_in_time
+from keyhole.auditing.rules import RULES, linear, quick_rules
 from keyhole.errors import STOPPED_BY_ENGINE, ConfigError, LogError, engine_interruptions
 from keyhole.report.verdict import Verdict
 from keyhole.model.transcript import Line, Refusal, Transcript
@@ -103,7 +103,7 @@ def test_parts_read_one_after_the_other_are_the_log() -> None:
 
 def test_the_clock_keeps_what_is_proved(monkeypatch: pytest.MonkeyPatch) -> None:
     rules = (linear, late(30), *RULES)
-    monkeypatch.setattr(import_module("keyhole.audit.examine"), "rules_for", lambda *_: rules)
+    monkeypatch.setattr(import_module("keyhole.auditing.examine"), "rules_for", lambda *_: rules)
     began = time.monotonic()
     verdict = keyhole.examine([*LOG[:2], NOISY], data=pa.table(STAFF), id="name", private="pay:0..9", time_limit=3)
     assert time.monotonic() - began < 25
@@ -115,7 +115,7 @@ def test_the_clock_keeps_what_is_proved(monkeypatch: pytest.MonkeyPatch) -> None
 
 @pytest.mark.parametrize("late_rule", [True, False])
 def test_nothing_judged_in_time_is_no_all_clear(monkeypatch: pytest.MonkeyPatch, late_rule: bool) -> None:
-    module, asked = import_module("keyhole.audit.examine"), [{"sql": sql, "analyst": "ann"} for sql in LOG[:2]]
+    module, asked = import_module("keyhole.auditing.examine"), [{"sql": sql, "analyst": "ann"} for sql in LOG[:2]]
     if late_rule:
         monkeypatch.setattr(module, "rules_for", lambda *_: (late(30), *RULES))
     else:
@@ -189,7 +189,7 @@ def test_options_replace_a_rule_by_its_name_and_lose_none(
     def one_more(*_: object) -> list[object]:
         return []
 
-    places = {"keyhole.audit.examine": "keyhole.audit.rules.interval"}  # where its clock is looked at
+    places = {"keyhole.auditing.examine": "keyhole.auditing.rules.interval"}  # where its clock is looked at
 
     def modules(rules: Iterable[Rule]) -> list[str]:
         return [places.get(rule.__module__, rule.__module__) for rule in rules]
@@ -197,5 +197,5 @@ def test_options_replace_a_rule_by_its_name_and_lose_none(
     usual = modules(RULES)
     assert len(set(usual)) == len(usual) == 8
     monkeypatch.setattr(audit_rules, "quick_rules", lambda within=None: (*quick_rules(within), one_more))
-    wanted = [*usual[:-2], __name__, *usual[-2:], *(["keyhole.audit.rules.groups"] if group_size > 1 else [])]
+    wanted = [*usual[:-2], __name__, *usual[-2:], *(["keyhole.auditing.rules.groups"] if group_size > 1 else [])]
     assert modules(rules_for(group_size, "5%", time_limit)) == wanted

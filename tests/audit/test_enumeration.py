@@ -22,7 +22,7 @@ import pytest
 from numpy.typing import NDArray
 
 from effort import effort
-from keyhole.audit import Exposure, Judge, Status
+from keyhole.auditing import Exposure, Judge, Status
 from keyhole.gather import gather, transcribe
 from keyhole.config import Columns, Config, PrivateColumn
 from keyhole.datasets import DuckDBSource, load

@@ -16,11 +16,11 @@ from tests.laws.streams import roster as small
 from tests.laws.streams import stream
 
 from effort import effort
-from keyhole.audit.admission import Admission, Permission
-from keyhole.audit.epochs import Changes, Epochs, ToldRow
-from keyhole.audit.online import OnlineAuditor
-from keyhole.audit.population import Epoch, Population, person_keys
-from keyhole.audit.ruling import CROSSES
+from keyhole.auditing.online.admission import Admission, Permission
+from keyhole.auditing.online.epochs import Changes, Epochs, ToldRow
+from keyhole.auditing.online.online import OnlineAuditor
+from keyhole.auditing.online.population import Epoch, Population, person_keys
+from keyhole.auditing.online.ruling import CROSSES
 from keyhole.basis.bits import pack
 from keyhole.errors import ConfigError, LogError, QueryError
 from keyhole.config import Columns

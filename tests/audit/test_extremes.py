@@ -12,8 +12,8 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from keyhole.audit.extremes import Extremes
-from keyhole.audit.online import OnlineAuditor
+from keyhole.auditing.online.extremes import Extremes
+from keyhole.auditing.online.online import OnlineAuditor
 from keyhole.basis.bits import Words, pack
 from keyhole.config import Columns, Knowledge, Prior
 from keyhole.datasets import load_roster

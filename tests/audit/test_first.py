@@ -9,10 +9,10 @@ from unittest import mock
 import pyarrow as pa
 import pytest
 
-from keyhole.audit import first as module
-from keyhole.audit.base import Exposure, Status
-from keyhole.audit.examine import examine
-from keyhole.audit.meet import STRENGTH
+from keyhole.auditing import first as module
+from keyhole.auditing.base import Exposure, Status
+from keyhole.auditing.examine import examine
+from keyhole.auditing.meet import STRENGTH
 
 PUBLIC = (
     "SELECT SUM(pay) FROM t",

@@ -23,7 +23,7 @@ import pytest
 
 import keyhole
 from effort import FULL, effort
-from keyhole.audit import Exposure, Status
+from keyhole.auditing import Exposure, Status
 from keyhole.checker import Outcome, replay
 from keyhole.config import Columns, Config, PrivateColumn
 from keyhole.solve import tables as solver

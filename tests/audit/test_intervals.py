@@ -17,7 +17,7 @@ import pytest
 
 import keyhole
 from effort import effort
-from keyhole.audit import Status
+from keyhole.auditing import Status
 from keyhole.checker import Outcome, replay
 from keyhole.errors import ConfigError
 from keyhole.config import Config
@@ -167,9 +167,9 @@ def test_at_a_bound_everybody_is_exposed() -> None:
 
 
 def test_a_system_that_is_too_large_is_not_searched_and_that_is_said(monkeypatch: pytest.MonkeyPatch) -> None:
-    import keyhole.audit.bounded
+    import keyhole.auditing.bounded
 
-    monkeypatch.setattr(keyhole.audit.bounded, "MOST_ENTRIES", 1)
+    monkeypatch.setattr(keyhole.auditing.bounded, "MOST_ENTRIES", 1)
     verdict = hospital("min = 3", facts="", log=LOG[1:])
     assert not verdict.ranges
     assert (verdict.exit_code, "was not searched" in verdict.promise) == (3, True)

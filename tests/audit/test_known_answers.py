@@ -11,7 +11,7 @@ import pyarrow as pa
 import pytest
 
 import keyhole
-from keyhole.audit import Status
+from keyhole.auditing import Status
 from keyhole.errors import ConfigError, DataError
 from keyhole.report.verdict import Verdict
 

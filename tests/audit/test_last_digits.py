@@ -14,8 +14,8 @@ import pytest
 from click.testing import CliRunner
 
 from effort import effort
-from keyhole.audit import Exposure
-from keyhole.audit.examine import examine
+from keyhole.auditing import Exposure
+from keyhole.auditing.examine import examine
 from keyhole.cli import app
 from keyhole.errors import ConfigError
 from keyhole.gather.arithmetic import Computed, lowest_bit

@@ -14,9 +14,9 @@ from numpy.typing import NDArray
 from tests.laws.streams import PEOPLE, SECRET, Ask, determined, roster, stream
 
 from effort import effort
-from keyhole.audit.disclosed import People, objection
-from keyhole.audit.examine import examine
-from keyhole.audit.online import Admission, OnlineAuditor, Permission
+from keyhole.auditing.online.disclosed import People, objection
+from keyhole.auditing.examine import examine
+from keyhole.auditing.online.online import Admission, OnlineAuditor, Permission
 from keyhole.basis.bits import unpack
 from keyhole.cli.demo import LOG
 from keyhole.cli.demo import PEOPLE as HOSPITAL
@@ -361,7 +361,7 @@ def test_kept_conditions_are_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def test_too_many_numbers_at_once_are_refused(monkeypatch: pytest.MonkeyPatch) -> None:
     auditor = OnlineAuditor(table({"x": list(range(40))}, a=list(range(40))))
-    monkeypatch.setattr("keyhole.audit.disclosed.MAX_BYTES", 60)
+    monkeypatch.setattr("keyhole.auditing.online.disclosed.MAX_BYTES", 60)
     said = ask(auditor, "SELECT a, SUM(x) FROM t GROUP BY a")
     assert said.verdict is Permission.REFUSED
     assert "40 numbers at once and the limit is 10" in said.reason

@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 from benchmarks import workload as work
 
-from keyhole.audit.examine import examine
-from keyhole.audit.online import OnlineAuditor, Permission
+from keyhole.auditing.examine import examine
+from keyhole.auditing.online.online import OnlineAuditor, Permission
 from keyhole.config import Columns, PrivateColumn
 from keyhole.datasets import load_roster
 

@@ -25,9 +25,9 @@ import pytest
 
 import keyhole
 from effort import effort
-from keyhole.audit import Status
-from keyhole.audit.known import Claim, Known
-from keyhole.audit.rules import order
+from keyhole.auditing import Status
+from keyhole.auditing.known import Claim, Known
+from keyhole.auditing.rules import order
 from keyhole.basis import Atoms
 from keyhole.basis.bits import pack
 from keyhole.checker import Outcome, replay

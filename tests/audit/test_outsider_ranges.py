@@ -11,9 +11,9 @@ import pyarrow as pa
 import pytest
 
 import keyhole
-from keyhole.audit.base import Exposure
-from keyhole.audit.examine import examine
-from keyhole.audit.first import First
+from keyhole.auditing.base import Exposure
+from keyhole.auditing.examine import examine
+from keyhole.auditing.first import First
 from keyhole.errors import DataError
 from keyhole.report.verdict import Verdict
 

@@ -10,8 +10,8 @@ import duckdb
 import numpy as np
 import pytest
 
-from keyhole.audit.base import Exposure
-from keyhole.audit.examine import examine
+from keyhole.auditing.base import Exposure
+from keyhole.auditing.examine import examine
 from keyhole.errors import ConfigError, DataError, KeyholeError
 from keyhole.gather.transcribe import checked, lowered
 from keyhole.config import Config

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 from people_world import REFUSED, SETTINGS, Tally, World, compared
 
-from keyhole.audit.examine import examine
+from keyhole.auditing.examine import examine
 from keyhole.config import Config
 
 

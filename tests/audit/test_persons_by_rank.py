@@ -11,8 +11,8 @@ import pyarrow as pa
 import pytest
 from tests.laws.brute import rank
 
-from keyhole.audit.base import Exposure
-from keyhole.audit.examine import examine
+from keyhole.auditing.base import Exposure
+from keyhole.auditing.examine import examine
 
 WHERE: dict[str, Callable[[int, int], bool]] = {
     "TRUE": lambda p, y: True,

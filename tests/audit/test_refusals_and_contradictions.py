@@ -8,7 +8,7 @@ import pyarrow as pa
 import pytest
 
 import keyhole
-from keyhole.audit import Status
+from keyhole.auditing import Status
 from keyhole.errors import DataError
 from keyhole.config import Config
 from keyhole.logs.open import open_log

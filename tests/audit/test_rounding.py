@@ -15,7 +15,7 @@ import pytest
 from click.testing import CliRunner
 
 import keyhole
-from keyhole.audit import Status
+from keyhole.auditing import Status
 from keyhole.checker import Outcome, replay
 from keyhole.cli import app
 from keyhole.errors import ConfigError

@@ -11,7 +11,7 @@ import pyarrow as pa
 import pytest
 
 import keyhole
-from keyhole.audit import Exposure, Status
+from keyhole.auditing import Exposure, Status
 
 VALUES = (3, 5, 4)
 TOP = 10

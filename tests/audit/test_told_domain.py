@@ -5,8 +5,8 @@ from __future__ import annotations
 import pyarrow as pa
 import pytest
 
-from keyhole.audit.base import Status
-from keyhole.audit.examine import examine
+from keyhole.auditing.base import Status
+from keyhole.auditing.examine import examine
 
 PEOPLE = pa.table(
     {

@@ -7,7 +7,7 @@ from decimal import Decimal
 import pyarrow as pa
 import pytest
 
-from keyhole.audit.examine import examine
+from keyhole.auditing.examine import examine
 
 TABLE = pa.table(
     {

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pyarrow as pa
 import pytest
 
-from keyhole.audit.examine import examine
+from keyhole.auditing.examine import examine
 from keyhole.config import Config
 
 PEOPLE = pa.table({"name": ["Ann", "Bob", "Cyd"], "w": [3, 1, 3], "x": [-1, 1, -1]})

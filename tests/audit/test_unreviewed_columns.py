@@ -9,7 +9,7 @@ import pytest
 from click.testing import CliRunner, Result
 
 import keyhole
-from keyhole.audit.examine import roles_both_ways
+from keyhole.auditing.examine import roles_both_ways
 from keyhole.checker import Outcome, replay
 from keyhole.cli import app
 from keyhole.errors import ConfigError

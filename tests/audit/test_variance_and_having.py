@@ -9,7 +9,7 @@ import pyarrow as pa
 import pytest
 
 import keyhole
-from keyhole.audit import Status
+from keyhole.auditing import Status
 from keyhole.gather import having
 from keyhole.report.verdict import Verdict
 

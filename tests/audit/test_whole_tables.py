@@ -11,9 +11,9 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from keyhole.audit import whole_tables
-from keyhole.audit.base import Exposure
-from keyhole.audit.examine import examine
+from keyhole.auditing import whole_tables
+from keyhole.auditing.base import Exposure
+from keyhole.auditing.examine import examine
 from keyhole.errors import SolverEnded
 from keyhole.solve import tables
 from keyhole.solve.integers.apart import apart

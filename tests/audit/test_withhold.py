@@ -13,8 +13,8 @@ import pytest
 from tests.third_party import folder
 
 import keyhole
-from keyhole.audit.advise import LogAdvice, rounded, without
-from keyhole.audit.withhold import withhold
+from keyhole.auditing.advice.advise import LogAdvice, rounded, without
+from keyhole.auditing.advice.withhold import withhold
 from keyhole.crosstab.words import TableWords
 from keyhole.logs.open import Log, as_log
 from keyhole.report.advice import sentence

@@ -12,7 +12,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from keyhole.audit.examine import examine
+from keyhole.auditing.examine import examine
 from keyhole.checker.replay import Outcome, replay
 from keyhole.config import Config
 from keyhole.report.as_json import dumps

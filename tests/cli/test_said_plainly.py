@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner, Result
 
-from keyhole.audit.examine import examine
+from keyhole.auditing.examine import examine
 from keyhole.cli import app
 from keyhole.errors import ConfigError, DataError
 from keyhole.config import Config

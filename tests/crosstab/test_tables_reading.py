@@ -292,7 +292,7 @@ def test_ctrl_c_keeps_what_was_proved(tmp_path: Path, monkeypatch: pytest.Monkey
     def stopped(*_: object, **__: object) -> None:
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(sys.modules["keyhole.audit.rules.interval"], "ranges", stopped)
+    monkeypatch.setattr(sys.modules["keyhole.auditing.rules.interval"], "ranges", stopped)
     found = judged(tmp_path, "town,n\nA,x\nB,4\nTotal,9\n", "sex,n\nf,x\nm,x\nTotal,9\n")
     assert [(case.who, case.value) for case in found] == [("town A", 5)]
     assert "the search was stopped (Ctrl-C)" in found.gap

@@ -23,8 +23,8 @@ import pyarrow.parquet as pq
 from tests.fuzz.engine_tables import agrees
 from tests.fuzz.soak import run
 
-from keyhole.audit.base import Exposure
-from keyhole.audit.examine import examine
+from keyhole.auditing.base import Exposure
+from keyhole.auditing.examine import examine
 from keyhole.checker.replay import Outcome, replay
 from keyhole.config import Config
 from keyhole.report.as_json import dumps

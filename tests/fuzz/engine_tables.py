@@ -20,8 +20,8 @@ import pyarrow as pa
 from tests.fuzz.soak import run
 from tests.fuzz.twin import is_ordered
 
-from keyhole.audit.base import Exposure
-from keyhole.audit.examine import examine
+from keyhole.auditing.base import Exposure
+from keyhole.auditing.examine import examine
 from keyhole.config import Config
 
 ILLS = ("cold", "flu")

@@ -21,7 +21,7 @@ from tests.fuzz.twin import Engine, EveryTable, Failed, LinearTwin, Row, RowSpac
 from tests.fuzz.world import Unknown, World, make_world
 
 import keyhole
-from keyhole.audit import Exposure, Finding, Judge, Status
+from keyhole.auditing import Exposure, Finding, Judge, Status
 from keyhole.gather import gather
 from keyhole.gather.transcribe import checked, expanded, lowered
 from keyhole.gather.whole_table import WholeTableReader

@@ -23,7 +23,7 @@ import pyarrow as pa
 from tests.fuzz.soak import run
 
 import keyhole
-from keyhole.audit import Status
+from keyhole.auditing import Status
 
 PEOPLE = ("a", "b", "c", "d")
 TEAM = {"a": "x", "b": "x", "c": "y", "d": "y"}

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from keyhole.audit.examine import examine
+from keyhole.auditing.examine import examine
 from keyhole.errors import LogError
 from keyhole.logs.importers.exported import CUT_SHORT, SEVERAL, TELLS, filled, has_parameters
 from keyhole.logs.open import IMPORTERS, LogFormat, detect, open_log, read_log

@@ -7,7 +7,7 @@ import random
 import pytest
 from tests.laws.worlds import WORLDS, evidence_of
 
-from keyhole.audit import Judge
+from keyhole.auditing import Judge
 from keyhole.errors import CannotHonour
 from keyhole.model.transcript import Line
 

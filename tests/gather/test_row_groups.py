@@ -10,8 +10,8 @@ import pytest
 from tests.audit import people_world
 from tests.audit.people_world import Asked, Held, Person, Tally, Unit, compared, has
 
-from keyhole.audit.base import Exposure
-from keyhole.audit.examine import examine
+from keyhole.auditing.base import Exposure
+from keyhole.auditing.examine import examine
 from keyhole.config import Config
 
 PLAIN = people_world.statements

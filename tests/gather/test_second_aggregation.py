@@ -14,7 +14,7 @@ import pytest
 from tests.laws.brute import rank
 
 import keyhole
-from keyhole.audit import Status
+from keyhole.auditing import Status
 from keyhole.checker.replay import replay
 from keyhole.gather import second_aggregation
 from keyhole.gather.answers import ULP

@@ -11,7 +11,7 @@ import pytest
 import sqlglot
 
 import keyhole
-from keyhole.audit import Status
+from keyhole.auditing import Status
 from keyhole.checker.replay import replay
 from keyhole.errors import DIFFERS
 from keyhole.gather import whole_table as reader

@@ -17,7 +17,7 @@ from tests.laws.brute import determined_rows
 from tests.laws.law import Law, Specimen
 from tests.laws.worlds import WORLDS, evidence_of, verdict
 
-from keyhole.audit import Auditor, Exposure, Finding, Judge, Proof, Status
+from keyhole.auditing import Auditor, Exposure, Finding, Judge, Proof, Status
 from keyhole.gather.evidence import Evidence
 from keyhole.datasets import Roster
 

@@ -11,7 +11,7 @@ from pathlib import Path
 import numpy as np
 from tests.laws.law import Law, Specimen
 
-from keyhole.audit.disclosed import People
+from keyhole.auditing.online.disclosed import People
 from keyhole.basis import Basis, Weights, row
 from keyhole.basis.bits import Words, holds, pack
 from keyhole.basis.cells import Categories, Cells, Domain, Range

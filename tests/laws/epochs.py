@@ -15,10 +15,10 @@ from typing import Any
 import numpy as np
 from tests.laws.law import Law, Specimen
 
-from keyhole.audit.admission import Premise
-from keyhole.audit.epochs import Changes, Epochs, RowsOfEpochs, ToldRow
-from keyhole.audit.population import KEY_BYTES, Epoch, Population
-from keyhole.audit.ruling import Space
+from keyhole.auditing.online.admission import Premise
+from keyhole.auditing.online.epochs import Changes, Epochs, RowsOfEpochs, ToldRow
+from keyhole.auditing.online.population import KEY_BYTES, Epoch, Population
+from keyhole.auditing.online.ruling import Space
 from keyhole.solve.rowspace.online import OnlineRowSpace
 from keyhole.solve.rowspace.versions import VersionSpace
 

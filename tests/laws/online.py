@@ -15,7 +15,7 @@ from typing import Protocol
 from tests.laws.law import Law, Specimen
 from tests.laws.streams import OTHER_SECRET, PEOPLE, SECRET, Ask, Vector, determined, roster, stream
 
-from keyhole.audit.online import Admission, OnlineAuditor, Permission
+from keyhole.auditing.online.online import Admission, OnlineAuditor, Permission
 from keyhole.datasets import Roster
 
 SEEDS = range(6)

@@ -8,7 +8,7 @@ from typing import Any
 
 from tests.laws.session_worlds import AUDITED, LAPLACE, WEIGHTS, SessionWorld
 
-from keyhole.audit.admission import Admission
+from keyhole.auditing.online.admission import Admission
 from keyhole.book import Book, BookEntry, Mark
 from keyhole.defend.answering import Answering
 from keyhole.defend.ledger import SavedRun

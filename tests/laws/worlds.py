@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from keyhole.audit import Auditor, Exposure
+from keyhole.auditing import Auditor, Exposure
 from keyhole.gather.evidence import Evidence
 from keyhole.gather import gather, transcribe
 from keyhole.config import Columns, Knowledge, PrivateColumn

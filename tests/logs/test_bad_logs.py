@@ -15,7 +15,7 @@ from pathlib import Path
 import pyarrow as pa
 import pytest
 
-from keyhole.audit.examine import examine
+from keyhole.auditing.examine import examine
 from keyhole.errors import DataError, LogError
 from keyhole.logs.fold import fold_log
 from keyhole.logs.lines import LogLines

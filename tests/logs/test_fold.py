@@ -12,8 +12,8 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
-from keyhole.audit.base import Exposure
-from keyhole.audit.examine import examine
+from keyhole.auditing.base import Exposure
+from keyhole.auditing.examine import examine
 from keyhole.logs.fold import fold_log, folded
 from keyhole.logs.open import Log, LogFormat, as_log, open_log
 from keyhole.report.tally import tally
@@ -62,7 +62,7 @@ def random_log(rng: random.Random, table: pa.Table) -> list[dict[str, Any]]:
 
 def unfolded(monkeypatch: pytest.MonkeyPatch, log: object, table: pa.Table) -> Exposure:
     with monkeypatch.context() as patch:
-        patch.setattr(sys.modules["keyhole.audit.examine"], "folded", lambda given: given)
+        patch.setattr(sys.modules["keyhole.auditing.examine"], "folded", lambda given: given)
         return examine(log, data=table, private="pay", id="name")  # type: ignore[arg-type]
 
 

@@ -10,7 +10,7 @@ import pyarrow as pa
 import pytest
 
 import keyhole
-from keyhole.audit.online import OnlineAuditor
+from keyhole.auditing.online.online import OnlineAuditor
 from keyhole.config import Columns
 from keyhole.report.text import sizes
 from keyhole.report.verdict import Verdict

@@ -12,7 +12,7 @@ import pytest
 from click.testing import CliRunner
 
 from keyhole import examine
-from keyhole.audit.base import Group, Status
+from keyhole.auditing.base import Group, Status
 from keyhole.cli import app
 from keyhole.cli.demo import LOG, PEOPLE
 from keyhole.errors import ConfigError

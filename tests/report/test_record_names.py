@@ -5,8 +5,8 @@ from __future__ import annotations
 import pyarrow as pa
 import pytest
 
-from keyhole.audit.base import Exposure
-from keyhole.audit.examine import examine
+from keyhole.auditing.base import Exposure
+from keyhole.auditing.examine import examine
 from keyhole.report.as_json import as_json
 from keyhole.report.html.audit import findings, ranges
 from keyhole.report.plain import plain

@@ -17,9 +17,9 @@ from benchmarks import report as bench
 from rich.console import Console
 
 import keyhole
-from keyhole.audit.base import Exposure
-from keyhole.audit.examine import examine
-from keyhole.audit.index import Index
+from keyhole.auditing.base import Exposure
+from keyhole.auditing.examine import examine
+from keyhole.auditing.index import Index
 from keyhole.gather.evidence import Evidence
 from keyhole.report.as_json import dumps, number
 from keyhole.report.plain import plain

@@ -17,9 +17,9 @@ import pytest
 from session_world import call, written
 from tests.laws.brute import rank
 
-from keyhole.audit import participants
-from keyhole.audit.admission import Admission
-from keyhole.audit.examine import examine
+from keyhole.auditing.online import participants
+from keyhole.auditing.online.admission import Admission
+from keyhole.auditing.examine import examine
 from keyhole.errors import BookError, ConfigError
 from keyhole.config import Config
 from keyhole.session.reply import Ending

@@ -36,7 +36,7 @@ from session_world import (
 )  # fmt: skip
 
 import keyhole
-from keyhole.audit.online import RISK, OnlineAuditor
+from keyhole.auditing.online.online import RISK, OnlineAuditor
 from keyhole.book import Book, Mark
 from keyhole.defend.histogram import Histogram
 from keyhole.errors import BookError, ConfigError, DataError, NotAvailable

@@ -17,7 +17,7 @@ from typing import Any
 import pytest
 from click.testing import CliRunner
 
-from keyhole.audit.admission import Admission, Permission
+from keyhole.auditing.online.admission import Admission, Permission
 from keyhole.book import Book, BookEntry, Mark
 from keyhole.book import book as book_module
 from keyhole.cli import app

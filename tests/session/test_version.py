@@ -29,7 +29,7 @@ from session_world import (
 )  # fmt: skip
 
 import keyhole
-from keyhole.audit.online import RISK
+from keyhole.auditing.online.online import RISK
 from keyhole.errors import BookError, ConfigError, PrivacyParameterError
 from keyhole.config import Config
 

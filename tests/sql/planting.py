@@ -19,7 +19,7 @@ import sqlglot
 from sqlglot import exp
 from sqlglot.errors import ErrorLevel, SqlglotError
 
-from keyhole.audit import Judge
+from keyhole.auditing import Judge
 from keyhole.gather import gather
 from keyhole.gather.transcribe import checked, expanded, lowered, spelt_out
 from keyhole.gather.whole_table import WholeTableReader

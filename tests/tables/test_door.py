@@ -9,7 +9,7 @@ import duckdb
 import pyarrow as pa
 import pytest
 
-from keyhole.audit.online import OnlineAuditor
+from keyhole.auditing.online.online import OnlineAuditor
 from keyhole.errors import ConfigError, DataError
 from keyhole.config import Config
 from keyhole.model.predicate import Comparison, IsNull, Opaque, negation

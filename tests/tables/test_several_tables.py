@@ -9,7 +9,7 @@ from pathlib import Path
 import duckdb
 import pytest
 
-from keyhole.audit.examine import examine
+from keyhole.auditing.examine import examine
 from keyhole.errors import KeyholeError
 from keyhole.config import Config
 

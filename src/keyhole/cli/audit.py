@@ -19,7 +19,7 @@ from keyhole.cli.terminal import end
 from keyhole.errors import ConfigError, LogError
 
 if TYPE_CHECKING:
-    from keyhole.audit.deadline import Deadline
+    from keyhole.auditing.deadline import Deadline
     from keyhole.cli.advising import Besides
     from keyhole.logs.open import Log
     from keyhole.report.verdict import Verdict
@@ -87,7 +87,7 @@ def audit(
     advise: bool,
 ) -> None:
     """Read, examine, print; the exit code is the verdict."""
-    from keyhole.audit.deadline import Deadline
+    from keyhole.auditing.deadline import Deadline
     from keyhole.verbs.examine import examine
 
     _shown_as(format, {"--by": by is not None, "--advise": advise, "--rule": bool(rule)})
@@ -142,7 +142,7 @@ def _besides(
     advice, no_advice = None, ""
     checks: tuple[RuleCheck, ...] = ()
     if advise:
-        from keyhole.audit.interrupted import interrupted
+        from keyhole.auditing.interrupted import interrupted
         from keyhole.verbs.advise import advise as advised
 
         if interrupted(verdict.exposure):

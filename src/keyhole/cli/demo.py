@@ -139,7 +139,7 @@ def demo(folder: Path) -> None:
 
 def _reports(console: Console, folder: Path) -> None:
     """The same as pages; the second one of a hospital as large as a real one."""
-    from keyhole.audit.deadline import Deadline
+    from keyhole.auditing.deadline import Deadline
     from keyhole.verbs.examine import examine
 
     story = examine(folder / "log.sql", config=folder / "keyhole.toml", within="60%")

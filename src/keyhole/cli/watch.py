@@ -23,7 +23,7 @@ from keyhole.cli.terminal import INTERRUPTED, SOME_REFUSED, end, growing, warn
 from keyhole.errors import LogError, read_decimal
 
 if TYPE_CHECKING:
-    from keyhole.audit.online import Admission
+    from keyhole.auditing.online.online import Admission
     from keyhole.logs.open import LogFormat
     from keyhole.datasets.open import Table
     from keyhole.verbs.watch import Watch

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping
 from fractions import Fraction
 from typing import Any
 
-from keyhole.audit.admission import Admission
+from keyhole.auditing.online.admission import Admission
 
 
 def explained(verdict: Admission) -> Iterator[str]:

@@ -7,7 +7,7 @@ from dataclasses import replace
 from fractions import Fraction
 from typing import Any, Protocol
 
-from keyhole.audit.advise import Alternatives, Effect
+from keyhole.auditing.advice.advise import Alternatives, Effect
 from keyhole.report.as_json import number
 from keyhole.model.transcript import simplest_decimal
 

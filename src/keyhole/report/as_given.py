@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from decimal import Decimal
 from fractions import Fraction
 
-from keyhole.audit.width import written
+from keyhole.auditing.width import written
 from keyhole.report.digits import digits
 from keyhole.report.plain import Cited
 from keyhole.model.transcript import simplest_decimal

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 
-from keyhole.audit.base import visible
+from keyhole.auditing.base import visible
 from keyhole.report.completion import completed
 from keyhole.report.plain import Plain
 from keyhole.report.sentence import sentence

@@ -11,7 +11,7 @@ from decimal import Decimal
 from fractions import Fraction
 from typing import Any
 
-from keyhole.audit.base import SHORT_LIST, Exposure, OrderSteps, Proof, RestOfSum, SquareSums
+from keyhole.auditing.base import SHORT_LIST, Exposure, OrderSteps, Proof, RestOfSum, SquareSums
 from keyhole.gather.evidence import GIVEN, ROUNDED, Constraint, System
 from keyhole.gather.answers import noise_compared
 from keyhole.gather.squares import variances

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from keyhole.audit.base import Exposure
+from keyhole.auditing.base import Exposure
 
 if TYPE_CHECKING:
     from keyhole.report.plain import Case

@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 from xml.etree import ElementTree
 
-from keyhole.audit.base import query_order
+from keyhole.auditing.base import query_order
 from keyhole.logs.open import Log
 from keyhole.report.baseline import Baseline
 from keyhole.report.plain import EXPOSED, GROUP, INFERRED, Case, Plain

@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from keyhole.audit.base import (
+from keyhole.auditing.base import (
     AssumedGroup,
     Assumption,
     Exposure,
@@ -20,7 +20,7 @@ from keyhole.audit.base import (
     name_of,
     query_order,
 )
-from keyhole.audit.end_proof import BoundUsed, EndProof
+from keyhole.auditing.end_proof import BoundUsed, EndProof
 from keyhole.gather.evidence import OF_TABLE, Constraint, Contradiction, Unjudged
 from keyhole.config import Prior
 from keyhole.model.predicate import Scalar

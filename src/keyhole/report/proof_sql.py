@@ -10,7 +10,7 @@ from __future__ import annotations
 import re
 from math import lcm
 
-from keyhole.audit.base import visible
+from keyhole.auditing.base import visible
 from keyhole.checker.fillings import public_only
 from keyhole.model.predicate import literal, quote_name
 from keyhole.report.plain import Case, Cited, Plain

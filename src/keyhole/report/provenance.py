@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-from keyhole.audit.base import Exposure
+from keyhole.auditing.base import Exposure
 from keyhole.model.schema import Role, Schema
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from fractions import Fraction
 
-from keyhole.audit.base import name_of
+from keyhole.auditing.base import name_of
 from keyhole.crosstab.cells import Key, label
 from keyhole.crosstab.hidden import combined_formula
 from keyhole.crosstab.protection import Unprotected

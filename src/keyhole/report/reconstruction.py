@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 from typing import Any
 
-from keyhole.audit.base import visible
+from keyhole.auditing.base import visible
 from keyhole.microdata.outcome import MicrodataFound, RebuiltStatus, RowValues
 from keyhole.report.as_json import number
 

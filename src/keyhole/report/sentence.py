@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from keyhole.audit.promise import ENDED
+from keyhole.auditing.promise import ENDED
 from keyhole.report.plain import Plain
 
 NOTHING_JUDGED = "Nothing was judged: the log holds no statement that could be, so this is not an all-clear."

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-from keyhole.audit.base import Exposure
+from keyhole.auditing.base import Exposure
 
 
 @dataclass(frozen=True, slots=True)

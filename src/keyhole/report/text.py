@@ -9,8 +9,8 @@ from dataclasses import replace
 from decimal import Decimal
 from fractions import Fraction
 
-from keyhole.audit.base import name_of, query_order
-from keyhole.audit.width import written
+from keyhole.auditing.base import name_of, query_order
+from keyhole.auditing.width import written
 from keyhole.gather.evidence import Contradiction
 from keyhole.config import Prior
 from keyhole.report.added_up import added_up

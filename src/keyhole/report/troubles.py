@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 
-from keyhole.audit.base import query_order, visible
+from keyhole.auditing.base import query_order, visible
 from keyhole.errors import DIFFERS
 from keyhole.report.plain import Plain
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from keyhole.audit.base import Exposure, Finding, Group
+from keyhole.auditing.base import Exposure, Finding, Group
 from keyhole.gather.evidence import Contradiction, Evidence, Unjudged
 from keyhole.report.as_json import as_json, dumps, lists_everybody
 from keyhole.report.plain import Case, Plain, Record, plain

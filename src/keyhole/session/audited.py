@@ -10,8 +10,8 @@ from fractions import Fraction
 from math import gcd, lcm
 from typing import Any
 
-from keyhole.audit.admission import Admission, Permission
-from keyhole.audit.online import PRIVATELY, OnlineAuditor, Past
+from keyhole.auditing.online.admission import Admission, Permission
+from keyhole.auditing.online.online import PRIVATELY, OnlineAuditor, Past
 from keyhole.book import Book, BookEntry, Mark
 from keyhole.book.chain import canonical
 from keyhole.errors import BookError, QueryError

@@ -14,7 +14,7 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 from pathlib import Path
 
-from keyhole.audit.admission import Admission
+from keyhole.auditing.online.admission import Admission
 from keyhole.book import Mark
 from keyhole.errors import LogError, QueryError
 from keyhole.logs.detect import LogFormat, detect

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
 
-from keyhole.audit.admission import Permission
+from keyhole.auditing.online.admission import Permission
 from keyhole.book import BookEntry, Mark
 from keyhole.errors import QueryError
 from keyhole.session.audited import NOTHING_MORE, Audited, Heard

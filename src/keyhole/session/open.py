@@ -7,7 +7,7 @@ from fractions import Fraction
 from pathlib import Path
 from typing import Any, Literal, TypeAlias
 
-from keyhole.audit.epochs import Changes
+from keyhole.auditing.online.epochs import Changes
 from keyhole.basis.cells.cuts import Cuts
 from keyhole.book import Book
 from keyhole.book.state import PUBLIC, WHOLE

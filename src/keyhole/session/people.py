@@ -7,9 +7,9 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-from keyhole.audit.epochs import Changes, Epochs, ToldRow
-from keyhole.audit.online import OnlineAuditor
-from keyhole.audit.population import Epoch, Population, id_key, person_keys
+from keyhole.auditing.online.epochs import Changes, Epochs, ToldRow
+from keyhole.auditing.online.online import OnlineAuditor
+from keyhole.auditing.online.population import Epoch, Population, id_key, person_keys
 from keyhole.book import Book, Mark
 from keyhole.errors import BookError, ConfigError, LogError, QueryError
 from keyhole.config import Knowledge

@@ -7,7 +7,7 @@ from collections.abc import Iterable
 from dataclasses import replace
 from decimal import Decimal
 
-from keyhole.audit.minmax import ANSWERED
+from keyhole.auditing.online.minmax import ANSWERED
 from keyhole.book import Mark
 from keyhole.errors import QueryError, read_decimal
 from keyhole.session.audited import Audited, past, unjudged_entries

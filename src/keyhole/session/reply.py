@@ -7,7 +7,7 @@ from decimal import Decimal
 from enum import StrEnum
 from typing import TypeAlias
 
-from keyhole.audit.admission import Admission
+from keyhole.auditing.online.admission import Admission
 from keyhole.defend.answering import Answered, Priced
 from keyhole.model.query import Refused
 from keyhole.datasets import GroupKey

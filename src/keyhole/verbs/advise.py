@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 
-from keyhole.audit.advise import Alternatives, LogAdvice, cited, statement
-from keyhole.audit.base import Exposure, Proof
-from keyhole.audit.deadline import Deadline
-from keyhole.audit.examine import rules_for
-from keyhole.audit.interrupted import interrupted
-from keyhole.audit.withhold import SECONDS, Remedy, withhold
+from keyhole.auditing.advice.advise import Alternatives, LogAdvice, cited, statement
+from keyhole.auditing.base import Exposure, Proof
+from keyhole.auditing.deadline import Deadline
+from keyhole.auditing.examine import rules_for
+from keyhole.auditing.interrupted import interrupted
+from keyhole.auditing.advice.withhold import SECONDS, Remedy, withhold
 from keyhole.logs.open import Log
 from keyhole.report.verdict import Verdict
 

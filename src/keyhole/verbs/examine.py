@@ -7,9 +7,9 @@ from decimal import Decimal
 from pathlib import Path
 from typing import Any
 
-from keyhole.audit.deadline import Deadline
-from keyhole.audit.examine import Progress
-from keyhole.audit.examine import examine as audited
+from keyhole.auditing.deadline import Deadline
+from keyhole.auditing.examine import Progress
+from keyhole.auditing.examine import examine as audited
 from keyhole.config import Config
 from keyhole.logs.open import Log
 from keyhole.report.verdict import Verdict

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from keyhole.attack.base import Measure, Reconstruction, Target
-from keyhole.audit.base import Finding, Status
+from keyhole.auditing.base import Finding, Status
 from keyhole.model.predicate import quote_name
 from keyhole.model.schema import Role
 from keyhole.datasets import DuckDBRoster

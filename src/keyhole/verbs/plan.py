@@ -14,7 +14,7 @@ import numpy as np
 
 from keyhole.attack.plan import How, Planner, QueryPlan, Ways, operators, profiles_of, question_sql, unwritten
 from keyhole.attack.plan.question import DEFAULT, Question
-from keyhole.audit.judge import Judge
+from keyhole.auditing.judge import Judge
 from keyhole.errors import ConfigError, QueryError
 from keyhole.gather import gather, transcribe
 from keyhole.config import Config, Knowledge

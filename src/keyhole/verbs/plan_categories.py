@@ -14,7 +14,7 @@ import numpy as np
 
 from keyhole.attack.plan import CodedColumn, counts_sql, group_sql
 from keyhole.attack.plan.question import Question
-from keyhole.audit.judge import Judge
+from keyhole.auditing.judge import Judge
 from keyhole.gather import gather, transcribe
 from keyhole.config import Knowledge
 from keyhole.model.predicate import Scalar

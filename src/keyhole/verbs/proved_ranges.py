@@ -9,9 +9,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from keyhole.attack.base import Floats, Target
-from keyhole.audit.base import Finding
-from keyhole.audit.judge import Judge
-from keyhole.audit.rules import RULES
+from keyhole.auditing.base import Finding
+from keyhole.auditing.judge import Judge
+from keyhole.auditing.rules import RULES
 from keyhole.errors import ContradictionError
 from keyhole.gather.evidence import Contradiction, Evidence, System
 from keyhole.datasets import DuckDBRoster

@@ -13,7 +13,7 @@ from fractions import Fraction
 
 import numpy as np
 
-from keyhole.audit.base import Exposure
+from keyhole.auditing.base import Exposure
 from keyhole.crosstab.sensitivity import Contributions, SensitivityRule
 from keyhole.errors import UnsupportedQuery
 from keyhole.model.predicate import Scalar

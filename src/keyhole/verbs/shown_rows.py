@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from keyhole.attack.yes_or_no import yes_or_no
-from keyhole.audit.people import in_words
+from keyhole.auditing.people import in_words
 from keyhole.gather.evidence import Evidence
 from keyhole.solve.counting import Conflict
 from keyhole.datasets import DuckDBRoster

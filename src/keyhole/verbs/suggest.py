@@ -9,8 +9,8 @@ from decimal import Decimal
 from fractions import Fraction
 from typing import TypeVar
 
-from keyhole.audit.advise import Effect, steps_for
-from keyhole.audit.withhold import SECONDS, Remedy, withhold
+from keyhole.auditing.advice.advise import Effect, steps_for
+from keyhole.auditing.advice.withhold import SECONDS, Remedy, withhold
 from keyhole.crosstab.cells import Key
 from keyhole.crosstab.hidden import HiddenCells, combined_formula
 from keyhole.crosstab.recovered import recovered

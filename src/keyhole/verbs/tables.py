@@ -8,12 +8,12 @@ from dataclasses import dataclass, replace
 from decimal import Decimal
 from pathlib import Path
 
-from keyhole.audit.base import Exposure
-from keyhole.audit.examine import Progress, rules_for
-from keyhole.audit.judge import Judge
-from keyhole.audit.known import Rules
-from keyhole.audit.stoppable import stoppable
-from keyhole.audit.width import Within
+from keyhole.auditing.base import Exposure
+from keyhole.auditing.examine import Progress, rules_for
+from keyhole.auditing.judge import Judge
+from keyhole.auditing.known import Rules
+from keyhole.auditing.stoppable import stoppable
+from keyhole.auditing.width import Within
 from keyhole.crosstab.cells import Ends, Key, TableLayout, read_cells
 from keyhole.crosstab.contributors import Sensitive, counted, sensitive_cells, told
 from keyhole.crosstab.hidden import ID, NAME, HiddenCells

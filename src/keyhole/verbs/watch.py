@@ -5,7 +5,7 @@ from __future__ import annotations
 from decimal import Decimal
 from pathlib import Path
 
-from keyhole.audit.admission import Admission, Permission
+from keyhole.auditing.online.admission import Admission, Permission
 from keyhole.book import Mark
 from keyhole.config import Config
 from keyhole.session.audited import Audited, Heard

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from html import escape
 
-from keyhole.audit.base import visible
+from keyhole.auditing.base import visible
 
 EMPTY = frozenset({"br", "input", "meta", "line", "path"})
 

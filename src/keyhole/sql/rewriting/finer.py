@@ -2,7 +2,7 @@
 
 A share, a rank, an average of averages, a QUALIFY or a join of two grouped subqueries is a function of what some plain
 SELECTs with GROUP BY answer. Whoever is open when all of these are shown is open when only the function is shown. So
-they are judged instead, for the all-clear alone; what they would expose is not claimed (`keyhole.audit.shown`).
+they are judged instead, for the all-clear alone; what they would expose is not claimed (`keyhole.auditing.shown`).
 """
 
 from __future__ import annotations

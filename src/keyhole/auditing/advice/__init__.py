@@ -1,0 +1,1 @@
+"""What to withhold, or to ask instead."""

@@ -1,0 +1,1 @@
+"""Deciding before each answer."""

@@ -1,0 +1,41 @@
+"""The rules of an audit, in a row. Each only narrows what is known, and each claim carries its proof."""
+
+from keyhole.auditing.known import Rule, Rules
+from keyhole.auditing.rules.counts import counts
+from keyhole.auditing.rules.groups import groups
+from keyhole.auditing.rules.integer import integer
+from keyhole.auditing.rules.interval import interval
+from keyhole.auditing.rules.linear import linear
+from keyhole.auditing.rules.order import order, within_order
+from keyhole.auditing.rules.persons import persons
+from keyhole.auditing.rules.rest import rest
+from keyhole.auditing.rules.squares import squares
+from keyhole.auditing.width import Within
+
+
+def quick_rules(within: Within | None = None) -> Rules:
+    """The rules that search for nothing: they take a fixed number of passes over the answers."""
+    return (linear, persons, squares, counts, within_order(within), rest)
+
+
+def every_rule(within: Within | None = None, ranges: Rule | None = None) -> Rules:
+    """All rules of an audit; `ranges` replaces the rule that searches for ranges. No other list of rules is kept."""
+    return (*quick_rules(within), ranges or interval(within), integer(within))
+
+
+RULES: Rules = every_rule()
+
+__all__ = [
+    "RULES",
+    "counts",
+    "every_rule",
+    "groups",
+    "integer",
+    "interval",
+    "linear",
+    "order",
+    "persons",
+    "quick_rules",
+    "rest",
+    "squares",
+]

@@ -1,0 +1,220 @@
+"""Grids, 0/1 and categories: what is the same in every table that gives the answers, and who is shown to be open.
+
+Everybody has one of finitely many options (`integer_model`); all tables that give all answers are looked at, with those
+merged that have the same totals (`keyhole.solve.tables`). What no table has is ruled out: one value left is exposed, a
+category or a side of a private constant that is gone is inferred, and with `--within` so is a narrow range; any other
+range that is narrower than before is told of who stays open. If every answer was put in exactly, everybody else has
+each of his cells, and two values, in some table: the verdict is complete.
+Sound always; complete for small systems; beyond the limits nothing is claimed, and the verdict says so.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from decimal import Decimal
+from fractions import Fraction
+
+import numpy as np
+from numpy.typing import NDArray
+
+from keyhole.auditing.base import Proof, Status, query_order
+from keyhole.auditing.known import Claim, Known, Rule, ShownOpen
+from keyhole.auditing.rules.counts import left_of_cells
+from keyhole.auditing.rules.integer_model import Alternative, OptionModel, PeopleAlike, TooLarge, option_model, scalar
+from keyhole.auditing.rules.order_cases import components
+from keyhole.auditing.width import Within
+from keyhole.model.cells import Cell
+from keyhole.gather.evidence import Contradiction, System
+from keyhole.config import Prior
+from keyhole.solve.cases import TooManyCases
+from keyhole.solve.tables import Alike, Condition, OptionsLeft, possible
+
+IN_EVERY_TABLE = "in every table{grid} that gives these answers it is so"
+LISTED = 12  # values that are listed one by one
+UNSURE = "some answer is rounded, a quotient known as far as printed, or compared where floating point decides"
+
+
+def integer(within: Within | None = None) -> Rule:
+    """The rule; a range of at most `within` counts as inferred."""
+
+    def rule(system: System, known: Known) -> Iterator[Claim | Contradiction | ShownOpen]:
+        number = known.number(system)
+        if number in known.split:
+            return  # it looks at answers and knowledge alone, and they do not change
+        known.split[number] = ""
+        try:
+            model = option_model(system, known)
+        except TooLarge as large:
+            known.limits.add(number)
+            known.split[number] = f"the tables{_grid(known, system)} are too many to look at ({large})"
+            return
+        if model is not None:
+            yield from _Decided(model, known, number, within).claims()
+
+    return rule
+
+
+def _grid(known: Known, system: System) -> str:
+    """Which tables are looked at, where something is declared of their values."""
+    priors = [known.evidence.prior(name) for name in system.columns]
+    if any(prior.is_assumed for prior in priors):
+        return " of the values assumed possible"
+    return " on the declared grid" if any(prior != Prior() for prior in priors) else ""
+
+
+@dataclass(slots=True)
+class _Decided:
+    """One system, component by component."""
+
+    model: OptionModel
+    known: Known
+    number: int
+    within: Within | None
+
+    def claims(self) -> Iterator[Claim | Contradiction | ShownOpen]:
+        """What follows, what cannot be true, and whether everybody else is shown to be open."""
+        moved = [{k for k, p in enumerate(self.model.people) if _moves(p.kind, c)} for c in self.model.conditions]
+        missing = self.model.missing
+        for part in components(moved):
+            kinds = sorted(set().union(*(moved[i] for i in part)))
+            if not kinds:
+                self.known.put_in.update(self._names(part))
+                continue  # it says nothing of anybody
+            try:
+                found = self._search(kinds, part)
+                if not found.feasible:
+                    yield from self._clash(kinds, part)
+                    return
+                strict = found if found.sure else self._search(kinds, part, strict=True)
+                same = all((a == b).all() for a, b in zip(found.options, strict.options, strict=True))
+                missing = missing or ("" if same else UNSURE)
+                used = part if all(each.all() for each in found.options) else self._used(kinds, part, found)
+            except TooManyCases:
+                self.known.limits.add(self.number)
+                missing = f"the tables{self._grid} are too many to look at"
+                continue
+            self.known.put_in.update(self._names(part))
+            yield from self._narrowed(kinds, found, self._proof(used), tight=same and not self.model.missing)
+        self.known.split[self.number] = missing
+        if not missing:
+            yield ShownOpen(self.number)
+
+    @property
+    def _grid(self) -> str:
+        return _grid(self.known, self.known.evidence.systems[self.number])
+
+    def _search(self, kinds: Sequence[int], part: Sequence[int], *, strict: bool = False) -> OptionsLeft:
+        """The tables of one component: the totals that its answers look at, with constants from everybody else."""
+        model = self.model
+        told = [model.conditions[i] for i in part]
+        mine = [model.people[k].kind for k in kinds]
+        rest = [p.kind for k, p in enumerate(model.people) if k not in set(kinds)]
+        at = sorted({a for c in told for a in c.at})
+        place = {a: i for i, a in enumerate(at)}
+        moved = [
+            Condition(tuple(place[a] for a in c.at), c.judge, {place[a]: e for a, e in c.ends.items()}) for c in told
+        ]
+        alike = [Alike(k.people, k.options[:, at]) for k in mine]
+        alike += [Alike(1, sum((k.people * k.options[:1, at] for k in rest), np.zeros((1, len(at)), dtype=np.int64)))]
+        found = possible(alike, moved, [place[a] for a in model.flags if a in place], strict=strict)
+        return OptionsLeft(found.options[:-1], found.sure)
+
+    def _used(self, kinds: Sequence[int], part: Sequence[int], found: OptionsLeft) -> Sequence[int]:
+        """Answers enough for the same; first without those that are no plain sums."""
+        kept = sorted(part, key=lambda i: self.model.tests[i].additive)
+        for i in tuple(kept):
+            fewer = [j for j in kept if j != i]
+            if fewer and all(
+                (a == b).all() for a, b in zip(self._search(kinds, fewer).options, found.options, strict=True)
+            ):
+                kept = fewer
+        return kept
+
+    def _names(self, part: Sequence[int]) -> tuple[str, ...]:
+        return tuple(sorted((self.model.tests[i].entry.number for i in part), key=query_order))
+
+    def _proof(self, part: Sequence[int]) -> Proof:
+        plain = all(self.model.tests[i].additive for i in part)
+        facts = (f"fact {n}" for n in self.model.facts)
+        weights = dict.fromkeys((*self._names(part), *facts), Fraction(1))
+        return Proof(
+            self.number, weights, rule=IN_EVERY_TABLE.format(grid=self._grid), tables="sums" if plain else "other"
+        )
+
+    def _clash(self, kinds: Sequence[int], part: Sequence[int]) -> Iterator[Contradiction]:
+        """That no table gives these answers, where nothing was said of them yet; none of them can be left out."""
+        self.known.split[self.number] = "some answers contradict each other or the data"
+        if any(set(c.queries) <= set(self._names(part)) for c in self.known.contradictions):
+            return
+        kept = list(part)
+        for i in part:
+            fewer = [j for j in kept if j != i]
+            if fewer and self._refuted(kinds, fewer):
+                kept = fewer
+        names = (*self._names(kept), *(f"fact {n}" for n in self.model.facts))
+        listed = ", ".join(name if name.startswith("fact") else "Q" + name for name in names)
+        told = "cannot be true" if len(names) == 1 else "cannot all be true"
+        yield Contradiction(names, f"{listed} {told}: no table{self._grid} gives {'it' if len(names) == 1 else 'them'}")
+
+    def _refuted(self, kinds: Sequence[int], part: Sequence[int]) -> bool:
+        """Does no table give some of the answers? Not said where there are too many."""
+        try:
+            return not self._search(kinds, part).feasible
+        except TooManyCases:
+            return False
+
+    # -- what is left -------------------------------------------------------------------------------------------------
+
+    def _narrowed(self, kinds: Sequence[int], found: OptionsLeft, proof: Proof, *, tight: bool) -> Iterator[Claim]:
+        for k, options in zip(kinds, found.options, strict=True):
+            people = self.model.people[k]
+            for j, name in enumerate(self.model.columns):
+                claim = self._claim(name, _seen(people, j), _seen(people, j, options), proof)
+                if claim is not None:
+                    reached = tight or claim.status is Status.EXPOSED
+                    yield from (replace(claim, row=int(r), tight=reached) for r in people.rows)
+
+    def _claim(self, name: str, was: list[Alternative], still: list[Alternative], proof: Proof) -> Claim | None:
+        """What is news of one column; None if nothing is."""
+        if len(was) == len(still):
+            return None
+        values = sorted(a.value for a in still if a.value is not None)
+        if len(was) > 1 and len(values) == 1 == len(still):
+            end = Decimal(scalar(values[0]))  # type: ignore[arg-type]
+            return Claim(-1, name, Status.EXPOSED, end, end, end, proof)
+        kept, lost = _cells(still), [c for c in _cells(was) if c not in _cells(still)]
+        part = next((p for p in self.model.partitions if p.column.name == name), None)
+        claim = None
+        if part is not None and lost:
+            claim = left_of_cells(-1, part.column, kept, lost, proof, self.known.evidence.prior(name))
+        if len(values) < 2:
+            return claim
+        low, high = Decimal(scalar(values[0])), Decimal(scalar(values[-1]))  # type: ignore[arg-type]
+        if claim is not None:
+            allowed = tuple(map(scalar, values)) if len(values) <= LISTED else ()
+            return replace(claim, lo=low, hi=high, allowed=allowed)
+        before = sorted(a.value for a in was if a.value is not None)
+        if (before[0], before[-1]) == (values[0], values[-1]):
+            return None
+        narrow = self.within is not None and self.within.holds(values[0], values[-1])
+        return Claim(-1, name, Status.INFERRED if narrow else Status.OPEN, None, low, high, proof)
+
+
+def _moves(kind: Alike, condition: Condition) -> bool:
+    at = list(condition.at)
+    return bool((kind.options[:, at] != kind.options[:1, at]).any())
+
+
+def _seen(people: PeopleAlike, j: int, options: NDArray[np.bool_] | None = None) -> list[Alternative]:
+    """The alternatives of column j in the choices that are possible, in their order."""
+    held = (
+        people.choices
+        if options is None
+        else (c for c, o in zip(people.choices, people.option, strict=True) if options[o])
+    )
+    return list(dict.fromkeys(choice[j] for choice in held))
+
+
+def _cells(alternatives: Sequence[Alternative]) -> list[Cell]:
+    return list(dict.fromkeys(a.cell for a in alternatives if a.cell is not None))

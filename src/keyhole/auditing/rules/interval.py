@@ -1,0 +1,200 @@
+"""Ranges: between what each private value lies in every table that answers and knowledge leave possible.
+
+Known ranges, facts, rounded and suppressed answers and thresholds make inequalities of what the rank test reads as
+equations; the ends of a value over all tables are then linear programs (`keyhole.solve.interval`). Every end is proved
+by weights on the answers and bounds for whoever they leave, evaluated in fractions; a table that reaches it shows that
+it is the best.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import replace
+from fractions import Fraction
+
+import numpy as np
+
+from keyhole.auditing.attained import attained
+from keyhole.auditing.base import Proof, Status, query_order
+from keyhole.auditing.bounded import BoundedSystem, bounded
+from keyhole.auditing.conflict import conflict
+from keyhole.auditing.known import Claim, Known, Rule, Searched
+from keyhole.auditing.learned import Learned, learned
+from keyhole.auditing.off_grid import off_grid
+from keyhole.auditing.promise import ORDER_GAP
+from keyhole.auditing.rules.settle import settled
+from keyhole.auditing.width import Within, written
+from keyhole.gather.evidence import Contradiction, System
+from keyhole.solve.interval import ValueRange, ranges
+from keyhole.solve.interval.ranges import INTERRUPTED, SIDES, no_table
+
+NOTHING = Fraction(0)
+SECONDS = 60.0
+NOT_ON_A_GRID = "the possible values are on no grid, and second tables were looked for on one"
+MOST_RUNS = 4  # while other rules learn from the ranges, and the ranges from them
+
+
+def interval(within: Within | None = None, seconds: float | None = SECONDS) -> Rule:
+    """The rule: exposed where one value is left, inferred within a width, else open with its range."""
+
+    def apart(found: ValueRange) -> Fraction:
+        return NOTHING if within is None else within.width(found.lo, found.hi, *(found.inner or ()))
+
+    def rule(system: System, known: Known) -> Iterator[Claim | Contradiction]:
+        number, told = known.number(system), learned(system, known)
+        last = known.searched.get(number)
+        if last is not None and (last.runs == MOST_RUNS or _same(last.bounded.learned, told)):
+            return  # besides it looks at answers and knowledge alone, and they do not change
+        made = bounded(system, known.evidence, known.grids(system), told)
+        if made is None:
+            return
+        impossible = [*_no_value(made, known), *off_grid(made)]
+        if not impossible:
+            made = made.with_truth(known.truth(system))
+            if system.order:
+                made = replace(made, question=replace(made.question, fits=attained(made, known) or no_table))
+            found = ranges(made.question, seconds, progress=known.progress)
+            known.searched[number] = Searched(made, found, apart, 1 if last is None else last.runs + 1, seconds)
+            impossible = [conflict(made, known.evidence, weights) for weights in found.refuted]
+        if impossible:
+            said = [set(c.queries) for c in known.contradictions]
+            yield from (c for c in impossible if not any(each <= set(c.queries) for each in said))
+            return
+        yield from _claims(number, known, known.searched[number])
+        if known.searched[number].ranges.stopped == INTERRUPTED:
+            raise KeyboardInterrupt  # what was proved is told: no other rule is begun
+
+    return rule
+
+
+def _same(one: Mapping[int, Learned], two: Mapping[int, Learned]) -> bool:
+    """Do two rounds start from the same bounds?"""
+    return one.keys() == two.keys() and all((one[u].lo, one[u].hi) == (two[u].lo, two[u].hi) for u in one)
+
+
+def _no_value(made: BoundedSystem, known: Known) -> Iterator[Contradiction]:
+    """What is known of one person leaves no value."""
+    records = made.question.polytope.records
+    seen = {id(pair): j for j, pair in reversed(list(enumerate(records)))}  # the first column of each pair of ends
+    for j in sorted(seen.values()):
+        lo, hi = records[j]
+        if lo is not None and hi is not None and lo > hi:
+            holds = [b for b in made.system.bounds if made.system.atoms.holds(b.where, made.atom(j))]
+            found = {f"fact {b.fact}" for b in holds if b.column == made.column(j)}
+            said = made.learned.get(made.unknowns[j])
+            found |= set() if said is None else said.why[3].weights.keys()
+            names = tuple(sorted(found, key=query_order))
+            listed = ", ".join([*(n if n.startswith("fact") else f"Q{n}" for n in names), *_crossed(made, j, known)])
+            reason = f"what is known leaves somebody no {made.column(j)}: {listed}"
+            yield Contradiction(names, reason, reducible=said is not None)
+            return
+
+
+def _crossed(made: BoundedSystem, j: int, known: Known) -> Iterator[str]:
+    """The end that was declared and that something else is beyond."""
+    prior, (lo, hi) = known.evidence.prior(made.column(j)), made.question.polytope.records[j]
+    if prior.hi is not None and hi == prior.hi:
+        yield f"the declared max {prior.hi}"
+    if prior.lo is not None and lo == prior.lo:
+        yield f"the declared min {prior.lo}"
+
+
+def _claims(number: int, known: Known, searched: Searched) -> Iterator[Claim | Contradiction]:
+    """A claim for every record whose range is news."""
+    made, system = searched.bounded, searched.bounded.system
+    order = np.argsort(system.atoms.of, kind="stable")
+    starts = np.concatenate([[0], np.cumsum(system.atoms.sizes)])
+    told = _told(made, known)
+    for j, found in enumerate(searched.ranges.of):
+        if not told[j] and not any(found.weights.values()):
+            continue
+        k = made.atom(j)
+        claim = _claim(number, known, searched, j)
+        if isinstance(claim, Contradiction):
+            yield claim
+            return
+        yield from (replace(claim, row=int(r)) for r in order[starts[k] : starts[k + 1]])
+
+
+def _told(made: BoundedSystem, known: Known) -> list[bool]:
+    """Does a fact say more of the records of each column than is declared of them? Looked up once a pair of ends."""
+    found: dict[tuple[int, int], bool] = {}
+    features = [u // made.system.atoms.K for u in made.unknowns]
+    for j, key in enumerate(keys := list(zip(features, map(id, made.before), strict=True))):
+        if key not in found:
+            prior = known.evidence.prior(made.column(j))
+            ends = tuple(None if end is None else Fraction(end) for end in (prior.lo, prior.hi))
+            found[key] = made.before[j] != ends
+    return [found[key] for key in keys]
+
+
+def _claim(number: int, known: Known, searched: Searched, j: int) -> Claim | Contradiction:
+    """What is proved of each record of one column of the polytope."""
+    made, found = searched.bounded, searched.ranges.of[j]
+    column, grid = made.column(j), known.grid(made.column(j))
+    sides = tuple(
+        made.proof(j, side, end, found.weights[side])
+        for side, end in zip(SIDES, (found.lo, found.hi), strict=True)
+        if end is not None
+    )
+    weights = {q: w for side in sides for q, w in side.weights.items()}
+    for *_, why in Proof(number, {}, sides=sides).known:
+        weights |= {q: Fraction(1) for q in why.weights if q not in weights}
+    ordered = dict(sorted(weights.items(), key=lambda pair: query_order(pair[0])))
+    proof = Proof(number, ordered, {made.unknowns[j]: 1}, sides=sides)
+    left = grid.between(found.lo, found.hi)
+    if left is None:
+        listed = ", ".join(q if q.startswith("fact") else f"Q{q}" for q in ordered)
+        reason = f"{listed} leave somebody no value that {column} can have"
+        return Contradiction(tuple(ordered), reason, reducible=True)
+    lo, hi = left if grid.step is not None else (found.lo, found.hi)
+    if lo is not None and hi is not None and hi - lo <= _dust(made, found):
+        return settled(-1, column, (lo, hi), proof, grid)
+    narrow = lo is not None and hi is not None and 0 < hi - lo <= searched.apart(found)
+    status = Status.INFERRED if narrow else Status.OPEN
+    tight = found.inner == (lo, hi) or (found.tight and (lo, hi) == (found.lo, found.hi))
+    return Claim(-1, column, status, None, *written(lo, hi), proof, tight=tight)
+
+
+def _dust(made: BoundedSystem, found: ValueRange) -> Fraction:
+    """How much of a width is floating-point sums: what the radii of the equations and edges used add up to."""
+    total = Fraction(0)
+    for weights in found.weights.values():
+        for i, weight in weights.items():
+            lo, hi = made.question.polytope.rows[i]
+            if made.constraints[i].exact and lo is not None and hi is not None:
+                total += abs(weight) * (hi - lo)
+            total += abs(weight) * made.question.strict.get(i, 0)
+    return total
+
+
+def unshown(known: Known, number: int) -> str:
+    """Why not everybody else is shown to be open, as the end of a sentence; empty if everybody is.
+
+    Open is who has two values, further apart than `--within`, in two tables that give the same answers. Who was known
+    that narrowly beforehand is nobody's finding.
+    """
+    searched = known.searched[number]
+    made, found = searched.bounded, searched.ranges
+    if found.refuted:
+        return "some answers contradict each other or the data"
+    if any(known.evidence.prior(name).numbers for name in made.system.columns):
+        return NOT_ON_A_GRID
+    if made.question.fits is no_table:
+        return ORDER_GAP
+    if not made.whole:
+        return "some answer is not at hand, and what is declared can give away more with it"
+    P, people, listed = made.question.polytope, 0, known.listed(made.system)
+    for j, each in enumerate(found.of):
+        width = searched.apart(each)
+        prior = made.before[j]
+        if each.wider(width) or (prior[0] is not None and prior[1] is not None and prior[1] - prior[0] <= width):
+            continue
+        if each.lo == each.hi and each.lo is not None and all(map(made.beforehand, each.weights.values())):
+            continue
+        people += P.sizes[j] - listed[made.atom(j), made.column(j)]
+    if not people:
+        return ""
+    who = "1 person is" if people == 1 else f"{people} people are"
+    why = f" ({found.stopped})" if found.stopped else ""
+    return f"{who} neither exposed nor shown to be open by a second table with the same answers{why}"

@@ -1,0 +1,463 @@
+"""Order statistics: MIN, MAX, MEDIAN and quantiles under public conditions.
+
+Everybody under a MAX of 9 has at most 9, and somebody has it: if all others there are known to be lower, the one who is
+left has 9. In general bounds of single people are narrowed by ranks until nothing changes (`keyhole.solve.ranks`), with
+what is declared and what other rules found as a start. Complete for MAX alone and MIN alone, duplicates allowed; where
+both are asked, a second table is looked for (`order_open`). Reference: [nabar2008].
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_left
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from fractions import Fraction
+
+import numpy as np
+from numpy.typing import NDArray
+
+from keyhole.auditing.base import SHORT_LIST, OrderSteps, Proof, RankUsed, Status, query_order
+from keyhole.auditing.known import Claim, Known, Rule, ShownOpen
+from keyhole.auditing.rules.linear import linear_proof
+from keyhole.auditing.rules.order_cases import MEMBERS, CutLine, GroupRank, decided, rows_of
+from keyhole.auditing.rules.order_open import everybody_open
+from keyhole.auditing.shown_numbers import outward
+from keyhole.auditing.width import Within, written
+from keyhole.basis.bits import Words
+from keyhole.gather.evidence import Contradiction, OrderFact, System
+from keyhole.model.meaning import ranks
+from keyhole.model.query import ORDERED
+from keyhole.solve.ranks import Narrowing, RankBounds, Ranked
+from keyhole.model.transcript import simplest_decimal
+
+LARGEST = "it is the largest of a group in which nobody else can reach it"
+SMALLEST = "it is the smallest of a group in which nobody else can be so low"
+BY_RANK = "what is known of the others of a group leaves one value"
+BY_CASES = "in every table that gives these answers it is the same"
+ALONE = "it is about one person alone"
+WITHIN = "nobody of a group is above its greatest value, nor below its least"
+RANKED = "a median or quantile tells how many of a group are at most so much, and how many at least"
+PAIR = "one of the two has the least value and the other the greatest"
+FEW_PEOPLE = 3  # whose values together are a short list for each of them
+DUST = Fraction(1, 10**9)  # of a total: what floating point may leave of it
+FEW_VALUES = 10  # a list of three says little where there are no more possible values
+
+
+@dataclass(frozen=True, slots=True)
+class RankedFact:
+    """An order statistic of n records as ranks: its (1 - share) j-th and share k-th value; lo and hi on the grid."""
+
+    fact: OrderFact
+    bits: Words
+    n: int
+    j: int
+    k: int
+    share: Fraction
+    lo: Fraction | None
+    hi: Fraction | None
+
+    @property
+    def used(self) -> RankUsed:
+        """What a proof says of it."""
+        assert self.fact.where is not None
+        return RankUsed(self.fact.number, self.fact.where, self.j, self.k, self.share)
+
+
+def unused(fact: OrderFact) -> str:
+    """Why an order statistic is not judged; empty if it is."""
+    name = str(fact.query.aggregate)
+    if fact.where is None:
+        few = "unless its column has few values, declared by min, max and step"
+        return f"{name} under a condition on private values is not judged {few}"
+    if fact.answer is None:
+        return f"{name} without its answer is not judged"
+    if fact.answer.noise is not None and not fact.answer.noise.bounded:
+        return f"a noisy {name} is not judged"
+    return "" if fact.answer.null or fact.lo is not None or fact.hi is not None else f"{name} told nothing"
+
+
+def within_order(within: Within | None) -> Rule:
+    """The rule, with ranges of at most that width inferred; who is open has two values further apart."""
+
+    def rule(system: System, known: Known) -> Iterator[Claim | Contradiction | ShownOpen]:
+        return order(system, known, within)
+
+    return rule
+
+
+def order(system: System, known: Known, within: Within | None = None) -> Iterator[Claim | Contradiction | ShownOpen]:
+    """Records whose value follows from order statistics; cost: some passes over facts times atoms."""
+    facts = [f for f in system.order if f.query.aggregate in ORDERED]
+    if not facts:
+        return
+    opened = _alone(system) and len(facts) == len(system.order) and not any(map(unused, facts))
+    opened = opened and not any(known.evidence.prior(name).numbers for name in system.columns)
+    for column in system.columns:
+        mine = [f for f in facts if f.query.terms[0].column == column and not unused(f)]
+        if not mine:
+            continue
+        judged = _Ordered(system, known, column, mine, within)
+        yield from judged.claims()
+        opened = opened and judged.open
+    if opened:
+        yield ShownOpen(known.number(system))
+
+
+def _alone(system: System) -> bool:
+    """Is there nothing else said of the values?"""
+    return not (system.partitions or system.constraints or system.equal)
+
+
+class _Ordered:
+    """The order statistics of one column, with all that is known of its values."""
+
+    def __init__(
+        self, system: System, known: Known, column: str, facts: Sequence[OrderFact], within: Within | None
+    ) -> None:
+        self.system, self.known, self.column, self.within = system, known, column, within
+        self.number, self.grid = known.number(system), known.grid(column)
+        self.troubles: list[Contradiction] = []
+        self.placed = [p for fact in facts if (p := self._placed(fact)) is not None]
+        self.held = [c for c in known.claims(column) if (c.lo is not None or c.hi is not None) and not _ours(c)]
+        self.stated = [b for b in system.bounds if b.column == column]
+        self.open = False
+
+    def _placed(self, fact: OrderFact) -> RankedFact | None:
+        """A fact as ranks, on the grid; None if it is about nobody, or cannot be true."""
+        assert fact.where is not None
+        assert fact.answer is not None
+        atoms = self.system.atoms
+        bits = atoms.bits(fact.where)
+        n = int(atoms.sizes[atoms.mask(fact.where)].sum())
+        if n == 0 and fact.query.test is not None:
+            return None  # a comparison with NULL is NULL, and hides a group as "no" does
+        if (n == 0) is not fact.answer.null:
+            said = f"{n} records match it" if n else "nobody matches it"
+            answered = "NULL" if fact.answer.null else str(fact.answer.value)
+            self._clash((fact.number,), f"Q{fact.number} was answered {answered}, but {said}")
+            return None
+        if n == 0:
+            return None
+        j, k, share = ranks(fact.query, n)
+        inside = self.grid.between(fact.lo, fact.hi) if j == k else (fact.lo, fact.hi)
+        low, high = self.grid.between(fact.lo, None), self.grid.between(None, fact.hi)
+        if inside is None or low is None or high is None:
+            self._clash(
+                (fact.number,), f"Q{fact.number} was answered {fact.answer.value}, which its column cannot hold"
+            )
+            return None
+        lo, hi = inside if j == k else (low[0], high[1])
+        return RankedFact(fact, bits, n, j, k, share, lo, hi)
+
+    def _clash(self, names: tuple[str, ...], reason: str) -> None:
+        self.troubles.append(Contradiction(names, reason))
+
+    # -- judging ------------------------------------------------------------------------------------------------------
+
+    def claims(self) -> Iterator[Claim | Contradiction]:
+        """What follows, and what cannot be true."""
+        yield from self.troubles
+        if self.troubles or not self.placed:
+            self.open = not self.troubles
+            return
+        self._start()
+        empty = np.flatnonzero(self.bounds.low > self.bounds.high)
+        if len(empty):
+            by = {int(self.bounds.low_by[empty[0]]), int(self.bounds.high_by[empty[0]])}
+            yield self._contradiction(by)
+            return
+        clash = self.bounds.narrow(self.facts)
+        if clash is not None:
+            yield self._contradiction(clash.after, clash.fact)
+            return
+        yield from self._determined()
+        yield from self._ranges()
+        paired = [*self._pairs(), *self._short_lists()]
+        yield from paired
+        ours = all(c.proof.order is not None for c in self.held)
+        if ours and self.known.evidence.prior(self.column).values is None and all(p.fact.exact for p in self.placed):
+            settled = np.zeros(len(self.bounds.sizes), dtype=np.bool_)
+            settled[self.of[[c.row for c in paired]]] = True
+            self.open = everybody_open(self.bounds, self.facts, settled)
+        if not self.open:
+            yield from self._cases(shown=ours and all(p.fact.exact for p in self.placed))
+        yield from self._narrowed(tight=self.open and _alone(self.system))
+
+    def _cases(self, *, shown: bool) -> Iterator[Claim | Contradiction]:
+        """What cases tell of few people; `shown`: the answers say no more than the facts."""
+        b, small = self.bounds, sum(p.n for p in self.placed) <= MEMBERS
+        if not small:
+            return
+        groups = [
+            GroupRank(rows_of(b.inside(f)[self.of]), p.j, p.k, p.lo, p.hi)
+            for p, f in zip(self.placed, self.facts, strict=True)
+        ]
+        named = {r for g in groups for r in g.rows}
+        ends = {r: (self._value(b.low[self.of[r]]), self._value(b.high[self.of[r]])) for r in named}
+        parts = list(decided(groups, ends, CutLine(self.values, self.grid)))
+        for part in parts:
+            touched = {r for i in part.facts for r in groups[i].rows}
+            by = {int(e[self.of[r]]) for r in touched for e in (b.low_by, b.high_by)}
+            proof = self._proof(tuple(by), BY_CASES, also=part.facts)
+            if part.clash:
+                names = tuple(proof.weights)
+                listed = ", ".join(n if n.startswith("fact") else f"Q{n}" for n in names)
+                yield Contradiction(names, f"{listed} cannot all be true: no table gives them", reducible=True)
+            for row, value in part.forced.items():
+                end = simplest_decimal(value, value)
+                yield Claim(row, self.column, Status.EXPOSED, end, end, end, proof)
+        self.open = shown and self.within is None and all(part.open for part in parts)
+
+    def _value(self, code: np.int64) -> Fraction | None:
+        return self.values[int(code) - 1] if 0 < code <= len(self.values) else None
+
+    def _code(self, value: Fraction | None, none: int) -> int:
+        return none if value is None else bisect_left(self.values, value) + 1
+
+    def _start(self) -> None:
+        """Numbers as places in a sorted list, and what is known before any order statistic, class by class."""
+        atoms = self.system.atoms
+        sources = [(np.array([c.row]), *self._ends(c)) for c in self.held]
+        for bound in self.stated:
+            lo, hi = self.grid.between(bound.lo, bound.hi) or (bound.lo, bound.hi)
+            sources.append((atoms.records(bound.where), lo, hi))
+        ends = [self.grid.lo, self.grid.hi, *(e for p in self.placed for e in (p.lo, p.hi))]
+        ends += [e for _, lo, hi in sources for e in (lo, hi)]
+        self.values = sorted({e for e in ends if e is not None})
+        last = len(self.values) + 1
+        self.facts = [Ranked(p.bits, p.n, p.j, p.k, self._code(p.lo, 0), self._code(p.hi, last)) for p in self.placed]
+        start = np.full((4, len(atoms.of)), -1, dtype=np.int64)  # low, high, and which source says so
+        start[0], start[1] = self._code(self.grid.lo, 0), self._code(self.grid.hi, last)
+        for i, (rows, lo, hi) in enumerate(sources):
+            hit = rows[start[0, rows] < self._code(lo, 0)]
+            start[0, hit], start[2, hit] = self._code(lo, 0), i
+            hit = rows[start[1, rows] > self._code(hi, last)]
+            start[1, hit], start[3, hit] = self._code(hi, last), i
+        self.of, self.bounds = classes(atoms.of, start)
+        self.bounds.made = [Narrowing(len(self.facts) + i) for i in range(len(sources))]
+
+    def _ends(self, claim: Claim) -> tuple[Fraction | None, Fraction | None]:
+        """What is known of a person; of an identity of DOUBLE sums with all its dust, though it is shown without."""
+        if claim.proof.sides:
+            ends = {side.side: side.end for side in claim.proof.sides}
+            return ends.get("lo"), ends.get("hi")
+        lo, hi = (None if end is None else Fraction(end) for end in (claim.lo, claim.hi))
+        if not claim.proof.rule and not self.known.exact(self.column) and claim.proof.system == self.number:
+            told = claim.proof.ends(self.known.solved(self.system).by_number)
+            # of an identity about a private cell these are how many are in it, and not the value
+            if told is not None and lo is not None and hi is not None and told[0] <= lo <= hi <= told[1]:
+                return told
+        return lo, hi
+
+    # -- what follows -------------------------------------------------------------------------------------------------
+
+    def _determined(self) -> Iterator[Claim]:
+        """Everybody between whose bounds one value is left."""
+        b = self.bounds
+        found = np.flatnonzero((b.low == b.high) & ((b.low_by >= 0) | (b.high_by >= 0)))
+        if not len(found):
+            return
+        members = _members(self.of, found)
+        for c in found.tolist():
+            by = (int(b.low_by[c]), int(b.high_by[c]))
+            if all(b.made[e].fact >= len(self.facts) for e in by if e >= 0):
+                continue  # known before
+            value = simplest_decimal(*[self.values[int(b.low[c]) - 1]] * 2)
+            proof = self._proof(by, self._words(by))
+            for row in members[c]:
+                yield Claim(row, self.column, Status.EXPOSED, value, value, value, proof)
+
+    def _ranges(self) -> Iterator[Claim]:
+        """One person alone under a rounded or compared statistic: a range, beyond what is declared."""
+        for i, p in enumerate(self.placed):
+            if p.n > 1 or p.lo == p.hi:
+                continue
+            (row,) = rows_of(self.bounds.inside(self.facts[i])[self.of])
+            lo, hi = (None if end is None else outward(end, end)[k] for k, end in enumerate((p.lo, p.hi)))
+            if (p.lo, p.hi) != self.grid.between(None, None):
+                yield Claim(row, self.column, Status.INFERRED, None, lo, hi, self._proof((), ALONE, also=(i,)))
+
+    def _narrowed(self, *, tight: bool) -> Iterator[Claim]:
+        """Everybody whose bounds order statistics narrowed, and who has several values left: open, in that range."""
+        b = self.bounds
+        told = np.array([*(made.fact < len(self.facts) for made in b.made), False])  # -1: by nothing
+        found = np.flatnonzero((b.low < b.high) & (told[b.low_by] | told[b.high_by]))
+        members = _members(self.of, found)
+        proofs: dict[tuple[int, int], Proof] = {}
+        for c in found.tolist():
+            by = (int(b.low_by[c]), int(b.high_by[c]))
+            proofs[by] = proof = proofs.get(by) or self._proof(by, WITHIN)
+            lo, hi = self._value(b.low[c]), self._value(b.high[c])
+            narrow = self.within is not None and self.within.holds(lo, hi)
+            status = Status.INFERRED if narrow else Status.OPEN
+            claim = Claim(-1, self.column, status, None, *written(lo, hi), proof, tight=tight)
+            yield from (replace(claim, row=row) for row in members[c])
+
+    def _words(self, by: Sequence[int]) -> str:
+        """Why one value is left, by the last fact that said so."""
+        fact = self.bounds.made[max(by)].fact
+        if fact >= len(self.facts):
+            return BY_RANK
+        p = self.placed[fact]
+        return (
+            LARGEST if p.j == p.n and p.n > 1 else SMALLEST if p.k == 1 and p.n > 1 else BY_RANK if p.n > 1 else ALONE
+        )
+
+    def _pairs(self) -> Iterator[Claim]:
+        """Two people, one of whom has the greatest value of a group and the other the least of one."""
+        least: dict[tuple[int, ...], int] = {}
+        most: dict[tuple[int, ...], int] = {}
+        for i, (p, fact) in enumerate(zip(self.placed, self.facts, strict=True)):
+            if fact.lo != fact.hi or p.j != p.k or p.n < 2 or p.k not in (1, p.n):
+                continue
+            inside = self.bounds.inside(fact)
+            top = p.k == p.n
+            can = self.bounds.reaching(fact, inside) if top else self.bounds.below(fact, inside)
+            if self.bounds.count(can) == 2:
+                rows = tuple(np.flatnonzero(can[self.of]).tolist())
+                (most if top else least).setdefault(rows, i)
+        for rows in sorted(set(least) & set(most)):
+            yield from self._pair(rows, least[rows], most[rows])
+
+    def _pair(self, rows: tuple[int, ...], i: int, k: int) -> Iterator[Claim]:
+        low, high = self.facts[i].lo, self.facts[k].hi
+        if low >= high:
+            return
+        by: set[int] = set()
+        for fact, reasons in ((self.facts[i], self.bounds.low_by), (self.facts[k], self.bounds.high_by)):
+            apart = self.bounds.inside(fact) & ~_mask(len(self.bounds.sizes), self.of[list(rows)])
+            by |= {int(e) for e in np.unique(reasons[apart]) if e >= 0}
+        one, two = (simplest_decimal(*[self.values[at - 1]] * 2) for at in (low, high))
+        proof = self._proof(tuple(by), PAIR, also=(i, k))
+        for row in rows:
+            yield Claim(row, self.column, Status.INFERRED, None, one, two, proof, allowed=(one, two))
+
+    def _short_lists(self) -> Iterator[Claim]:
+        """Two or three people whose values are all told, by ranks and their total: each has one of them."""
+        prior = self.known.evidence.prior(self.column)
+        possible = None if prior.numbers is None else len(prior.numbers)
+        if self.grid.step is not None and self.grid.lo is not None and self.grid.hi is not None:
+            possible = int((self.grid.hi - self.grid.lo) / self.grid.step) + 1
+        if possible is not None and possible <= FEW_VALUES:
+            return
+        told: dict[tuple[int, ...], dict[int, int]] = {}  # people -> rank -> the fact that tells its value
+        middles: dict[tuple[int, ...], int] = {}  # two people -> the fact that tells their median
+        for i, (p, fact) in enumerate(zip(self.placed, self.facts, strict=True)):
+            if 1 < p.n <= FEW_PEOPLE and _is_told(p.lo, p.hi):
+                rows = rows_of(self.bounds.inside(fact)[self.of])
+                if p.j == p.k:
+                    told.setdefault(rows, {}).setdefault(p.j, i)
+                elif p.n == 2 and p.fact.query.level == Fraction(1, 2):
+                    middles.setdefault(rows, i)
+        for rows, ranks_told in sorted(told.items()):
+            yield from self._short_list(rows, ranks_told, middles.get(rows))
+
+    def _short_list(self, rows: tuple[int, ...], ranks_told: dict[int, int], middle: int | None) -> Iterator[Claim]:
+        if len(ranks_told) < len(rows) - 1 or (len(rows) == 2 and len(ranks_told) == 2):
+            return  # of two, one of whom has the least value and one the greatest, the pair tells it
+        facts = tuple(ranks_told.values())
+        values = [Fraction(simplest_decimal(*self._told(i))) for i in facts]
+        proof = self._proof((), SHORT_LIST, also=facts)
+        if len(values) < len(rows):
+            total, weights = self._total(rows) or (None, {})
+            if total is None and middle is not None:
+                total = (2 * self._told(middle)[0], 2 * self._told(middle)[1])
+                proof = self._proof((), SHORT_LIST, also=(*facts, middle))
+            if total is None:
+                return
+            rest = sum(values, Fraction(0))
+            values.append(Fraction(simplest_decimal(total[0] - rest, total[1] - rest)))
+            proof = replace(proof, weights={**proof.weights, **weights})
+        listed = tuple(simplest_decimal(v, v) for v in sorted(set(values)))
+        if len(listed) == 1:
+            return  # the bounds tell it
+        for row in rows:
+            yield Claim(row, self.column, Status.INFERRED, None, listed[0], listed[-1], proof, allowed=listed)
+
+    def _told(self, fact: int) -> tuple[Fraction, Fraction]:
+        """The value that a fact tells, up to the dust of floating point."""
+        low, high = self.placed[fact].lo, self.placed[fact].hi
+        assert low is not None
+        assert high is not None
+        return low, high
+
+    def _total(self, rows: tuple[int, ...]) -> tuple[tuple[Fraction, Fraction], dict[str, Fraction]] | None:
+        """The total of some people, up to the dust of floating point, with the weights that tell it; None if open."""
+        system, solved = self.system, self.known.solved(self.system)
+        target: dict[int, int] = {}
+        for atom in np.unique(system.atoms.of[list(rows)]).tolist():
+            unknowns = system.value_of(self.column, atom)
+            if unknowns is None:
+                return None
+            target |= unknowns
+        found = solved.space.express({solved.built.column(u): c for u, c in target.items()})
+        if found is None:
+            return None
+        proof = linear_proof(self.number, solved.built, found, target)
+        ends = proof.ends(solved.by_number)
+        if ends is None or ends[1] - ends[0] > DUST * max(Fraction(1), abs(ends[0])):
+            return None
+        return ends, dict(proof.weights)
+
+    def _proof(self, by: Sequence[int], words: str, also: Sequence[int] = ()) -> Proof:
+        """A proof that cites all facts behind some narrowings, and what was known before."""
+        behind = sorted({*self.bounds.behind(by), *also})
+        used = [self.placed[i] for i in behind if i < len(self.facts)]
+        extra = [i - len(self.facts) for i in behind if i >= len(self.facts)]
+        held = [self.held[i] for i in extra if i < len(self.held)]
+        stated = [self.stated[i - len(self.held)] for i in extra if i >= len(self.held)]
+        numbers = {p.fact.number for p in used} | {q for c in held for q in c.proof.weights}
+        numbers |= {f"fact {b.fact}" for b in stated}
+        weights = dict.fromkeys(sorted(numbers, key=query_order), Fraction(1))
+        steps = OrderSteps(
+            tuple(p.used for p in used), tuple((c.row, c.lo, c.hi, c.proof) for c in held), words == BY_CASES
+        )
+        extremes = all(p.j == p.k and p.k in (1, p.n) for p in used)
+        return Proof(self.number, weights, rule=RANKED if words == WITHIN and not extremes else words, order=steps)
+
+    def _contradiction(self, after: Iterable[int], fact: int | None = None) -> Contradiction:
+        also = () if fact is None or fact >= len(self.facts) else (fact,)
+        names = tuple(self._proof(tuple(after), "", also).weights)
+        listed = ", ".join(n if n.startswith("fact") else f"Q{n}" for n in names)
+        if len(names) == 1:
+            reason = f"{listed} cannot be true: nobody it is about can have what it was answered"
+        else:
+            reason = f"{listed} cannot all be true: nobody is left who can have what one was answered"
+        return Contradiction(names, reason, reducible=True)
+
+
+def _is_told(low: Fraction | None, high: Fraction | None) -> bool:
+    """Is a number known, up to the dust of floating point?"""
+    return low is not None and high is not None and high - low <= DUST * max(Fraction(1), abs(low))
+
+
+def _ours(claim: Claim) -> bool:
+    """A range that follows from these very statistics, and is found again; or one of all tables, which say it all."""
+    whole = bool(claim.proof.tables) and claim.status is Status.OPEN
+    return whole or (claim.proof.order is not None and claim.proof.rule in (WITHIN, RANKED, ALONE))
+
+
+def classes(of: NDArray[np.int32], start: NDArray[np.int64]) -> tuple[NDArray[np.int64], RankBounds]:
+    """(class of each record, bounds of the classes): records of one atom of whom the same is known before."""
+    if (start == start[:, :1]).all():
+        _, first, inverse, sizes = np.unique(of, return_index=True, return_inverse=True, return_counts=True)
+    else:
+        keys = np.vstack([of.astype(np.int64)[None, :], start])
+        _, first, inverse, sizes = np.unique(keys, axis=1, return_index=True, return_inverse=True, return_counts=True)
+    low, high, low_by, high_by = (part[first].copy() for part in start)
+    found = RankBounds(of[first].astype(np.int64), sizes.astype(np.int64), low, high, low_by, high_by)
+    return inverse.ravel().astype(np.int64), found
+
+
+def _members(of: NDArray[np.int64], wanted: NDArray[np.int64]) -> dict[int, list[int]]:
+    """The records of some classes."""
+    found: dict[int, list[int]] = {int(c): [] for c in wanted}
+    for row in np.flatnonzero(np.isin(of, wanted)).tolist():
+        found[int(of[row])].append(row)
+    return found
+
+
+def _mask(count: int, at: NDArray[np.int64]) -> NDArray[np.bool_]:
+    found = np.zeros(count, dtype=np.bool_)
+    found[at] = True
+    return found
