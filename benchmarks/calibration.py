@@ -22,8 +22,8 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from keyhole.attack import Measure, Reconstruction, Target, from_arrays
-from keyhole.attack.choose import run
+from keyhole.attacks import Measure, Reconstruction, Target, from_arrays
+from keyhole.attacks.choose import run
 from keyhole.gather.evidence import Evidence
 from keyhole.gather import gather, transcribe
 from keyhole.config import Config, Prior

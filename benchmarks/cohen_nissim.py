@@ -30,9 +30,9 @@ import numpy as np  # noqa: E402
 from numpy.typing import NDArray  # noqa: E402
 from scipy.optimize import lsq_linear  # noqa: E402
 
-from keyhole.attack import Target, from_arrays  # noqa: E402
-from keyhole.attack.choose import run  # noqa: E402
-from keyhole.attack.decoding_problem import assemble  # noqa: E402
+from keyhole.attacks import Target, from_arrays  # noqa: E402
+from keyhole.attacks.choose import run  # noqa: E402
+from keyhole.attacks.problem.decoding_problem import assemble  # noqa: E402
 from keyhole.config import Prior  # noqa: E402
 from keyhole.model.transcript import Noise  # noqa: E402
 

@@ -19,8 +19,8 @@ from typing import Any
 import duckdb
 import numpy as np
 
-from keyhole.attack.design import DobkinJonesLipton, Hadamard, Lindstrom, Superincreasing, fewest_for_bits
-from keyhole.attack.plan import How, QueryPlan, question_sql
+from keyhole.attacks.design import DobkinJonesLipton, Hadamard, Lindstrom, Superincreasing, fewest_for_bits
+from keyhole.attacks.plan import How, QueryPlan, question_sql
 from keyhole.cli.demo import PEOPLE
 from keyhole.config.settings import settings
 from keyhole.verbs.plan import Asking, Plans, plan

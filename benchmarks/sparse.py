@@ -24,10 +24,10 @@ import duckdb  # noqa: E402
 import numpy as np  # noqa: E402
 import pyarrow as pa  # noqa: E402
 
-from keyhole.attack.arrays import from_arrays  # noqa: E402
-from keyhole.attack.base import Target  # noqa: E402
-from keyhole.attack.choose import run  # noqa: E402
-from keyhole.attack.methods.kaczmarz import Kaczmarz  # noqa: E402
+from keyhole.attacks.problem.arrays import from_arrays  # noqa: E402
+from keyhole.attacks.base import Target  # noqa: E402
+from keyhole.attacks.choose import run  # noqa: E402
+from keyhole.attacks.methods.kaczmarz import Kaczmarz  # noqa: E402
 from keyhole.gather import gather, transcribe  # noqa: E402
 from keyhole.config import Columns, Knowledge, Prior  # noqa: E402
 from keyhole.logs.open import as_log  # noqa: E402

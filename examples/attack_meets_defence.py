@@ -21,11 +21,11 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 
-from keyhole.attack.base import Attack, Target
-from keyhole.attack.methods.bounded import Bounded
-from keyhole.attack.methods.least_squares import LeastSquares
-from keyhole.attack.play import Exact, Responder, play
-from keyhole.attack.score import score
+from keyhole.attacks.base import Attack, Target
+from keyhole.attacks.methods.bounded import Bounded
+from keyhole.attacks.methods.least_squares import LeastSquares
+from keyhole.attacks.play import Exact, Responder, play
+from keyhole.attacks.score import score
 from keyhole.defend.budget import epsilon_budget
 from keyhole.defend.load import count_cells, declared_domain
 from keyhole.defend.mechanisms.laplace import Laplace

@@ -26,12 +26,12 @@ from tests.laws import attacks, auditors, budgets, designs, oracle_learners, ora
 from tests.laws.mechanism_games import GAMES, Game
 
 import keyhole
-import keyhole.attack
-import keyhole.attack.design
+import keyhole.attacks
+import keyhole.attacks.design
 import keyhole.auditing
 import keyhole.defend
 import keyhole.oracle
-from keyhole.attack.arrays import from_arrays
+from keyhole.attacks.problem.arrays import from_arrays
 from keyhole.defend.budget import Cap
 from keyhole.defend.histogram import Histogram
 from keyhole.defend.loss import Loss
@@ -90,11 +90,11 @@ def test_every_source_is_a_specimen() -> None:
 def test_every_attack_is_a_specimen() -> None:
     found = {type(s.subject.fresh(from_arrays(np.eye(2), [1, 2], prior=s.subject.prior))) for s in attacks.SPECIMENS}
     assert having(keyhole.attack, "observe", "estimate", "state", "resume") == found
-    assert set(keyhole.attack.METHODS) == {c.name for c in found}
+    assert set(keyhole.attacks.METHODS) == {c.name for c in found}
 
 
 def test_every_query_design_is_a_specimen() -> None:
-    assert having(keyhole.attack.design, "queries", "exposes", "decode") == {
+    assert having(keyhole.attacks.design, "queries", "exposes", "decode") == {
         type(s.subject.design) for s in designs.SPECIMENS
     }
 

@@ -70,7 +70,7 @@ sys.modules[__name__].__class__ = _Keyhole
 
 def __getattr__(name: str) -> object:
     if name == "attack":
-        return import_module("keyhole.attack")
+        return import_module("keyhole.attacks")
     if name in _HOME:
         return getattr(import_module(_HOME[name]), name)
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

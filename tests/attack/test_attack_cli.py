@@ -14,7 +14,7 @@ import numpy as np
 import pytest
 from click.testing import CliRunner
 
-from keyhole.attack.choose import METHODS
+from keyhole.attacks.choose import METHODS
 from keyhole.cli import app, attack, terminal
 from keyhole.cli.attack import Method
 

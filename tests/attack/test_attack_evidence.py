@@ -14,19 +14,19 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from effort import effort
-from keyhole.attack.arrays import blocks, from_arrays
-from keyhole.attack.base import Reconstruction, Target
-from keyhole.attack.choose import choose, run
-from keyhole.attack.decoding_problem import assemble
-from keyhole.attack.methods.bounded import Bounded
-from keyhole.attack.methods.integer import Integer
-from keyhole.attack.methods.kaczmarz import Kaczmarz
-from keyhole.attack.methods.l1 import L1
-from keyhole.attack.methods.least_squares import LeastSquares
-from keyhole.attack.play import Exact, Noisy, play
-from keyhole.attack.saved import resume, save
-from keyhole.attack.score import score
-from keyhole.attack.streaming import Tape, replay
+from keyhole.attacks.problem.arrays import blocks, from_arrays
+from keyhole.attacks.base import Reconstruction, Target
+from keyhole.attacks.choose import choose, run
+from keyhole.attacks.problem.decoding_problem import assemble
+from keyhole.attacks.methods.bounded import Bounded
+from keyhole.attacks.methods.integer import Integer
+from keyhole.attacks.methods.kaczmarz import Kaczmarz
+from keyhole.attacks.methods.l1 import L1
+from keyhole.attacks.methods.least_squares import LeastSquares
+from keyhole.attacks.play import Exact, Noisy, play
+from keyhole.attacks.saved import resume, save
+from keyhole.attacks.score import score
+from keyhole.attacks.streaming import Tape, replay
 from keyhole.errors import CannotHonour, ConfigError, ContradictionError, DataError, LogError
 from keyhole.gather.evidence import Evidence
 from keyhole.gather import gather, transcribe

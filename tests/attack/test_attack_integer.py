@@ -12,10 +12,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from effort import effort
-from keyhole.attack.arrays import from_arrays
-from keyhole.attack.base import Target
-from keyhole.attack.methods.integer import Integer
-from keyhole.attack.posterior import log_ways
+from keyhole.attacks.problem.arrays import from_arrays
+from keyhole.attacks.base import Target
+from keyhole.attacks.methods.integer import Integer
+from keyhole.attacks.estimates.posterior import log_ways
 from keyhole.errors import CannotHonour, ContradictionError
 from keyhole.config import Prior
 from keyhole.solve.decode.cpsat import solve_integers

@@ -11,16 +11,17 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from keyhole.attack import arrays, decoding_problem
-from keyhole.attack.arrays import blocks, from_arrays
-from keyhole.attack.base import Target
-from keyhole.attack.choose import run
-from keyhole.attack.decoding_problem import Problem, assemble
-from keyhole.attack.methods.bounded import Bounded
-from keyhole.attack.methods.kaczmarz import Kaczmarz
-from keyhole.attack.methods.least_squares import LeastSquares
-from keyhole.attack.moderated_variances import moderated
-from keyhole.attack.sparse_fit import fit_sparse
+from keyhole.attacks.problem import arrays
+from keyhole.attacks.problem import decoding_problem
+from keyhole.attacks.problem.arrays import blocks, from_arrays
+from keyhole.attacks.base import Target
+from keyhole.attacks.choose import run
+from keyhole.attacks.problem.decoding_problem import Problem, assemble
+from keyhole.attacks.methods.bounded import Bounded
+from keyhole.attacks.methods.kaczmarz import Kaczmarz
+from keyhole.attacks.methods.least_squares import LeastSquares
+from keyhole.attacks.problem.moderated_variances import moderated
+from keyhole.attacks.estimates.sparse_fit import fit_sparse
 from keyhole.basis.atoms import sparse as sparse_module
 from keyhole.basis.atoms.sparse import SparseAtoms, group_columns
 from keyhole.errors import CannotHonour, ContradictionError, DataError

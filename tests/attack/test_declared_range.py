@@ -7,9 +7,9 @@ from fractions import Fraction
 
 import numpy as np
 
-from keyhole.attack.arrays import from_arrays
-from keyhole.attack.base import Target
-from keyhole.attack.choose import run
+from keyhole.attacks.problem.arrays import from_arrays
+from keyhole.attacks.base import Target
+from keyhole.attacks.choose import run
 from keyhole.config import Prior
 from keyhole.model.transcript import Noise
 

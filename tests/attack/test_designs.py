@@ -11,7 +11,7 @@ import pyarrow as pa
 import pytest
 
 from keyhole import examine
-from keyhole.attack.design import (
+from keyhole.attacks.design import (
     CompressedSensing,
     Differencing,
     DobkinJonesLipton,

@@ -8,9 +8,9 @@ from itertools import product
 import numpy as np
 import pytest
 
-from keyhole.attack.arrays import from_arrays
-from keyhole.attack.base import Measure, Target
-from keyhole.attack.choose import run
+from keyhole.attacks.problem.arrays import from_arrays
+from keyhole.attacks.base import Measure, Target
+from keyhole.attacks.choose import run
 from keyhole.config import Prior
 
 BIT = Prior(Decimal(0), Decimal(1), Decimal(1))

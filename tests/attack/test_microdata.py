@@ -13,8 +13,8 @@ import pytest
 from tests.third_party import folder
 
 from keyhole.errors import ContradictionError, KeyholeError
-from keyhole.microdata.outcome import RebuiltStatus
-from keyhole.microdata.statistics import Attribute, Figure, GroupFigures, Statistics, load, parse
+from keyhole.attacks.microdata.outcome import RebuiltStatus
+from keyhole.attacks.microdata.statistics import Attribute, Figure, GroupFigures, Statistics, load, parse
 from keyhole.verbs.reconstruct import from_statistics, reconstruct
 
 HERE = Path(__file__).parent

@@ -9,10 +9,10 @@ from functools import cache
 import numpy as np
 import pyarrow as pa
 
-from keyhole.attack import Target
-from keyhole.attack.choose import run
-from keyhole.attack.decoding_problem import Problem, assemble
-from keyhole.attack.noise_estimate import fit_noise
+from keyhole.attacks import Target
+from keyhole.attacks.choose import run
+from keyhole.attacks.problem.decoding_problem import Problem, assemble
+from keyhole.attacks.problem.noise_estimate import fit_noise
 from keyhole.gather.evidence import Evidence
 from keyhole.gather import gather, transcribe
 from keyhole.config import Config

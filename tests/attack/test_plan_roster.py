@@ -13,8 +13,8 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from keyhole.attack.plan import CodedColumn, How, Planner, Profiles, Ways, operators, profiles_of, question_sql
-from keyhole.attack.plan.exhaustive import Exhaustive
+from keyhole.attacks.plan import CodedColumn, How, Planner, Profiles, Ways, operators, profiles_of, question_sql
+from keyhole.attacks.plan.exhaustive import Exhaustive
 from keyhole.config.settings import settings
 from keyhole.solve.rowspace.sparse import SparseRowSpace
 from keyhole.datasets.open import Use, open_table

@@ -13,11 +13,11 @@ import numpy as np
 import pytest
 
 import keyhole
-from keyhole.attack.arrays import from_arrays
-from keyhole.attack.base import Target
-from keyhole.attack.choose import run
-from keyhole.attack.decoding_problem import NoiseLaw, assemble
-from keyhole.attack.noise_estimate import fit_noise
+from keyhole.attacks.problem.arrays import from_arrays
+from keyhole.attacks.base import Target
+from keyhole.attacks.choose import run
+from keyhole.attacks.problem.decoding_problem import NoiseLaw, assemble
+from keyhole.attacks.problem.noise_estimate import fit_noise
 from keyhole.config import Prior
 from keyhole.model.transcript import Noise
 

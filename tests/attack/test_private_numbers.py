@@ -10,9 +10,11 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from keyhole.attack import Measure, Reconstruction, Target, decoding_problem, guess_errors
-from keyhole.attack.choose import run
-from keyhole.attack.number_parts import parts_of
+from keyhole.attacks import Measure, Reconstruction, Target
+from keyhole.attacks.problem import decoding_problem
+from keyhole.attacks.estimates import guess_errors
+from keyhole.attacks.choose import run
+from keyhole.attacks.problem.number_parts import parts_of
 from keyhole.gather.evidence import Evidence
 from keyhole.gather import gather, transcribe
 from keyhole.config import Config

@@ -11,7 +11,7 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from keyhole.attack.choose import METHODS
+from keyhole.attacks.choose import METHODS
 from keyhole.cli.attack import _interruptible
 from keyhole.config import Config
 from keyhole.logs.open import as_log

@@ -12,7 +12,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from keyhole.microdata import outcome
+from keyhole.attacks.microdata import outcome
 from keyhole.report.reconstruction import sentence
 from keyhole.solve.integers.search import SharedValues
 from keyhole.solve.integers.stopping import stopping

@@ -15,7 +15,7 @@ from click.testing import CliRunner, Result
 from tests.third_party import folder as third_party
 
 import keyhole
-from keyhole.attack.plan import How
+from keyhole.attacks.plan import How
 from keyhole.cli.demo import PEOPLE
 from keyhole.cli.plan import command
 from keyhole.errors import ConfigError

@@ -21,22 +21,22 @@ from numpy.typing import NDArray
 from tests.laws import attacks_liars as liars
 from tests.laws.law import Law, Specimen
 
-from keyhole.attack.arrays import blocks, from_arrays, subset
-from keyhole.attack.base import Attack, Measure, Target, prior_reconstruction
-from keyhole.attack.methods.bounded import Bounded
-from keyhole.attack.methods.conjugate_gradient import ConjugateGradient
-from keyhole.attack.methods.convex import Convex
-from keyhole.attack.methods.extended_kaczmarz import ExtendedKaczmarz
-from keyhole.attack.methods.integer import Integer
-from keyhole.attack.methods.jacobi import Jacobi
-from keyhole.attack.methods.kaczmarz import Kaczmarz
-from keyhole.attack.methods.l1 import L1
-from keyhole.attack.methods.lbfgs import LBFGS
-from keyhole.attack.methods.least_squares import LeastSquares
-from keyhole.attack.methods.sgd import SigmoidSGD
-from keyhole.attack.methods.sparse import BasisPursuit
-from keyhole.attack.saved import resume, save
-from keyhole.attack.streaming import Streaming, Tape, replay
+from keyhole.attacks.problem.arrays import blocks, from_arrays, subset
+from keyhole.attacks.base import Attack, Measure, Target, prior_reconstruction
+from keyhole.attacks.methods.bounded import Bounded
+from keyhole.attacks.methods.conjugate_gradient import ConjugateGradient
+from keyhole.attacks.methods.convex import Convex
+from keyhole.attacks.methods.extended_kaczmarz import ExtendedKaczmarz
+from keyhole.attacks.methods.integer import Integer
+from keyhole.attacks.methods.jacobi import Jacobi
+from keyhole.attacks.methods.kaczmarz import Kaczmarz
+from keyhole.attacks.methods.l1 import L1
+from keyhole.attacks.methods.lbfgs import LBFGS
+from keyhole.attacks.methods.least_squares import LeastSquares
+from keyhole.attacks.methods.sgd import SigmoidSGD
+from keyhole.attacks.methods.sparse import BasisPursuit
+from keyhole.attacks.saved import resume, save
+from keyhole.attacks.streaming import Streaming, Tape, replay
 from keyhole.errors import CannotHonour
 from keyhole.gather.evidence import Bound, Evidence
 from keyhole.config import Prior

@@ -6,12 +6,12 @@ from dataclasses import replace
 
 import numpy as np
 
-from keyhole.attack.base import Reconstruction, State, Target
-from keyhole.attack.decoding_problem import NoiseLaw as Noise
-from keyhole.attack.decoding_problem import Problem
-from keyhole.attack.methods.kaczmarz import Kaczmarz
-from keyhole.attack.methods.least_squares import LeastSquares
-from keyhole.attack.records import RecordRows
+from keyhole.attacks.base import Reconstruction, State, Target
+from keyhole.attacks.problem.decoding_problem import NoiseLaw as Noise
+from keyhole.attacks.problem.decoding_problem import Problem
+from keyhole.attacks.methods.kaczmarz import Kaczmarz
+from keyhole.attacks.methods.least_squares import LeastSquares
+from keyhole.attacks.problem.records import RecordRows
 from keyhole.gather.evidence import Evidence
 
 

@@ -11,7 +11,7 @@ from typing import ClassVar
 import numpy as np
 from tests.laws.law import Law, Specimen
 
-from keyhole.attack.design import (
+from keyhole.attacks.design import (
     CompressedSensing,
     Differencing,
     DobkinJonesLipton,
@@ -24,7 +24,7 @@ from keyhole.attack.design import (
     Secrets,
     Superincreasing,
 )
-from keyhole.attack.design.base import Number, Queries
+from keyhole.attacks.design.base import Number, Queries
 from keyhole.errors import ContradictionError, KeyholeError
 from keyhole.solve.rowspace import RowMatrix, RowSpace
 

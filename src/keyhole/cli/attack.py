@@ -23,7 +23,7 @@ from keyhole.errors import ConfigError
 if TYPE_CHECKING:
     from rich.console import Console
 
-    from keyhole.attack.score import Score
+    from keyhole.attacks.score import Score
     from keyhole.logs.open import Log
     from keyhole.config.settings import Settings
     from keyhole.verbs.attack import Attacked, AttackTerms
@@ -226,7 +226,7 @@ def _print(console: Console, found: Attacked, beside: AttackComparison | None) -
     from rich.markup import escape
     from rich.table import Table
 
-    from keyhole.attack.base import Measure
+    from keyhole.attacks.base import Measure
     from keyhole.verbs.attack import tidy
 
     labels, scores = found.labels, found.scores

@@ -95,7 +95,7 @@ def plan(
     out: Path | None,
 ) -> None:
     """Set up, plan, confirm, play, print."""
-    from keyhole.attack.plan import operators as words
+    from keyhole.attacks.plan import operators as words
     from keyhole.report.as_json import dumps
     from keyhole.report.plan import plan_json, plan_lines
     from keyhole.config.settings import settings

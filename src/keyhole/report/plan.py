@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any
 
-from keyhole.attack.plan import How, QueryPlan
+from keyhole.attacks.plan import How, QueryPlan
 from keyhole.model.predicate import Scalar
 from keyhole.report.as_json import number, plainly
 from keyhole.report.reply import reply_json

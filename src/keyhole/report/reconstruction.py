@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 from typing import Any
 
 from keyhole.auditing.base import visible
-from keyhole.microdata.outcome import MicrodataFound, RebuiltStatus, RowValues
+from keyhole.attacks.microdata.outcome import MicrodataFound, RebuiltStatus, RowValues
 from keyhole.report.as_json import number
 
 SHOWN = 40

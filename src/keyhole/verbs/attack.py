@@ -13,9 +13,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from keyhole.attack.base import Measure, Reconstruction, Target
-from keyhole.attack.choose import Choice
-from keyhole.attack.score import Score, ranked, right_of, score
+from keyhole.attacks.base import Measure, Reconstruction, Target
+from keyhole.attacks.choose import Choice
+from keyhole.attacks.score import Score, ranked, right_of, score
 from keyhole.errors import ConfigError, LogError, QueryError
 from keyhole.gather.evidence import Evidence
 from keyhole.config import Config

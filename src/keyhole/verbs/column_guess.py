@@ -11,8 +11,8 @@ from typing import Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from keyhole.attack.base import Measure, Reconstruction, Target
-from keyhole.attack.choose import Choice, run
+from keyhole.attacks.base import Measure, Reconstruction, Target
+from keyhole.attacks.choose import Choice, run
 from keyhole.gather.evidence import Evidence
 from keyhole.solve.status import SolverStatus
 from keyhole.datasets import DuckDBRoster

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from keyhole.attack.base import Measure, Reconstruction, Target
+from keyhole.attacks.base import Measure, Reconstruction, Target
 from keyhole.auditing.base import Finding, Status
 from keyhole.model.predicate import quote_name
 from keyhole.model.schema import Role

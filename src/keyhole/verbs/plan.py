@@ -12,8 +12,8 @@ from typing import Any
 
 import numpy as np
 
-from keyhole.attack.plan import How, Planner, QueryPlan, Ways, operators, profiles_of, question_sql, unwritten
-from keyhole.attack.plan.question import DEFAULT, Question
+from keyhole.attacks.plan import How, Planner, QueryPlan, Ways, operators, profiles_of, question_sql, unwritten
+from keyhole.attacks.plan.question import DEFAULT, Question
 from keyhole.auditing.judge import Judge
 from keyhole.errors import ConfigError, QueryError
 from keyhole.gather import gather, transcribe

@@ -12,8 +12,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from keyhole.attack.plan import CodedColumn, counts_sql, group_sql
-from keyhole.attack.plan.question import Question
+from keyhole.attacks.plan import CodedColumn, counts_sql, group_sql
+from keyhole.attacks.plan.question import Question
 from keyhole.auditing.judge import Judge
 from keyhole.gather import gather, transcribe
 from keyhole.config import Knowledge

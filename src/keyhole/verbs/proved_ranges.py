@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 from numpy.typing import NDArray
 
-from keyhole.attack.base import Floats, Target
+from keyhole.attacks.base import Floats, Target
 from keyhole.auditing.base import Finding
 from keyhole.auditing.judge import Judge
 from keyhole.auditing.rules import RULES

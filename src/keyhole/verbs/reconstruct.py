@@ -11,8 +11,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from keyhole.errors import ConfigError, ContradictionError
-from keyhole.microdata.outcome import MicrodataFound, Progress, RowValues, rebuilt
-from keyhole.microdata.statistics import Statistics, load
+from keyhole.attacks.microdata.outcome import MicrodataFound, Progress, RowValues, rebuilt
+from keyhole.attacks.microdata.statistics import Statistics, load
 
 if TYPE_CHECKING:
     from keyhole.crosstab.cells import TableLayout
@@ -58,13 +58,13 @@ def reconstruct(
 def from_statistics(given: Statistics, time_limit: float = SECONDS, progress: Progress | None = None) -> MicrodataFound:
     """The rows that give figures per group.
 
-    >>> from keyhole.microdata.statistics import parse
+    >>> from keyhole.attacks.microdata.statistics import parse
     >>> text = "[columns.age]\\nmin = 0\\nmax = 9\\n[[statistics]]\\ncount = 2\\nmax = { age = 5 }\\nsum = { age = 7 }"
     >>> found = from_statistics(parse(text))
     >>> found.rows, found.unique
     (({'age': 2}, {'age': 5}), True)
     """
-    from keyhole.microdata.model import row_model
+    from keyhole.attacks.microdata.model import row_model
 
     model = row_model(given)
 
@@ -116,7 +116,7 @@ def _tabled(paths: Sequence[Path], layout: TableLayout, nested: Sequence[str], r
     from keyhole.crosstab.sheet import read_sheet
     from keyhole.crosstab.totals import check_totals
     from keyhole.crosstab.words import step_of
-    from keyhole.microdata.counts import of_tables
+    from keyhole.attacks.microdata.counts import of_tables
 
     read = [read_cells(read_sheet(path), layout) for path in paths]
     check_totals(read, layout)

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from keyhole.attack.yes_or_no import yes_or_no
+from keyhole.attacks.problem.yes_or_no import yes_or_no
 from keyhole.auditing.people import in_words
 from keyhole.gather.evidence import Evidence
 from keyhole.solve.counting import Conflict

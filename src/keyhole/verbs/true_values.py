@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from keyhole.attack.base import Reconstruction, Target
+from keyhole.attacks.base import Reconstruction, Target
 from keyhole.errors import DataError
 from keyhole.config.settings import Settings
 from keyhole.datasets import DuckDBRoster

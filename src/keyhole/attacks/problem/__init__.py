@@ -1,0 +1,1 @@
+"""Answers as a decoding problem: unknowns, rows, noise."""

@@ -1,0 +1,133 @@
+"""How good a reconstruction is, beside what a guess without any evidence would score."""
+
+from __future__ import annotations
+
+from collections import Counter
+from dataclasses import asdict, dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from keyhole.attacks.base import Reconstruction, Target
+from keyhole.errors import DataError
+
+EXACT = 1e-6  # relative: how near a real number must be to count as exact
+
+
+@dataclass(frozen=True, slots=True)
+class Score:
+    """Shares of records and mean error of the attack, of guessing the prior, and of guessing the commonest value.
+
+    `exact` counts guesses equal to the truth (after rounding to the grid, if there is one); `within` those within
+    `tolerance` of it. The majority guess knows the true commonest value: no one value for all scores more.
+    Errors are None for categories. NULL values are left out. `exact_low` and `exact_high` are the ends of a 95 %
+    interval of `exact`; `control_exact` is the share right among the `control_records` that no answer touches; with
+    `precision`, pairs of k and the share right among the k records that come first.
+    """
+
+    records: int
+    exact: float
+    within: float
+    tolerance: float
+    error: float | None
+    prior_exact: float
+    prior_within: float
+    prior_error: float | None
+    majority_exact: float
+    exact_low: float = 0.0
+    exact_high: float = 1.0
+    control_records: int = 0
+    control_exact: float | None = None
+    precision: tuple[tuple[int, float], ...] = ()
+
+    def as_json(self) -> dict[str, Any]:
+        """For `--format json`."""
+        return asdict(self)
+
+
+def wilson(right: float, count: int) -> tuple[float, float]:
+    """A 95 % confidence interval of a share, from what was counted.
+
+    Reference: E. Wilson, Probable inference, the law of succession, and statistical inference (1927).
+
+    >>> [round(end, 3) for end in wilson(0.5, 100)]
+    [0.404, 0.596]
+    """
+    if not count:
+        return 0.0, 1.0
+    z = 1.959964
+    middle, spread = right + z * z / (2 * count), z * ((right * (1 - right) + z * z / (4 * count)) / count) ** 0.5
+    below, above = (middle - spread) / (1 + z * z / count), (middle + spread) / (1 + z * z / count)
+    return max(0.0, below), min(1.0, above)
+
+
+def right_of(reconstruction: Reconstruction, truth: NDArray[Any], target: Target) -> NDArray[np.bool_]:
+    """Which guesses are equal to the truth (rounded to the grid, if there is one); missing truths are never."""
+    if target.categories is not None or reconstruction.values.dtype == object:
+        pairs = zip(reconstruction.values, truth, strict=True)
+        return np.array([real is not None and str(said) == str(real) for said, real in pairs], dtype=bool)
+    real = np.asarray(truth, dtype=np.float64)
+    with np.errstate(invalid="ignore"):
+        return np.asarray(np.abs(target.snap(reconstruction.values) - real) <= EXACT * (1 + np.abs(real)))
+
+
+def ranked(
+    right: NDArray[np.bool_], marks: tuple[int, ...] = (10, 25, 50, 100, 250, 1000)
+) -> tuple[tuple[int, float], ...]:
+    """Share right among the first k, for some k and for all.
+
+    >>> ranked(np.array([True] * 10 + [False] * 10))
+    ((10, 1.0), (20, 0.5))
+    """
+    chosen = [k for k in marks if k < len(right)] + ([len(right)] if len(right) else [])
+    return tuple((k, float(right[:k].mean())) for k in chosen)
+
+
+def score(
+    reconstruction: Reconstruction, truth: NDArray[Any], target: Target, *, tolerance: float | None = None
+) -> Score:
+    """Compare with a known truth, record by record. `tolerance` defaults to half a grid step, or 1 % of the range.
+
+    >>> from decimal import Decimal
+    >>> from keyhole.config import Prior
+    >>> from keyhole.solve.status import SolverStatus
+    >>> t = Target("bit", 4, Prior(Decimal(0), Decimal(1), Decimal(1)))
+    >>> r = Reconstruction(np.array([0.9, 0.2, 0.1, 0.8]), np.zeros(4), 0.0, SolverStatus.CONVERGED)
+    >>> s = score(r, np.array([1, 0, 0, 0]), t)
+    >>> s.exact, s.majority_exact, s.error
+    (0.75, 0.75, 0.25)
+    """
+    if len(truth) != target.n:
+        raise DataError(f"the truth has {len(truth)} records, the reconstruction {target.n}: score the same table")
+    if target.categories is not None or reconstruction.values.dtype == object:
+        return _score_categories(reconstruction, truth, target)
+    truth = np.asarray(truth, dtype=np.float64)
+    there = ~np.isnan(truth)
+    truth, values = truth[there], target.snap(reconstruction.values[there])
+    if tolerance is None:
+        width = target.upper - target.lower
+        tolerance = float(target.prior.step) / 2 if target.prior.step else 0.01 * width if np.isfinite(width) else EXACT
+    near = EXACT * (1 + np.abs(truth))
+    prior = target.snap(np.full(len(truth), target.mean))
+    common = Counter(truth.tolist()).most_common(1)[0][1] / len(truth) if len(truth) else 0.0
+
+    def compare(guess: NDArray[np.float64]) -> tuple[float, float, float]:
+        off = np.abs(guess - truth)
+        if not len(off):
+            return 0.0, 0.0, 0.0
+        return float((off <= near).mean()), float((off <= tolerance + near).mean()), float(off.mean())
+
+    exact, within, error = compare(values)
+    ends = wilson(exact, len(truth))
+    return Score(len(truth), exact, within, tolerance, error, *compare(prior), common, *ends)
+
+
+def _score_categories(reconstruction: Reconstruction, truth: NDArray[Any], target: Target) -> Score:
+    there = np.array([t is not None for t in truth], dtype=bool)
+    said, real = reconstruction.values[there], truth[there]
+    right = float(np.mean([str(a) == str(b) for a, b in zip(said, real, strict=True)])) if len(real) else 0.0
+    counts = Counter(str(t) for t in real)
+    chance = 1 / len(target.categories) if target.categories else 0.0
+    most = counts.most_common(1)[0][1] / len(real) if len(real) else 0.0
+    return Score(len(real), right, right, 0.0, None, chance, chance, None, most, *wilson(right, len(real)))
