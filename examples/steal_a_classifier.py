@@ -17,7 +17,7 @@ from sklearn.datasets import load_breast_cancer
 from sklearn.linear_model import LogisticRegression
 from sklearn.preprocessing import StandardScaler
 
-from keyhole.oracle.classifier import NoisyScores, angle, steal_classifier
+from keyhole.oracles.learners.classifier import NoisyScores, angle, steal_classifier
 from keyhole.report.charts.oracle import plot_errors
 
 

@@ -30,7 +30,7 @@ import keyhole.attacks
 import keyhole.attacks.design
 import keyhole.auditing
 import keyhole.defend
-import keyhole.oracle
+import keyhole.oracles
 from keyhole.attacks.problem.arrays import from_arrays
 from keyhole.defend.budget import Cap
 from keyhole.defend.histogram import Histogram

@@ -18,12 +18,12 @@ from tests.laws.oracles import LITTLE, NEAR, SPACE, Builder
 from tests.laws.oracles import SPECIMENS as STREAM_ATTACKS
 
 from keyhole.errors import ModelError
-from keyhole.oracle.base import ThresholdAttack, ThresholdOracle
-from keyhole.oracle.ellipsoid import EllipsoidBisection
-from keyhole.oracle.levels import LevelNewton
-from keyhole.oracle.noise import OracleNoise, UniformNoise
-from keyhole.oracle.oracle_off import OracleOff
-from keyhole.oracle.tails import Floats
+from keyhole.oracles.base import ThresholdAttack, ThresholdOracle
+from keyhole.oracles.learners.ellipsoid import EllipsoidBisection
+from keyhole.oracles.levels import LevelNewton
+from keyhole.oracles.noise import OracleNoise, UniformNoise
+from keyhole.oracles.learners.oracle_off import OracleOff
+from keyhole.oracles.certify.tails import Floats
 
 SILENT = UniformNoise(1e-12)  # for learners that take answers to be exact
 

@@ -14,15 +14,15 @@ from tests.laws import oracles_liars as liars
 from tests.laws.law import Law, Specimen
 
 from keyhole.errors import ModelError
-from keyhole.oracle.base import DOUBT, ModelWarning, StreamAttack, ThresholdOracle
-from keyhole.oracle.bisection import OnlineBisection
-from keyhole.oracle.edge import EdgeBisection
-from keyhole.oracle.newton import OneBitNewton
-from keyhole.oracle.noise import OracleNoise, UniformNoise
-from keyhole.oracle.sequential import SequentialBisection
-from keyhole.oracle.streams import Concentrated, Scaled, Stream
-from keyhole.oracle.subspace import Subspace
-from keyhole.oracle.tails import Floats
+from keyhole.oracles.base import DOUBT, ModelWarning, StreamAttack, ThresholdOracle
+from keyhole.oracles.learners.bisection import OnlineBisection
+from keyhole.oracles.learners.edge import EdgeBisection
+from keyhole.oracles.learners.newton import OneBitNewton
+from keyhole.oracles.noise import OracleNoise, UniformNoise
+from keyhole.oracles.learners.sequential import SequentialBisection
+from keyhole.oracles.streams import Concentrated, Scaled, Stream
+from keyhole.oracles.subspace import Subspace
+from keyhole.oracles.certify.tails import Floats
 
 Builder = Callable[[Subspace, OracleNoise, int], StreamAttack]
 DELTA = 0.2

@@ -7,12 +7,12 @@ from collections.abc import Iterable
 
 import numpy as np
 
-from keyhole.oracle.base import Run, ThresholdOracle, YesNoOracle
-from keyhole.oracle.ellipsoid import EllipsoidBisection
-from keyhole.oracle.noise import OracleNoise
-from keyhole.oracle.sequential import SequentialBisection
-from keyhole.oracle.subspace import Subspace
-from keyhole.oracle.tails import Floats
+from keyhole.oracles.base import Run, ThresholdOracle, YesNoOracle
+from keyhole.oracles.learners.ellipsoid import EllipsoidBisection
+from keyhole.oracles.noise import OracleNoise
+from keyhole.oracles.learners.sequential import SequentialBisection
+from keyhole.oracles.subspace import Subspace
+from keyhole.oracles.certify.tails import Floats
 
 
 class _Liar(SequentialBisection):

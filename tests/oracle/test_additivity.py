@@ -10,9 +10,9 @@ from scipy.optimize import minimize
 from scipy.special import log_ndtr
 from scipy.stats import binom
 
-from keyhole.oracle import GaussianNoise, ThresholdOracle
-from keyhole.oracle.additivity import AskedBits, _fitted, _greatest, doubts, log_odds_against_sums
-from keyhole.oracle.real import AskingPlan, Questions, learn_target
+from keyhole.oracles import GaussianNoise, ThresholdOracle
+from keyhole.oracles.certify.additivity import AskedBits, _fitted, _greatest, doubts, log_odds_against_sums
+from keyhole.oracles.real import AskingPlan, Questions, learn_target
 
 STD = 0.3
 

@@ -18,10 +18,10 @@ import keyhole
 from keyhole.checker import Outcome, replay
 from keyhole.checker.order import conditional
 from keyhole.cli.root import app
-from keyhole.oracle import DatabaseOracle, OnlineBisection, Spread, Subspace, UniformNoise
-from keyhole.oracle.bisection import PublishedConstants
-from keyhole.oracle.noise import parse_noise
-from keyhole.oracle.simulate import OracleMethod, play
+from keyhole.oracles import DatabaseOracle, OnlineBisection, Spread, Subspace, UniformNoise
+from keyhole.oracles.learners.bisection import PublishedConstants
+from keyhole.oracles.noise import parse_noise
+from keyhole.oracles.simulate import OracleMethod, play
 from keyhole.report.verdict import Verdict
 
 NAMES = ["ann", "bob", "cyd", "dan"]

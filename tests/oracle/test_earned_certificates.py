@@ -14,13 +14,13 @@ from click.testing import CliRunner, Result
 from keyhole.cli.attack import command
 from keyhole.cli.learnt_report import between
 from keyhole.errors import ConfigError, KeyholeError
-from keyhole.oracle.learnt import Learnt
-from keyhole.oracle.line_search import line_search
-from keyhole.oracle.measured import MISFIT
-from keyhole.oracle.real import AskingPlan, Questions, learn_target
-from keyhole.oracle.recorded import Recorded
-from keyhole.oracle.silent import left_over
-from keyhole.oracle.targets import HttpTarget, bit, target_of
+from keyhole.oracles.learnt import Learnt
+from keyhole.oracles.learners.line_search import line_search
+from keyhole.oracles.certify.measured import MISFIT
+from keyhole.oracles.real import AskingPlan, Questions, learn_target
+from keyhole.oracles.recorded import Recorded
+from keyhole.oracles.learners.silent import left_over
+from keyhole.oracles.targets import HttpTarget, bit, target_of
 
 SUMS = "SELECT SUM(pay) > {threshold} FROM staff WHERE name IN ({ids})"
 ROWS = np.array([[1.0, 0, 0], [0, 1, 0], [0, 0, 1], [1, 1, 0], [1, 1, 1]])
@@ -228,7 +228,7 @@ def test_a_mistyped_address_is_not_repeated(text: str) -> None:
 
 def test_what_a_target_says_or_fails_with_is_not_repeated(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
-    monkeypatch.setattr("keyhole.oracle.recorded.FIRST_WAIT", 0.0)
+    monkeypatch.setattr("keyhole.oracles.recorded.FIRST_WAIT", 0.0)
     (tmp_path / "failing_target.py").write_text(
         "def boom(q, t): raise RuntimeError('hunter2')\ndef down(q, t): raise ConnectionError('hunter2')\n"
         "def word(q, t): return 'hunter2'\n", encoding="utf-8",

@@ -10,7 +10,7 @@ import pytest
 from scipy.stats import binom
 
 from keyhole.errors import ModelError
-from keyhole.oracle import (
+from keyhole.oracles import (
     Concentrated,
     EdgeBisection,
     ModelWarning,
@@ -20,8 +20,8 @@ from keyhole.oracle import (
     UniformBetween,
     UniformNoise,
 )
-from keyhole.oracle.real import AskingPlan, LearnerKind, Questions, learn_target
-from keyhole.oracle.unknown_edge import _at_most, edge_free
+from keyhole.oracles.real import AskingPlan, LearnerKind, Questions, learn_target
+from keyhole.oracles.certify.unknown_edge import _at_most, edge_free
 
 SPACE = Subspace.blocks(4, 2)
 

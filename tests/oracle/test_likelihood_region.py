@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 from scipy.stats import binom
 
-from keyhole.oracle import (
+from keyhole.oracles import (
     GaussianNoise,
     OneBitNewton,
     OracleNoise,
@@ -18,7 +18,7 @@ from keyhole.oracle import (
     ThresholdOracle,
     UniformNoise,
 )
-from keyhole.oracle.likelihood_region import LikelihoodRegion
+from keyhole.oracles.certify.likelihood_region import LikelihoodRegion
 
 R = np.random.default_rng
 SPACE = Subspace.blocks(4, 2)

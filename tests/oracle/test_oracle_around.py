@@ -17,9 +17,9 @@ from sklearn.preprocessing import StandardScaler
 from effort import effort
 from keyhole.errors import ModelError, PrivacyParameterError
 from keyhole.config import Columns, PrivateColumn
-from keyhole.oracle.base import ModelWarning, ThresholdOracle
-from keyhole.oracle.basis import principal_basis
-from keyhole.oracle.bounds import (
+from keyhole.oracles.base import ModelWarning, ThresholdOracle
+from keyhole.oracles.learners.basis import principal_basis
+from keyhole.oracles.bounds import (
     average_error_floor,
     minimax_lower_bound,
     one_bit_deviation,
@@ -28,21 +28,21 @@ from keyhole.oracle.bounds import (
     published_failure,
     stream_factor,
 )
-from keyhole.oracle.classifier import (
+from keyhole.oracles.learners.classifier import (
     NoisyScores,
     angle,
     steal_classifier,
 )
-from keyhole.oracle.database import DatabaseOracle, NoisyDatabaseOracle, asking
-from keyhole.oracle.ellipsoid import EllipsoidBisection
-from keyhole.oracle.levels import LevelNewton, quantile
-from keyhole.oracle.newton import OneBitNewton
-from keyhole.oracle.noise import GaussianNoise, LaplaceNoise, UniformNoise
-from keyhole.oracle.sequential import SequentialBisection
-from keyhole.oracle.simulate import OracleMethod, hit_chance, play_many
-from keyhole.oracle.streams import Around, Concentrated, Spread
-from keyhole.oracle.subspace import Subspace
-from keyhole.oracle.tails import Floats
+from keyhole.oracles.database import DatabaseOracle, NoisyDatabaseOracle, asking
+from keyhole.oracles.learners.ellipsoid import EllipsoidBisection
+from keyhole.oracles.levels import LevelNewton, quantile
+from keyhole.oracles.learners.newton import OneBitNewton
+from keyhole.oracles.noise import GaussianNoise, LaplaceNoise, UniformNoise
+from keyhole.oracles.learners.sequential import SequentialBisection
+from keyhole.oracles.simulate import OracleMethod, hit_chance, play_many
+from keyhole.oracles.streams import Around, Concentrated, Spread
+from keyhole.oracles.subspace import Subspace
+from keyhole.oracles.certify.tails import Floats
 from keyhole.datasets import load
 
 SPACE = Subspace.blocks(4, 2)

@@ -9,19 +9,19 @@ import numpy as np
 import pytest
 
 from keyhole.errors import ConfigError, ModelError
-from keyhole.oracle.base import ThresholdOracle
-from keyhole.oracle.bisection import OnlineBisection, PublishedConstants
-from keyhole.oracle.bounds import private_laplace_scale
-from keyhole.oracle.edge import EdgeBisection
-from keyhole.oracle.monotone import MonotoneOracle, NoisyOutputOracle, SteepNoise
-from keyhole.oracle.newton import OneBitNewton
-from keyhole.oracle.noise import GaussianNoise, LaplaceNoise, TriangularNoise, UniformNoise, noise_of
-from keyhole.oracle.oracle_off import OracleOff
-from keyhole.oracle.sequential import SequentialBisection
-from keyhole.oracle.simulate import OracleMethod, floor_of, play, play_many
-from keyhole.oracle.streams import Around, Concentrated, Scaled, Spread, Stream
-from keyhole.oracle.subspace import Subspace
-from keyhole.oracle.tails import Floats
+from keyhole.oracles.base import ThresholdOracle
+from keyhole.oracles.learners.bisection import OnlineBisection, PublishedConstants
+from keyhole.oracles.bounds import private_laplace_scale
+from keyhole.oracles.learners.edge import EdgeBisection
+from keyhole.oracles.monotone import MonotoneOracle, NoisyOutputOracle, SteepNoise
+from keyhole.oracles.learners.newton import OneBitNewton
+from keyhole.oracles.noise import GaussianNoise, LaplaceNoise, TriangularNoise, UniformNoise, noise_of
+from keyhole.oracles.learners.oracle_off import OracleOff
+from keyhole.oracles.learners.sequential import SequentialBisection
+from keyhole.oracles.simulate import OracleMethod, floor_of, play, play_many
+from keyhole.oracles.streams import Around, Concentrated, Scaled, Spread, Stream
+from keyhole.oracles.subspace import Subspace
+from keyhole.oracles.certify.tails import Floats
 
 SPACE = Subspace.blocks(4, 2)
 STREAMS: dict[str, Stream] = {"concentrated": Concentrated(SPACE), "spread": Spread(SPACE)}

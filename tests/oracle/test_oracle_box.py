@@ -12,10 +12,10 @@ from hypothesis import strategies as st
 
 from effort import effort
 from keyhole.errors import ModelError
-from keyhole.oracle.base import ModelWarning, ThresholdOracle
-from keyhole.oracle.bounds import average_error_floor, one_bit_deviation
-from keyhole.oracle.newton import OneBitNewton
-from keyhole.oracle.noise import (
+from keyhole.oracles.base import ModelWarning, ThresholdOracle
+from keyhole.oracles.bounds import average_error_floor, one_bit_deviation
+from keyhole.oracles.learners.newton import OneBitNewton
+from keyhole.oracles.noise import (
     CustomNoise,
     GaussianNoise,
     LaplaceNoise,
@@ -23,9 +23,9 @@ from keyhole.oracle.noise import (
     TriangularNoise,
     UniformNoise,
 )
-from keyhole.oracle.sequential import SequentialBisection
-from keyhole.oracle.streams import Concentrated, Scaled, Spread
-from keyhole.oracle.subspace import Subspace
+from keyhole.oracles.learners.sequential import SequentialBisection
+from keyhole.oracles.streams import Concentrated, Scaled, Spread
+from keyhole.oracles.subspace import Subspace
 
 NOISES: list[OracleNoise] = [
     UniformNoise(0.6),

@@ -22,7 +22,7 @@ from click.testing import CliRunner, Result
 from keyhole.cli.attack import command
 from keyhole.cli.attack_oracle import LearnerWord
 from keyhole.errors import ConfigError, KeyholeError, ModelError
-from keyhole.oracle import (
+from keyhole.oracles import (
     GaussianNoise,
     ModelWarning,
     OnlineBisection,
@@ -33,9 +33,9 @@ from keyhole.oracle import (
     UniformNoise,
     principal_basis,
 )
-from keyhole.oracle import recorded as recording
-from keyhole.oracle import targets as real_targets
-from keyhole.oracle.real import AskingPlan, LearnerKind, Questions, learn_target
+from keyhole.oracles import recorded as recording
+from keyhole.oracles import targets as real_targets
+from keyhole.oracles.real import AskingPlan, LearnerKind, Questions, learn_target
 
 HIDDEN = np.array([0.2, 0.9, 0.5])
 RUN = [sys.executable, "-c", "from keyhole.cli import main; main()"]

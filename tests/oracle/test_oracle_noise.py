@@ -11,8 +11,8 @@ from hypothesis import strategies as st
 
 from effort import effort
 from keyhole.errors import ConfigError, ModelError
-from keyhole.oracle.newton import smoothed_density
-from keyhole.oracle.noise import (
+from keyhole.oracles.learners.newton import smoothed_density
+from keyhole.oracles.noise import (
     CustomNoise,
     GaussianNoise,
     LaplaceNoise,
@@ -22,7 +22,7 @@ from keyhole.oracle.noise import (
     noise_of,
     parse_noise,
 )
-from keyhole.oracle.tails import tail
+from keyhole.oracles.certify.tails import tail
 
 
 def skew(x: float) -> float:

@@ -17,16 +17,16 @@ from hypothesis import strategies as st
 from effort import effort
 from keyhole.cli import app
 from keyhole.errors import ConfigError, ModelError
-from keyhole.oracle.base import DOUBT, ModelWarning, ThresholdOracle
-from keyhole.oracle.batch import train_then_test
-from keyhole.oracle.bisection import OnlineBisection
-from keyhole.oracle.calibration import calibrate
-from keyhole.oracle.classifier import NoisyScores, angle, steal_classifier
-from keyhole.oracle.database import DatabaseOracle
-from keyhole.oracle.edge import EdgeBisection
-from keyhole.oracle.ellipsoid import EllipsoidBisection
-from keyhole.oracle.newton import OneBitNewton
-from keyhole.oracle.noise import (
+from keyhole.oracles.base import DOUBT, ModelWarning, ThresholdOracle
+from keyhole.oracles.batch import train_then_test
+from keyhole.oracles.learners.bisection import OnlineBisection
+from keyhole.oracles.certify.calibration import calibrate
+from keyhole.oracles.learners.classifier import NoisyScores, angle, steal_classifier
+from keyhole.oracles.database import DatabaseOracle
+from keyhole.oracles.learners.edge import EdgeBisection
+from keyhole.oracles.learners.ellipsoid import EllipsoidBisection
+from keyhole.oracles.learners.newton import OneBitNewton
+from keyhole.oracles.noise import (
     CustomNoise,
     GaussianNoise,
     LaplaceNoise,
@@ -35,12 +35,12 @@ from keyhole.oracle.noise import (
     UniformNoise,
     parse_noise,
 )
-from keyhole.oracle.oracle_off import OracleOff
-from keyhole.oracle.sequential import SequentialBisection
-from keyhole.oracle.simulate import OracleMethod, play_many
-from keyhole.oracle.streams import Around, Concentrated, Scaled, Spread, Stream, blocks
-from keyhole.oracle.subspace import Subspace
-from keyhole.oracle.tails import Floats
+from keyhole.oracles.learners.oracle_off import OracleOff
+from keyhole.oracles.learners.sequential import SequentialBisection
+from keyhole.oracles.simulate import OracleMethod, play_many
+from keyhole.oracles.streams import Around, Concentrated, Scaled, Spread, Stream, blocks
+from keyhole.oracles.subspace import Subspace
+from keyhole.oracles.certify.tails import Floats
 
 SPACE = Subspace.blocks(4, 2)
 R = np.random.default_rng

@@ -11,8 +11,8 @@ from hypothesis import strategies as st
 
 from effort import effort
 from keyhole.errors import ModelError
-from keyhole.oracle import EllipsoidBisection, ThresholdOracle
-from keyhole.oracle.subspace import Subspace
+from keyhole.oracles import EllipsoidBisection, ThresholdOracle
+from keyhole.oracles.subspace import Subspace
 
 
 def random_space(seed: int, D: int, d: int, neighbourhood: float = 0.0) -> Subspace:

@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 
 from keyhole.errors import ModelError
-from keyhole.oracle import OnlineBisection, Subspace, ThresholdOracle, UniformNoise
-from keyhole.oracle.phases import phase_level_error
+from keyhole.oracles import OnlineBisection, Subspace, ThresholdOracle, UniformNoise
+from keyhole.oracles.learners.phases import phase_level_error
 
 SPACE, NOISE = Subspace.blocks(4, 2), UniformNoise(1.0)
 

@@ -21,7 +21,7 @@ from click.testing import CliRunner, Result
 from keyhole.cli.attack import command
 from keyhole.cli.attack_oracle import read_queries
 from keyhole.errors import ConfigError, KeyholeError, ModelError
-from keyhole.oracle import (
+from keyhole.oracles import (
     GaussianNoise,
     LaplaceNoise,
     LevelNewton,
@@ -30,13 +30,13 @@ from keyhole.oracle import (
     ThresholdOracle,
     UniformNoise,
 )
-from keyhole.oracle import recorded as recording
-from keyhole.oracle.calibration import LEVELS, Probe, telling
-from keyhole.oracle.likelihood_region import LikelihoodRegion
-from keyhole.oracle.line_search import line_search
-from keyhole.oracle.real import AskingPlan, Questions, learn_target
-from keyhole.oracle.recorded import Recorded
-from keyhole.oracle.targets import HttpTarget, StatementTarget, TargetDown
+from keyhole.oracles import recorded as recording
+from keyhole.oracles.certify.calibration import LEVELS, Probe, telling
+from keyhole.oracles.certify.likelihood_region import LikelihoodRegion
+from keyhole.oracles.learners.line_search import line_search
+from keyhole.oracles.real import AskingPlan, Questions, learn_target
+from keyhole.oracles.recorded import Recorded
+from keyhole.oracles.targets import HttpTarget, StatementTarget, TargetDown
 
 HIDDEN = np.array([0.2, 0.9, 0.5])
 

@@ -14,7 +14,7 @@ from click.testing import CliRunner
 from keyhole.cli import app
 from keyhole.cli.simulate import MethodName, StreamName
 from keyhole.errors import ConfigError
-from keyhole.oracle.simulate import OracleMethod, StreamKind
+from keyhole.oracles.simulate import OracleMethod, StreamKind
 from keyhole.report.charts.oracle import guides_for, plot_errors
 
 

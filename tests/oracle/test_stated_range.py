@@ -11,9 +11,9 @@ from click.testing import CliRunner, Result
 
 from keyhole.cli.attack import command
 from keyhole.errors import ModelError
-from keyhole.oracle import GaussianNoise, ThresholdOracle
-from keyhole.oracle.learnt import Learnt
-from keyhole.oracle.real import AskingPlan, Questions, learn_target
+from keyhole.oracles import GaussianNoise, ThresholdOracle
+from keyhole.oracles.learnt import Learnt
+from keyhole.oracles.real import AskingPlan, Questions, learn_target
 
 SUMS = "SELECT SUM(pay) > {threshold} FROM staff WHERE name IN ({ids})"
 

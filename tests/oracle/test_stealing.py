@@ -11,10 +11,10 @@ from scipy.special import log_ndtr
 from sklearn.linear_model import LogisticRegression
 
 from keyhole.errors import ModelError
-from keyhole.oracle import ModelWarning, steal_classes, steal_classifier
-from keyhole.oracle.classifier import NoisyScores, angle
-from keyhole.oracle.probit import Probit
-from keyhole.oracle.tails import Floats
+from keyhole.oracles import ModelWarning, steal_classes, steal_classifier
+from keyhole.oracles.learners.classifier import NoisyScores, angle
+from keyhole.oracles.learners.probit import Probit
+from keyhole.oracles.certify.tails import Floats
 
 R = np.random.default_rng
 PLANE = R(11).standard_normal((300, 2))

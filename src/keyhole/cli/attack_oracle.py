@@ -24,8 +24,8 @@ from keyhole.cli.terminal import check_out
 from keyhole.errors import ConfigError
 
 if TYPE_CHECKING:
-    from keyhole.oracle.real import AskingPlan
-    from keyhole.oracle.targets import FunctionTarget, HttpTarget, StatementTarget
+    from keyhole.oracles.real import AskingPlan
+    from keyhole.oracles.targets import FunctionTarget, HttpTarget, StatementTarget
     from keyhole.model.predicate import Predicate
     from keyhole.config.settings import Settings
     from keyhole.engines.base import Source
@@ -36,7 +36,7 @@ UNSTATED = (0.0, 1.0)  # where the search begins when nobody says where the hidd
 
 
 class LearnerWord(StrEnum):
-    """Which learner; tied to `keyhole.oracle.real.LearnerKind` by a test."""
+    """Which learner; tied to `keyhole.oracles.real.LearnerKind` by a test."""
 
     AUTO = "auto"
     NEWTON = "newton"
@@ -125,9 +125,9 @@ def attack_oracle(
     """Read the queries, ask, learn, report."""
     import numpy as np
 
-    from keyhole.oracle.real import AskingPlan, LearnerKind, Questions, learn_levels, learn_target
-    from keyhole.oracle.recorded import Recorded
-    from keyhole.oracle.targets import StatementTarget, target_of
+    from keyhole.oracles.real import AskingPlan, LearnerKind, Questions, learn_levels, learn_target
+    from keyhole.oracles.recorded import Recorded
+    from keyhole.oracles.targets import StatementTarget, target_of
 
     check_out(out)
     if queries is None:
@@ -270,7 +270,7 @@ def _bounds(text: str) -> tuple[float, float]:
 
 def _declared(statement: str, where: Predicate, given: Settings, source: Source) -> tuple[float, float] | None:
     """Bounds of what a person adds to SELECT SUM(COL) > {threshold} FROM, by those declared for COL."""
-    from keyhole.oracle.database import range_of_sums
+    from keyhole.oracles.database import range_of_sums
 
     for name, column in given.columns.private.items():
         summed = rf'\s*SELECT\s+SUM\s*\(\s*"?{re.escape(name)}"?\s*\)\s*>=?\s*\{{threshold\}}\s+FROM\b'
@@ -311,8 +311,8 @@ def _database(text: str, given: Settings, ids: list[str]) -> tuple[StatementTarg
     """
     import numpy as np
 
-    from keyhole.oracle.database import asking, check_additive
-    from keyhole.oracle.targets import StatementTarget
+    from keyhole.oracles.database import asking, check_additive
+    from keyhole.oracles.targets import StatementTarget
     from keyhole.datasets.fingerprint import fingerprint
     from keyhole.datasets.open import Use, open_table
 

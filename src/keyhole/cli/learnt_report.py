@@ -12,7 +12,7 @@ from keyhole.cli.options import Format
 from keyhole.cli.terminal import emit, emit_json, emit_text
 
 if TYPE_CHECKING:
-    from keyhole.oracle.learnt import Learnt
+    from keyhole.oracles.learnt import Learnt
 
 SHOWN = 40
 

@@ -19,10 +19,10 @@ from keyhole.cli.terminal import check_out, emit, emit_json, emit_text, write_wh
 from keyhole.errors import ConfigError
 
 if TYPE_CHECKING:
-    from keyhole.oracle.base import Run
-    from keyhole.oracle.noise import OracleNoise
-    from keyhole.oracle.simulate import OracleMethod, Summary
-    from keyhole.oracle.streams import Stream
+    from keyhole.oracles.base import Run
+    from keyhole.oracles.noise import OracleNoise
+    from keyhole.oracles.simulate import OracleMethod, Summary
+    from keyhole.oracles.streams import Stream
 
 LARGEST = 50_000_000  # numbers in the basis, d D: it is held a few times over, in about 2 GB
 
@@ -89,9 +89,9 @@ def oracle(
     from rich.console import Console
     from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 
-    from keyhole.oracle.noise import parse_noise
-    from keyhole.oracle.simulate import OracleMethod, StreamKind, play_many, stream_of, theory
-    from keyhole.oracle.subspace import Subspace
+    from keyhole.oracles.noise import parse_noise
+    from keyhole.oracles.simulate import OracleMethod, StreamKind, play_many, stream_of, theory
+    from keyhole.oracles.subspace import Subspace
 
     check_out(out)
     check_out(log)
@@ -146,7 +146,7 @@ def _write_questions(
     log: Path, method: OracleMethod, stream: Stream, noise: OracleNoise, queries: int, delta: float
 ) -> None:
     """The questions of seed 0 as a transcript, and the hidden vector as a table beside it."""
-    from keyhole.oracle.questions import COLUMN, ID, questions
+    from keyhole.oracles.questions import COLUMN, ID, questions
 
     table = log.with_suffix(".csv")
     if table == log:

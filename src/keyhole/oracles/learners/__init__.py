@@ -1,0 +1,1 @@
+"""Learners of a hidden vector from yes and no, one a file."""

@@ -1,0 +1,202 @@
+"""One seeded game of an attack against a simulated oracle, and the summary of several."""
+
+from __future__ import annotations
+
+import math
+import warnings
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from enum import StrEnum
+
+import numpy as np
+
+from keyhole.errors import ConfigError
+from keyhole.oracles.base import ModelWarning, Run, StreamAttack, ThresholdOracle
+from keyhole.oracles.learners.bisection import OnlineBisection, PublishedConstants
+from keyhole.oracles.bounds import (
+    average_error_floor,
+    coordinates_factor,
+    minimax_lower_bound,
+    one_bit_deviation,
+    published_average_error,
+    published_failure,
+    published_final_error,
+    published_least_queries,
+    published_reach,
+)
+from keyhole.oracles.learners.edge import EdgeBisection
+from keyhole.oracles.learners.newton import OneBitNewton
+from keyhole.oracles.noise import OracleNoise
+from keyhole.oracles.learners.oracle_off import OracleOff
+from keyhole.oracles.learners.sequential import SequentialBisection
+from keyhole.oracles.streams import Concentrated, Spread, Stream, blocks
+from keyhole.oracles.subspace import Subspace
+from keyhole.oracles.certify.tails import Floats
+
+SAMPLE = 20_000  # queries from which a stream's second moments are estimated
+
+
+class OracleMethod(StrEnum):
+    """How the hidden vector is learnt."""
+
+    ONLINE_BISECTION = "online-bisection"
+    SEQUENTIAL = "sequential"
+    NEWTON = "newton"
+    EDGE = "edge"
+    ORACLE_OFF = "oracle-off"
+
+
+class StreamKind(StrEnum):
+    """Which queries come."""
+
+    CONCENTRATED = "concentrated"
+    SPREAD = "spread"
+
+
+@dataclass(frozen=True, slots=True)
+class Summary:
+    """Means over seeds; `contained` is True if the box held w in every run, None for a method without a box.
+
+    `bound`: mean of the runs' own bounds, what their boxes certify. `published_bound`: the theorem's, for
+    online-bisection, else None.
+    """
+
+    method: str
+    queries: int
+    average_error: float
+    final_error: float
+    contained: bool | None
+    floor: float
+    bound: float
+    published_bound: float | None
+    seconds: float
+
+
+def build(
+    method: OracleMethod, subspace: Subspace, noise: OracleNoise, queries: int, delta: float
+) -> StreamAttack | OracleOff:
+    """The attack named `method`, with its default setting."""
+    match method:
+        case OracleMethod.ONLINE_BISECTION:
+            return OnlineBisection(subspace, noise, horizon=queries)
+        case OracleMethod.SEQUENTIAL:
+            return SequentialBisection(subspace, noise, delta=delta)
+        case OracleMethod.NEWTON:
+            return OneBitNewton(subspace, noise, delta=delta)
+        case OracleMethod.EDGE:
+            return EdgeBisection(subspace, noise, delta=delta)
+        case OracleMethod.ORACLE_OFF:
+            return OracleOff(subspace, noise)
+
+
+def stream_of(kind: StreamKind, subspace: Subspace) -> Stream:
+    """The stream named `kind` on a subspace."""
+    return Concentrated(subspace) if kind is StreamKind.CONCENTRATED else Spread(subspace)
+
+
+def play(method: OracleMethod, stream: Stream, noise: OracleNoise, queries: int, *, delta: float, seed: int) -> Run:
+    """One game: w uniform in its box, then `queries` queries, all from the seed. Bits the model cannot explain warn.
+
+    >>> from keyhole.oracles.noise import UniformNoise
+    >>> run = play(OracleMethod.NEWTON, Spread(Subspace.blocks(4, 2)), UniformNoise(1.0), 2000, delta=0.01, seed=1)
+    >>> run.queries, run.contained, run.average_error < 0.2
+    (2000, True, True)
+    """
+    if queries < 1:
+        raise ConfigError(f"a stream has at least one query, got {queries}")
+    oracle, for_queries = dealt(stream, noise, seed)
+    attack = build(method, stream.subspace, noise, queries, delta)
+    return attack.run(blocks(stream, queries, for_queries), oracle)
+
+
+def dealt(stream: Stream, noise: OracleNoise, seed: int) -> tuple[ThresholdOracle, np.random.Generator]:
+    """The oracle of a seed, with its w and its noise, and where the queries are drawn from."""
+    for_w, for_queries, for_noise = np.random.default_rng(seed).spawn(3)
+    hidden = for_w.uniform(stream.subspace.lower, stream.subspace.upper)
+    return ThresholdOracle(hidden, noise, rng=for_noise), for_queries
+
+
+def floor_of(method: OracleMethod, stream: Stream, noise: OracleNoise, queries: int) -> float:
+    """Cramer-Rao floor of the average error: of one bit at a central threshold, or of the raw answer for oracle-off."""
+    sample = stream.coordinates(SAMPLE, np.random.default_rng(0))
+    deviation = noise.std if method is OracleMethod.ORACLE_OFF else one_bit_deviation(noise)
+    return average_error_floor(deviation, coordinates_factor(sample), queries)
+
+
+def hit_chance(stream: Stream) -> float:
+    """Least share, over basis vectors, of queries within the published angle; from a sample."""
+    space = stream.subspace
+    sample: Floats = stream.coordinates(SAMPLE, np.random.default_rng(0))
+    z = np.abs(sample) / np.linalg.norm(sample, axis=1)[:, None]
+    return float(np.min(np.mean(z >= PublishedConstants().cos_phi(space.d) * (1 - 1e-12), axis=0)))
+
+
+def summarise(method: OracleMethod, stream: Stream, noise: OracleNoise, queries: int, runs: Sequence[Run]) -> Summary:
+    """Means over the runs, with the floor, what the boxes certify on average, and the published bound if any."""
+    published = None
+    if method is OracleMethod.ONLINE_BISECTION:
+        published = published_average_error(noise, stream.subspace, queries, hit_chance(stream))
+    held = [run.contained for run in runs]
+    return Summary(
+        method=str(method),
+        queries=queries,
+        average_error=float(np.mean([run.average_error for run in runs])),
+        final_error=float(np.mean([run.final_error for run in runs])),
+        contained=None if None in held else all(held),
+        floor=floor_of(method, stream, noise, queries),
+        bound=float(np.mean([run.bound for run in runs])),
+        published_bound=published,
+        seconds=math.fsum(run.seconds for run in runs),
+    )
+
+
+def theory(method: OracleMethod, stream: Stream, noise: OracleNoise, queries: int) -> list[str]:
+    """What is proved about the setting, in sentences to print beside the measured error.
+
+    >>> from keyhole.oracles.noise import UniformNoise
+    >>> stream = Concentrated(Subspace.blocks(4, 2))
+    >>> for line in theory(OracleMethod.ONLINE_BISECTION, stream, UniformNoise(1.0), 10**6):
+    ...     print(line)
+    published: the box loses w with probability at most 4e-35
+    published: average error at most 2.024316
+    published: final error at most 0.019538 once the stop side is reached, which cannot be: it takes T >= 10^7,624
+    """
+    lines, d = list[str](), stream.subspace.d
+    if method is OracleMethod.ONLINE_BISECTION and queries >= 3:
+        lines.append(
+            f"published: the box loses w with probability at most {published_failure(stream.subspace, queries):.2g}"
+        )
+        average = published_average_error(noise, stream.subspace, queries, hit_chance(stream))
+        lines.append(f"published: average error at most {average:.6f}")
+        needed, reach = published_least_queries(noise, stream.subspace, queries), published_reach(noise, d)
+        lines.append(
+            f"published: final error at most {published_final_error(d, queries):.6f} once the stop side is reached"
+            + (f", which cannot be: it takes T >= 10^{reach:,.0f}" if needed > queries else "")
+        )
+    lower = minimax_lower_bound(noise, d, queries)
+    if lower > 0:
+        lines.append(f"minimax: no method has a smaller average error than {lower:.6f} for every w (axis queries)")
+    return lines
+
+
+def play_many(
+    method: OracleMethod,
+    stream: Stream,
+    noise: OracleNoise,
+    queries: int,
+    *,
+    delta: float,
+    seeds: int,
+    done: Callable[[int], None] = lambda _: None,
+) -> tuple[list[Run], Summary, list[str]]:
+    """Seeds 0..seeds-1: the runs, their summary and the warnings that were given."""
+    if seeds < 1:
+        raise ConfigError(f"at least one seed is needed, got {seeds}")
+    runs, said = list[Run](), list[str]()
+    for seed in range(seeds):
+        with warnings.catch_warnings(record=True) as caught:
+            warnings.simplefilter("always", ModelWarning)
+            runs.append(play(method, stream, noise, queries, delta=delta, seed=seed))
+        said.extend(f"seed {seed}: {w.message}" for w in caught if issubclass(w.category, ModelWarning))
+        done(seed + 1)
+    return runs, summarise(method, stream, noise, queries, runs), said
