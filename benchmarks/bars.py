@@ -21,23 +21,23 @@ from scipy.stats import binomtest
 
 from keyhole.basis.cells.cuts import Cuts
 from keyhole.book import Book, Mark
-from keyhole.defend.budget import Cap
-from keyhole.defend.conversion import rho_within
-from keyhole.defend.ledger import Ledger
-from keyhole.defend.loss import Loss
-from keyhole.defend.planner.columns import Partitions
-from keyhole.defend.planner.planning import Planning
-from keyhole.defend.planner.rule import Rule, RulePlanner
-from keyhole.defend.planner.single import LAWS, noise_within
-from keyhole.defend.planner.terms import PlanTerms
-from keyhole.defend.simulate.release import Setup
-from keyhole.defend.simulate.release_workloads import Workload, workload
-from keyhole.defend.simulate.seeded_noise import SeededNoise
-from keyhole.defend.tables.bought import BoughtTable, noisy
-from keyhole.defend.tables.generation import Generation
-from keyhole.defend.tables.margins import SourceMargins
-from keyhole.defend.tables.quantity import COUNT, Dose
-from keyhole.defend.tables.residuals import Names
+from keyhole.defence.budget.budget import Cap
+from keyhole.defence.budget.conversion import rho_within
+from keyhole.defence.budget.ledger import Ledger
+from keyhole.defence.budget.loss import Loss
+from keyhole.defence.planner.columns import Partitions
+from keyhole.defence.planner.planning import Planning
+from keyhole.defence.planner.rule import Rule, RulePlanner
+from keyhole.defence.planner.single import LAWS, noise_within
+from keyhole.defence.planner.terms import PlanTerms
+from keyhole.defence.simulate.release import Setup
+from keyhole.defence.simulate.release_workloads import Workload, workload
+from keyhole.defence.simulate.seeded_noise import SeededNoise
+from keyhole.defence.tables.bought import BoughtTable, noisy
+from keyhole.defence.tables.generation import Generation
+from keyhole.defence.tables.margins import SourceMargins
+from keyhole.defence.tables.quantity import COUNT, Dose
+from keyhole.defence.tables.residuals import Names
 from keyhole.config import Config
 from keyhole.session.private import Private
 from keyhole.session.reply import Reply

@@ -28,16 +28,16 @@ from typing import Any
 import numpy as np
 
 from keyhole.book import Book
-from keyhole.defend.budget import Cap, epsilon_budget
-from keyhole.defend.histogram import Histogram
-from keyhole.defend.ledger import Ledger
-from keyhole.defend.linear import LinearQuery
-from keyhole.defend.loss import Loss
-from keyhole.defend.mechanisms.iterative import IterativeConstruction, plan_offline
-from keyhole.defend.mechanisms.online_ic import OnlineIC, OnlinePlan, plan_online
-from keyhole.defend.noise import ExactNoise
-from keyhole.defend.simulate.seeded_noise import SeededNoise
-from keyhole.defend.updates.multiplicative_weights import MultiplicativeWeights
+from keyhole.defence.budget.budget import Cap, epsilon_budget
+from keyhole.defence.histogram import Histogram
+from keyhole.defence.budget.ledger import Ledger
+from keyhole.defence.linear import LinearQuery
+from keyhole.defence.budget.loss import Loss
+from keyhole.defence.mechanisms.iterative import IterativeConstruction, plan_offline
+from keyhole.defence.mechanisms.online_ic import OnlineIC, OnlinePlan, plan_online
+from keyhole.defence.noise import ExactNoise
+from keyhole.defence.simulate.seeded_noise import SeededNoise
+from keyhole.defence.updates.multiplicative_weights import MultiplicativeWeights
 from keyhole.errors import PrivacyParameterError
 
 Rows = list[dict[str, Any]]

@@ -28,17 +28,17 @@ import pyarrow as pa
 
 from keyhole.basis.cells.cuts import Cuts
 from keyhole.book import Book, Mark
-from keyhole.defend.budget import Cap
-from keyhole.defend.conversion import rho_within
-from keyhole.defend.ledger import Ledger
-from keyhole.defend.loss import Loss
-from keyhole.defend.planner.columns import Partitions
-from keyhole.defend.planner.planning import Planning
-from keyhole.defend.planner.terms import PlanTerms
-from keyhole.defend.simulate.release import MECHANISMS, Setup, timed
-from keyhole.defend.simulate.release_workloads import workload
-from keyhole.defend.simulate.seeded_noise import SeededNoise
-from keyhole.defend.tables.margins import SourceMargins
+from keyhole.defence.budget.budget import Cap
+from keyhole.defence.budget.conversion import rho_within
+from keyhole.defence.budget.ledger import Ledger
+from keyhole.defence.budget.loss import Loss
+from keyhole.defence.planner.columns import Partitions
+from keyhole.defence.planner.planning import Planning
+from keyhole.defence.planner.terms import PlanTerms
+from keyhole.defence.simulate.release import MECHANISMS, Setup, timed
+from keyhole.defence.simulate.release_workloads import workload
+from keyhole.defence.simulate.seeded_noise import SeededNoise
+from keyhole.defence.tables.margins import SourceMargins
 from keyhole.config import Config
 from keyhole.session.private import Private
 from keyhole.session.session import Session
@@ -189,8 +189,8 @@ def show_streams(queries: int) -> None:
 
 def show_sum(runs: int) -> None:
     """rmse of one SUM against OpenDP's sized sum at the same epsilon, and of AVG against raw sum / count."""
-    from keyhole.defend.tables.bought import noisy
-    from keyhole.defend.tables.quantity import COUNT, Quantity, noise_for
+    from keyhole.defence.tables.bought import noisy
+    from keyhole.defence.tables.quantity import COUNT, Quantity, noise_for
 
     hours = np.asarray(adult()["hours"].to_pylist())
     noise, epsilon, n = SeededNoise(np.random.default_rng(1)), Fraction(1, 10), len(hours)
@@ -219,7 +219,7 @@ def show_planner(queries: int) -> None:
     import tempfile
 
     from benchmarks.session import bare
-    from keyhole.defend.planner.rule import RulePlanner
+    from keyhole.defence.planner.rule import RulePlanner
 
     work = workload("covid", queries, 0.0, 0)
     asked = [(work.question(at), at) for at in work.stream.tolist()]

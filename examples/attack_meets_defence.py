@@ -26,10 +26,10 @@ from keyhole.attacks.methods.bounded import Bounded
 from keyhole.attacks.methods.least_squares import LeastSquares
 from keyhole.attacks.play import Exact, Responder, play
 from keyhole.attacks.score import score
-from keyhole.defend.budget import epsilon_budget
-from keyhole.defend.load import count_cells, declared_domain
-from keyhole.defend.mechanisms.laplace import Laplace
-from keyhole.defend.responder import Defended
+from keyhole.defence.budget.budget import epsilon_budget
+from keyhole.defence.load import count_cells, declared_domain
+from keyhole.defence.mechanisms.laplace import Laplace
+from keyhole.defence.responder import Defended
 from keyhole.config import Columns, Knowledge, PrivateColumn, PublicColumn
 from keyhole.model.query import Query
 from keyhole.report.charts.defend import recovered_plot

@@ -29,12 +29,12 @@ import keyhole
 import keyhole.attacks
 import keyhole.attacks.design
 import keyhole.auditing
-import keyhole.defend
+import keyhole.defence
 import keyhole.oracles
 from keyhole.attacks.problem.arrays import from_arrays
-from keyhole.defend.budget import Cap
-from keyhole.defend.histogram import Histogram
-from keyhole.defend.loss import Loss
+from keyhole.defence.budget.budget import Cap
+from keyhole.defence.histogram import Histogram
+from keyhole.defence.budget.loss import Loss
 
 SRC = Path(keyhole.__file__).parent
 ROOT = Path(__file__).resolve().parent.parent

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from keyhole.defend.accounting import composed_epsilon
-from keyhole.defend.loss import Loss
+from keyhole.defence.budget.accounting import composed_epsilon
+from keyhole.defence.budget.loss import Loss
 
 
 def test_one_loss_is_itself_and_many_are_less_than_their_sum() -> None:

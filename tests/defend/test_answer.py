@@ -14,12 +14,12 @@ from click.testing import CliRunner
 
 from keyhole.book import Book
 from keyhole.cli import app
-from keyhole.defend.base import Release
-from keyhole.defend.budget import Cap
-from keyhole.defend.ledger import Ledger
-from keyhole.defend.linear import LinearQuery
-from keyhole.defend.loss import Loss
-from keyhole.defend.mechanisms.online_ic import OnlineIC
+from keyhole.defence.base import Release
+from keyhole.defence.budget.budget import Cap
+from keyhole.defence.budget.ledger import Ledger
+from keyhole.defence.linear import LinearQuery
+from keyhole.defence.budget.loss import Loss
+from keyhole.defence.mechanisms.online_ic import OnlineIC
 from keyhole.errors import NotAvailable
 from keyhole.session.private import Private
 from keyhole.session.reply import Reply

@@ -13,19 +13,19 @@ from numpy.typing import NDArray
 
 from keyhole.basis.cells.categories import Categories
 from keyhole.basis.cells.cuts import Cuts
-from keyhole.defend.planner.asks import Wanted
-from keyhole.defend.planner.columns import CutAxis
-from keyhole.defend.planner.estimates import estimates
-from keyhole.defend.planner.laid import Laid, lay
-from keyhole.defend.planner.quantiles import BoughtQuantile, candidates, coarseness, scores
-from keyhole.defend.planner.rule import Rule, RulePlanner
-from keyhole.defend.simulate.seeded_noise import SeededNoise
-from keyhole.defend.tables.bought import BoughtTable, noisy
-from keyhole.defend.tables.functional import Functional
-from keyhole.defend.tables.generation import Generation
-from keyhole.defend.tables.quantity import COUNT, Dose, NoiseLaw, Quantity
-from keyhole.defend.tables.residuals import Inference
-from keyhole.defend.tables.tails import ErrorLaw
+from keyhole.defence.planner.asks import Wanted
+from keyhole.defence.planner.columns import CutAxis
+from keyhole.defence.planner.estimates import estimates
+from keyhole.defence.planner.laid import Laid, lay
+from keyhole.defence.planner.quantiles import BoughtQuantile, candidates, coarseness, scores
+from keyhole.defence.planner.rule import Rule, RulePlanner
+from keyhole.defence.simulate.seeded_noise import SeededNoise
+from keyhole.defence.tables.bought import BoughtTable, noisy
+from keyhole.defence.tables.functional import Functional
+from keyhole.defence.tables.generation import Generation
+from keyhole.defence.tables.quantity import COUNT, Dose, NoiseLaw, Quantity
+from keyhole.defence.tables.residuals import Inference
+from keyhole.defence.tables.tails import ErrorLaw
 from keyhole.model.predicate import Comparison, Or
 
 RUNS, BETA = 1600, 0.1

@@ -20,11 +20,11 @@ from keyhole.basis.cells.categories import Categories
 from keyhole.basis.cells.declared import FALSE, NULL, TRUE
 from keyhole.basis.cells.domain import Domain
 from keyhole.basis.cells.ranges import Range
-from keyhole.defend.base import Release
-from keyhole.defend.histogram import Histogram
-from keyhole.defend.load import asking_schema, count_cells, declared_domain
-from keyhole.defend.loss import Loss, Neighbours
-from keyhole.defend.workload import pose
+from keyhole.defence.base import Release
+from keyhole.defence.histogram import Histogram
+from keyhole.defence.load import asking_schema, count_cells, declared_domain
+from keyhole.defence.budget.loss import Loss, Neighbours
+from keyhole.defence.workload import pose
 from keyhole.errors import ConfigError, DataError, UnsupportedQuery
 from keyhole.config import Config
 from keyhole.model.predicate import Comparison, Opaque, to_sql

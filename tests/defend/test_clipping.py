@@ -12,7 +12,7 @@ import pytest
 from click.testing import CliRunner
 
 from keyhole.cli import app
-from keyhole.defend.planner.clipping import advice, cell_code, edges
+from keyhole.defence.planner.clipping import advice, cell_code, edges
 
 
 def test_cells_are_powers_of_two_whatever_the_column_holds() -> None:

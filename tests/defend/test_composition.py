@@ -12,7 +12,7 @@ import pytest
 
 import keyhole
 from keyhole.book import Book
-from keyhole.defend.composition import LossDistribution, bundle_delta, bundle_epsilon, bundle_share
+from keyhole.defence.budget.composition import LossDistribution, bundle_delta, bundle_epsilon, bundle_share
 from keyhole.config import Config
 
 TOLD = """

@@ -7,11 +7,11 @@ import math
 import numpy as np
 import pytest
 
-from keyhole.defend.linear import LinearQuery
-from keyhole.defend.mechanisms.numeric_sparse import numeric_sparse_scales
-from keyhole.defend.mechanisms.online_ic import plan_online
-from keyhole.defend.mechanisms.sparse import sparse_scale
-from keyhole.defend.theorems import (
+from keyhole.defence.linear import LinearQuery
+from keyhole.defence.mechanisms.numeric_sparse import numeric_sparse_scales
+from keyhole.defence.mechanisms.online_ic import plan_online
+from keyhole.defence.mechanisms.sparse import sparse_scale
+from keyhole.defence.theorems import (
     Offline,
     OnlineAccuracy,
     advanced_composition,
@@ -20,9 +20,9 @@ from keyhole.defend.theorems import (
     perceptron_limit,
     sparse_alpha,
 )
-from keyhole.defend.updates.median import Median, net, net_rows
-from keyhole.defend.updates.multiplicative_weights import MultiplicativeWeights
-from keyhole.defend.updates.perceptron import Perceptron
+from keyhole.defence.updates.median import Median, net, net_rows
+from keyhole.defence.updates.multiplicative_weights import MultiplicativeWeights
+from keyhole.defence.updates.perceptron import Perceptron
 
 F = LinearQuery.of([1, 0, 0, 1])
 

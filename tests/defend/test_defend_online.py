@@ -10,15 +10,15 @@ import numpy as np
 import pytest
 from tests.laws.updates import Factory, all_counting_queries, weighted_queries
 
-from keyhole.defend.budget import epsilon_budget
-from keyhole.defend.histogram import Histogram
-from keyhole.defend.linear import LinearQuery
-from keyhole.defend.mechanisms.iterative import IterativeConstruction, plan_offline
-from keyhole.defend.mechanisms.online_ic import OnlineIC, plan_online
-from keyhole.defend.simulate.seeded_noise import SeededNoise
-from keyhole.defend.updates.median import Median
-from keyhole.defend.updates.multiplicative_weights import MultiplicativeWeights, Weighted
-from keyhole.defend.updates.perceptron import Perceptron
+from keyhole.defence.budget.budget import epsilon_budget
+from keyhole.defence.histogram import Histogram
+from keyhole.defence.linear import LinearQuery
+from keyhole.defence.mechanisms.iterative import IterativeConstruction, plan_offline
+from keyhole.defence.mechanisms.online_ic import OnlineIC, plan_online
+from keyhole.defence.simulate.seeded_noise import SeededNoise
+from keyhole.defence.updates.median import Median
+from keyhole.defence.updates.multiplicative_weights import MultiplicativeWeights, Weighted
+from keyhole.defence.updates.perceptron import Perceptron
 from keyhole.errors import BudgetExhausted, PrivacyParameterError
 
 CELLS, N = 4, 200_000

@@ -13,9 +13,9 @@ from numpy.typing import NDArray
 from tests.defend.test_planner import answer, people
 
 from keyhole.book import Book, Mark
-from keyhole.defend.loss import Neighbours
-from keyhole.defend.planner.group_quantiles import times_one_group
-from keyhole.defend.planner.quantiles import scores, sensitivity
+from keyhole.defence.budget.loss import Neighbours
+from keyhole.defence.planner.group_quantiles import times_one_group
+from keyhole.defence.planner.quantiles import scores, sensitivity
 
 GRID = np.arange(3)
 PEOPLE = [(group, point) for group in (0, 1) for point in range(3)]

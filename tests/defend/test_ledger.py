@@ -9,9 +9,9 @@ import numpy as np
 import pytest
 
 from keyhole.book import Book, Mark
-from keyhole.defend.budget import Budget, Cap, epsilon_budget
-from keyhole.defend.ledger import Bought, Ledger, SavedRun
-from keyhole.defend.loss import Loss, exact, positive, probability, rounded_up
+from keyhole.defence.budget.budget import Budget, Cap, epsilon_budget
+from keyhole.defence.budget.ledger import Bought, Ledger, SavedRun
+from keyhole.defence.budget.loss import Loss, exact, positive, probability, rounded_up
 from keyhole.errors import BudgetExhausted, ConfigError, PrivacyParameterError
 
 ONE = Cap(Loss.of_epsilon(1))

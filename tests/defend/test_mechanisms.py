@@ -12,23 +12,23 @@ from hypothesis import strategies as st
 from tests.laws.exact_laws import gaussian_mass, laplace_mass
 
 from effort import effort
-from keyhole.defend import theorems
-from keyhole.defend.budget import Budget, Cap, epsilon_budget
-from keyhole.defend.histogram import Histogram
-from keyhole.defend.linear import LinearQuery, l1_sensitivity, l2_sensitivity_squared
-from keyhole.defend.loss import Loss, Neighbours
-from keyhole.defend.mechanisms.above_threshold import AboveThreshold
-from keyhole.defend.mechanisms.gaussian import Gaussian, gaussian_quantile, gaussian_rho
-from keyhole.defend.mechanisms.iterative import IterativeConstruction, plan_offline
-from keyhole.defend.mechanisms.laplace import Laplace, laplace_epsilon, laplace_quantile
-from keyhole.defend.mechanisms.numeric_sparse import NumericSparse
-from keyhole.defend.mechanisms.online_ic import OnlineIC, plan_online
-from keyhole.defend.mechanisms.sparse import Sparse
-from keyhole.defend.noise import NoiseSource
-from keyhole.defend.simulate.seeded_noise import SeededNoise
-from keyhole.defend.updates.median import Median
-from keyhole.defend.updates.multiplicative_weights import MultiplicativeWeights
-from keyhole.defend.updates.perceptron import Perceptron
+from keyhole.defence import theorems
+from keyhole.defence.budget.budget import Budget, Cap, epsilon_budget
+from keyhole.defence.histogram import Histogram
+from keyhole.defence.linear import LinearQuery, l1_sensitivity, l2_sensitivity_squared
+from keyhole.defence.budget.loss import Loss, Neighbours
+from keyhole.defence.mechanisms.above_threshold import AboveThreshold
+from keyhole.defence.mechanisms.gaussian import Gaussian, gaussian_quantile, gaussian_rho
+from keyhole.defence.mechanisms.iterative import IterativeConstruction, plan_offline
+from keyhole.defence.mechanisms.laplace import Laplace, laplace_epsilon, laplace_quantile
+from keyhole.defence.mechanisms.numeric_sparse import NumericSparse
+from keyhole.defence.mechanisms.online_ic import OnlineIC, plan_online
+from keyhole.defence.mechanisms.sparse import Sparse
+from keyhole.defence.noise import NoiseSource
+from keyhole.defence.simulate.seeded_noise import SeededNoise
+from keyhole.defence.updates.median import Median
+from keyhole.defence.updates.multiplicative_weights import MultiplicativeWeights
+from keyhole.defence.updates.perceptron import Perceptron
 from keyhole.errors import DataError, PrivacyParameterError
 
 
@@ -58,7 +58,7 @@ def test_sensitivities_bound_every_change_of_one_person(queries: list[LinearQuer
         assert l1 == l1_sensitivity(queries, neighbours)
         assert l2 == l2_sensitivity_squared(queries, neighbours)
         with pytest.MonkeyPatch.context() as patched:
-            patched.setattr("keyhole.defend.linear.MOST_PAIRS", 0)
+            patched.setattr("keyhole.defence.linear.MOST_PAIRS", 0)
             assert l1 <= l1_sensitivity(queries, neighbours)
             assert l2 <= l2_sensitivity_squared(queries, neighbours)
 
@@ -198,7 +198,7 @@ def test_where_no_noise_can_be_drawn_nothing_is_charged(monkeypatch: pytest.Monk
     histogram, budget = Histogram.of([500, 500]), epsilon_budget(10)
     modules = ("laplace", "above_threshold", "sparse", "numeric_sparse", "iterative")
     for name in modules:
-        monkeypatch.setattr(f"keyhole.defend.mechanisms.{name}.door", missing)
+        monkeypatch.setattr(f"keyhole.defence.mechanisms.{name}.door", missing)
     plan = plan_offline(MultiplicativeWeights, n=1000, cells=2, queries=1, beta=0.05, accuracy=0.9)
     calls: list[Callable[[], object]] = [
         lambda: Laplace(histogram, budget, 1).release([LinearQuery.of([1, 0])]),

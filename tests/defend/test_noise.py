@@ -11,8 +11,8 @@ import pytest
 from tests.laws.chernoff import surprising
 from tests.laws.exact_laws import gaussian_mass, laplace_mass
 
-from keyhole.defend.noise import ExactNoise, NoiseSource, door, float_above, root_above
-from keyhole.defend.simulate.seeded_noise import SeededNoise
+from keyhole.defence.noise import ExactNoise, NoiseSource, door, float_above, root_above
+from keyhole.defence.simulate.seeded_noise import SeededNoise
 from keyhole.errors import PrivacyParameterError
 
 TRIALS = 12_000

@@ -11,9 +11,9 @@ import numpy as np
 import pytest
 
 from keyhole.book import Book
-from keyhole.defend.budget import Cap
-from keyhole.defend.ledger import Bought, Ledger, SavedRun
-from keyhole.defend.loss import Loss
+from keyhole.defence.budget.budget import Cap
+from keyhole.defence.budget.ledger import Bought, Ledger, SavedRun
+from keyhole.defence.budget.loss import Loss
 from keyhole.errors import BookError
 
 CAP = Cap(Loss.of_epsilon(1))
@@ -25,13 +25,13 @@ PROCESSES, EACH = 10, 20
 RUSH = """
 import dataclasses, json, os, signal, sys, time
 from keyhole.book import Book
-from keyhole.defend.answering import Setting
-from keyhole.defend.budget import Cap
-from keyhole.defend.histogram import Histogram
-from keyhole.defend.ledger import Bought, Ledger
-from keyhole.defend.linear import LinearQuery
-from keyhole.defend.loss import Loss
-from keyhole.defend.strategies.run import PrepaidRun
+from keyhole.defence.answering import Setting
+from keyhole.defence.budget.budget import Cap
+from keyhole.defence.histogram import Histogram
+from keyhole.defence.budget.ledger import Bought, Ledger
+from keyhole.defence.linear import LinearQuery
+from keyhole.defence.budget.loss import Loss
+from keyhole.defence.strategies.run import PrepaidRun
 from keyhole.model.query import Refused
 
 path, how, processes, each = sys.argv[1], sys.argv[2], int(sys.argv[3]), int(sys.argv[4])

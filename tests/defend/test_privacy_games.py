@@ -12,16 +12,16 @@ from itertools import pairwise
 import pytest
 from tests.laws.enumerated_noise import EnumeratedLaw, Play, enumerated
 
-from keyhole.defend.budget import Budget, Cap
-from keyhole.defend.histogram import Histogram
-from keyhole.defend.linear import LinearQuery
-from keyhole.defend.loss import Loss
-from keyhole.defend.mechanisms.iterative import IterativeConstruction, OfflinePlan
-from keyhole.defend.mechanisms.numeric_sparse import NumericSparse
-from keyhole.defend.mechanisms.online_ic import OnlineIC, OnlinePlan
-from keyhole.defend.mechanisms.sparse import Sparse
-from keyhole.defend.noise import NoiseSource
-from keyhole.defend.updates.multiplicative_weights import MultiplicativeWeights
+from keyhole.defence.budget.budget import Budget, Cap
+from keyhole.defence.histogram import Histogram
+from keyhole.defence.linear import LinearQuery
+from keyhole.defence.budget.loss import Loss
+from keyhole.defence.mechanisms.iterative import IterativeConstruction, OfflinePlan
+from keyhole.defence.mechanisms.numeric_sparse import NumericSparse
+from keyhole.defence.mechanisms.online_ic import OnlineIC, OnlinePlan
+from keyhole.defence.mechanisms.sparse import Sparse
+from keyhole.defence.noise import NoiseSource
+from keyhole.defence.updates.multiplicative_weights import MultiplicativeWeights
 
 N = 2
 FIRST, SECOND = LinearQuery.of([1, 0]), LinearQuery.of([0, 1])

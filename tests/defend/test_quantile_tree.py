@@ -9,12 +9,12 @@ import numpy as np
 import pytest
 from tests.defend.test_planner import answer, people, value
 
-from keyhole.defend.ledger import Kept
-from keyhole.defend.loss import Loss
-from keyhole.defend.planner.tree import BoughtTree, tree_dose
-from keyhole.defend.simulate.seeded_noise import SeededNoise
-from keyhole.defend.tables.bought import noisy
-from keyhole.defend.tables.quantity import COUNT, Dose, NoiseLaw
+from keyhole.defence.budget.ledger import Kept
+from keyhole.defence.budget.loss import Loss
+from keyhole.defence.planner.tree import BoughtTree, tree_dose
+from keyhole.defence.simulate.seeded_noise import SeededNoise
+from keyhole.defence.tables.bought import noisy
+from keyhole.defence.tables.quantity import COUNT, Dose, NoiseLaw
 
 NOBODY = Kept(0, {}, ())
 

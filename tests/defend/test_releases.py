@@ -14,13 +14,13 @@ from click.testing import CliRunner
 
 from keyhole.book import Book
 from keyhole.cli import app
-from keyhole.defend.answering import Answering, Setting
-from keyhole.defend.budget import Cap
-from keyhole.defend.ledger import Ledger
-from keyhole.defend.load import count_cells, declared_domain
-from keyhole.defend.loss import Loss, Neighbours
-from keyhole.defend.releases import ReleaseLine, Releases
-from keyhole.defend.strategies.each import EachAlone
+from keyhole.defence.answering import Answering, Setting
+from keyhole.defence.budget.budget import Cap
+from keyhole.defence.budget.ledger import Ledger
+from keyhole.defence.load import count_cells, declared_domain
+from keyhole.defence.budget.loss import Loss, Neighbours
+from keyhole.defence.releases import ReleaseLine, Releases
+from keyhole.defence.strategies.each import EachAlone
 from keyhole.config import Config
 from keyhole.model.query import Refused
 from keyhole.session.private import Private

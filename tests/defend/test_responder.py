@@ -9,11 +9,11 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from keyhole.defend.budget import epsilon_budget
-from keyhole.defend.load import count_cells, declared_domain
-from keyhole.defend.mechanisms.laplace import Laplace
-from keyhole.defend.responder import Defended
-from keyhole.defend.simulate.seeded_noise import SeededNoise
+from keyhole.defence.budget.budget import epsilon_budget
+from keyhole.defence.load import count_cells, declared_domain
+from keyhole.defence.mechanisms.laplace import Laplace
+from keyhole.defence.responder import Defended
+from keyhole.defence.simulate.seeded_noise import SeededNoise
 from keyhole.errors import BudgetExhausted, UnsupportedQuery
 from keyhole.config import Config
 from keyhole.sql import lower

@@ -14,15 +14,15 @@ import pytest
 import keyhole
 from keyhole.basis.cells.cuts import Cuts
 from keyhole.book import Book
-from keyhole.defend.answering import Answered
-from keyhole.defend.budget import Cap
-from keyhole.defend.ledger import Ledger
-from keyhole.defend.loss import Loss
-from keyhole.defend.planner.columns import Partitions
-from keyhole.defend.planner.distinct import distinct_code
-from keyhole.defend.planner.orders import Purchase
-from keyhole.defend.tables.margins import SourceMargins
-from keyhole.defend.tables.quantity import COUNT, Dose, price
+from keyhole.defence.answering import Answered
+from keyhole.defence.budget.budget import Cap
+from keyhole.defence.budget.ledger import Ledger
+from keyhole.defence.budget.loss import Loss
+from keyhole.defence.planner.columns import Partitions
+from keyhole.defence.planner.distinct import distinct_code
+from keyhole.defence.planner.orders import Purchase
+from keyhole.defence.tables.margins import SourceMargins
+from keyhole.defence.tables.quantity import COUNT, Dose, price
 from keyhole.errors import KeyholeError
 from keyhole.config import Config
 from keyhole.config.settings import settings

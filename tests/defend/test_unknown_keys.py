@@ -12,8 +12,8 @@ import pytest
 from tests.laws.exact_laws import gaussian_mass, laplace_mass
 
 import keyhole
-from keyhole.defend.planner.keys import beyond, threshold
-from keyhole.defend.tables.quantity import NoiseLaw
+from keyhole.defence.planner.keys import beyond, threshold
+from keyhole.defence.tables.quantity import NoiseLaw
 from keyhole.errors import KeyholeError
 from keyhole.config import Config
 

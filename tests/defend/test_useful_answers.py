@@ -11,7 +11,7 @@ from tests.defend.test_planner import TOLD, answer, people
 
 import keyhole
 from keyhole.book import Book, Mark
-from keyhole.defend.answering import Answered
+from keyhole.defence.answering import Answered
 from keyhole.errors import PrivacyParameterError
 from keyhole.config import Config
 from keyhole.session.reply import Reply

@@ -14,9 +14,9 @@ from pathlib import Path
 from tests.laws.law import Law, Specimen
 
 from keyhole.book import EVERYBODY, Book
-from keyhole.defend.budget import Budget, Cap
-from keyhole.defend.ledger import Ledger
-from keyhole.defend.loss import Loss
+from keyhole.defence.budget.budget import Budget, Cap
+from keyhole.defence.budget.ledger import Ledger
+from keyhole.defence.budget.loss import Loss
 from keyhole.errors import BudgetExhausted
 
 Open = Callable[[Cap], Budget]

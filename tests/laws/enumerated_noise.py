@@ -14,9 +14,9 @@ import numpy as np
 from numpy.typing import NDArray
 from tests.laws.exact_laws import gaussian_mass, laplace_mass
 
-from keyhole.defend.budget import Budget
-from keyhole.defend.histogram import Histogram
-from keyhole.defend.noise import NoiseSource
+from keyhole.defence.budget.budget import Budget
+from keyhole.defence.histogram import Histogram
+from keyhole.defence.noise import NoiseSource
 
 Play = Callable[[Histogram, Budget, NoiseSource], Hashable]
 Ways = list[tuple[int, float]]

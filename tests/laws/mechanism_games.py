@@ -24,20 +24,20 @@ from tests.laws.exact_laws import (
 )
 from tests.laws.law import Specimen
 
-from keyhole.defend.budget import Budget, Cap
-from keyhole.defend.histogram import Histogram
-from keyhole.defend.linear import LinearQuery
-from keyhole.defend.loss import Loss
-from keyhole.defend.mechanisms.above_threshold import AboveThreshold
-from keyhole.defend.mechanisms.gaussian import Gaussian
-from keyhole.defend.mechanisms.iterative import IterativeConstruction, OfflinePlan
-from keyhole.defend.mechanisms.laplace import Laplace
-from keyhole.defend.mechanisms.numeric_sparse import NumericSparse, numeric_sparse_scales
-from keyhole.defend.mechanisms.online_ic import OnlineIC, OnlinePlan
-from keyhole.defend.mechanisms.sparse import Sparse, sparse_scale
-from keyhole.defend.noise import NoiseSource
-from keyhole.defend.simulate.seeded_noise import ScaledNoise, SeededNoise
-from keyhole.defend.updates.multiplicative_weights import MultiplicativeWeights
+from keyhole.defence.budget.budget import Budget, Cap
+from keyhole.defence.histogram import Histogram
+from keyhole.defence.linear import LinearQuery
+from keyhole.defence.budget.loss import Loss
+from keyhole.defence.mechanisms.above_threshold import AboveThreshold
+from keyhole.defence.mechanisms.gaussian import Gaussian
+from keyhole.defence.mechanisms.iterative import IterativeConstruction, OfflinePlan
+from keyhole.defence.mechanisms.laplace import Laplace
+from keyhole.defence.mechanisms.numeric_sparse import NumericSparse, numeric_sparse_scales
+from keyhole.defence.mechanisms.online_ic import OnlineIC, OnlinePlan
+from keyhole.defence.mechanisms.sparse import Sparse, sparse_scale
+from keyhole.defence.noise import NoiseSource
+from keyhole.defence.simulate.seeded_noise import ScaledNoise, SeededNoise
+from keyhole.defence.updates.multiplicative_weights import MultiplicativeWeights
 
 Play = Callable[[Histogram, Budget, NoiseSource], Hashable]
 Counts = tuple[int, ...]

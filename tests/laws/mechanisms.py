@@ -16,11 +16,11 @@ from tests.laws.chernoff import LEVEL, epsilon_lower_bound, surprising
 from tests.laws.law import Law
 from tests.laws.mechanism_games import SPECIMENS, Game
 
-from keyhole.defend.budget import Budget, Cap
-from keyhole.defend.histogram import Histogram
-from keyhole.defend.linear import LinearQuery
-from keyhole.defend.loss import Loss
-from keyhole.defend.noise import NoiseSource
+from keyhole.defence.budget.budget import Budget, Cap
+from keyhole.defence.histogram import Histogram
+from keyhole.defence.linear import LinearQuery
+from keyhole.defence.budget.loss import Loss
+from keyhole.defence.noise import NoiseSource
 from keyhole.errors import BudgetExhausted, KeyholeError
 
 

@@ -15,13 +15,13 @@ from tests.laws.exact_laws import Law, bucket
 from tests.laws.law import Specimen
 from tests.laws.mechanism_games import GAMES, HIGH, LOW, SEARCH, STREAM, THRESHOLD, Counts, Game, scaled, seeded
 
-from keyhole.defend.budget import Budget
-from keyhole.defend.histogram import Histogram
-from keyhole.defend.linear import LinearQuery
-from keyhole.defend.loss import Loss
-from keyhole.defend.mechanisms.numeric_sparse import numeric_sparse_scales
-from keyhole.defend.mechanisms.sparse import Sparse
-from keyhole.defend.noise import NoiseSource
+from keyhole.defence.budget.budget import Budget
+from keyhole.defence.histogram import Histogram
+from keyhole.defence.linear import LinearQuery
+from keyhole.defence.budget.loss import Loss
+from keyhole.defence.mechanisms.numeric_sparse import numeric_sparse_scales
+from keyhole.defence.mechanisms.sparse import Sparse
+from keyhole.defence.noise import NoiseSource
 from keyhole.errors import DataError
 
 

@@ -10,10 +10,10 @@ from tests.laws.session_worlds import AUDITED, LAPLACE, WEIGHTS, SessionWorld
 
 from keyhole.auditing.online.admission import Admission
 from keyhole.book import Book, BookEntry, Mark
-from keyhole.defend.answering import Answering
-from keyhole.defend.ledger import SavedRun
-from keyhole.defend.strategies.run import PrepaidRun, _Taken
-from keyhole.defend.workload import Question
+from keyhole.defence.answering import Answering
+from keyhole.defence.budget.ledger import SavedRun
+from keyhole.defence.strategies.run import PrepaidRun, _Taken
+from keyhole.defence.workload import Question
 from keyhole.session.audited import Audited, Heard
 from keyhole.session.private import Private
 from keyhole.session.session import Session

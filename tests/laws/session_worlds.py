@@ -14,8 +14,8 @@ from tests.laws import streams
 from tests.laws.crowd import Acknowledged, Opener
 
 from keyhole.book import Book, Mark
-from keyhole.defend.answering import Posed
-from keyhole.defend.ledger import Ledger
+from keyhole.defence.answering import Posed
+from keyhole.defence.budget.ledger import Ledger
 from keyhole.session.open import Terms, Watching, audited_session, private_session
 from keyhole.session.private import Private
 from keyhole.session.session import Session

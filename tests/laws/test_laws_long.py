@@ -17,8 +17,8 @@ from tests.laws.mechanism_games import GAMES, Game, scaled
 from tests.laws.mechanisms import empirical_epsilon, outputs_follow_their_exact_law_on_both_neighbours
 
 from effort import effort
-from keyhole.defend.linear import LinearQuery
-from keyhole.defend.noise import ExactNoise
+from keyhole.defence.linear import LinearQuery
+from keyhole.defence.noise import ExactNoise
 
 LONG = 60_000
 

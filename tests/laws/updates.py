@@ -16,11 +16,11 @@ from numpy.typing import NDArray
 from tests.laws import updates_liars as liars
 from tests.laws.law import Law, Specimen
 
-from keyhole.defend.linear import LinearQuery
-from keyhole.defend.updates.base import DatabaseUpdate
-from keyhole.defend.updates.median import Median
-from keyhole.defend.updates.multiplicative_weights import MultiplicativeWeights
-from keyhole.defend.updates.perceptron import Perceptron
+from keyhole.defence.linear import LinearQuery
+from keyhole.defence.updates.base import DatabaseUpdate
+from keyhole.defence.updates.median import Median
+from keyhole.defence.updates.multiplicative_weights import MultiplicativeWeights
+from keyhole.defence.updates.perceptron import Perceptron
 
 Factory = Callable[[int, float], DatabaseUpdate[Any]]
 

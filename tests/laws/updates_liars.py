@@ -8,9 +8,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from keyhole.defend.linear import LinearQuery
-from keyhole.defend.updates.multiplicative_weights import MultiplicativeWeights, Weighted
-from keyhole.defend.updates.perceptron import Perceptron
+from keyhole.defence.linear import LinearQuery
+from keyhole.defence.updates.multiplicative_weights import MultiplicativeWeights, Weighted
+from keyhole.defence.updates.perceptron import Perceptron
 
 
 @dataclass(frozen=True, slots=True)

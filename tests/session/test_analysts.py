@@ -13,7 +13,7 @@ import pytest
 from session_world import COUNT, WHOLE, audited, call, private, staff
 
 from keyhole.book import Mark
-from keyhole.defend.answering import Answered
+from keyhole.defence.answering import Answered
 from keyhole.errors import ConfigError
 from keyhole.report.book import as_plain
 from keyhole.report.html import book as book_html

@@ -364,9 +364,9 @@ def test_a_reader_sees_what_a_running_session_wrote(tmp_path: Path) -> None:
 SPENDER = """
 import sys
 from keyhole.book import Book
-from keyhole.defend.budget import Cap
-from keyhole.defend.ledger import Ledger
-from keyhole.defend.loss import Loss
+from keyhole.defence.budget.budget import Cap
+from keyhole.defence.budget.ledger import Ledger
+from keyhole.defence.budget.loss import Loss
 with Book.open(sys.argv[1], "staff") as book:
     ledger = Ledger(book, Cap(Loss.of_epsilon(1000)))
     while True:

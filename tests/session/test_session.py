@@ -38,7 +38,7 @@ from session_world import (
 import keyhole
 from keyhole.auditing.online.online import RISK, OnlineAuditor
 from keyhole.book import Book, Mark
-from keyhole.defend.histogram import Histogram
+from keyhole.defence.histogram import Histogram
 from keyhole.errors import BookError, ConfigError, DataError, NotAvailable
 from keyhole.session.audited import Audited
 from keyhole.session.open import Terms

@@ -21,7 +21,7 @@ from keyhole.auditing.online.admission import Admission, Permission
 from keyhole.book import Book, BookEntry, Mark
 from keyhole.book import book as book_module
 from keyhole.cli import app
-from keyhole.defend.noise import ExactNoise
+from keyhole.defence.noise import ExactNoise
 from keyhole.session.audited import Audited, Heard
 from keyhole.engines import seal
 

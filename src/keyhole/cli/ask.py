@@ -123,7 +123,7 @@ def _texts(questions: tuple[str, ...], clip: tuple[str, ...]) -> list[str]:
 
 def _clipping(session: Session[Any], column: str, analyst: str | None, *, dry_run: bool) -> str:
     """Bounds for a column that nobody declared, as lines for keyhole.toml."""
-    from keyhole.defend.planner.planning import Planning
+    from keyhole.defence.planner.planning import Planning
     from keyhole.errors import ConfigError
     from keyhole.config import toml_key
     from keyhole.session.private import Private

@@ -15,8 +15,8 @@ from keyhole.cli.terminal import check_out, emit, emit_json, emit_text
 from keyhole.errors import ConfigError
 
 if TYPE_CHECKING:
-    from keyhole.defend.simulate.release import ReleaseOutcome
-    from keyhole.defend.simulate.release_workloads import Workload
+    from keyhole.defence.simulate.release import ReleaseOutcome
+    from keyhole.defence.simulate.release_workloads import Workload
 
 QUANTILES = (0.1, 0.25, 0.5, 0.75, 0.9, 0.95, 0.99, 0.999, 1.0)
 
@@ -61,7 +61,7 @@ def release(
     out: Path | None,
 ) -> None:
     """Draw the stream, play every mechanism, show."""
-    from keyhole.defend.simulate.release import MECHANISMS, Setup, timed
+    from keyhole.defence.simulate.release import MECHANISMS, Setup, timed
 
     check_out(out)
     if not 0 < alpha < 1 or not 0 < beta < 1 or not 0 <= delta < 1:
@@ -90,10 +90,10 @@ def _workload(
     name: str, queries: int, zipf: float, people: int, seed: int, config: Path | None
 ) -> tuple[Workload, str]:
     if not name.endswith(".sql"):
-        from keyhole.defend.simulate.release_workloads import workload
+        from keyhole.defence.simulate.release_workloads import workload
 
         return workload(name, queries, zipf, seed), ""
-    from keyhole.defend.simulate.release_log import log_workload
+    from keyhole.defence.simulate.release_log import log_workload
     from keyhole.config import Config
     from keyhole.logs.open import read_log
 

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from fractions import Fraction
 from typing import Any
 
-from keyhole.defend.answering import Answered, Priced
+from keyhole.defence.answering import Answered, Priced
 from keyhole.report.digits import with_bar
 
 

@@ -11,20 +11,20 @@ from keyhole.auditing.online.epochs import Changes
 from keyhole.basis.cells.cuts import Cuts
 from keyhole.book import Book
 from keyhole.book.state import PUBLIC, WHOLE
-from keyhole.defend.answering import Answering, Setting, Strategy
-from keyhole.defend.budget import Cap
-from keyhole.defend.conversion import rho_within
-from keyhole.defend.ledger import Ledger
-from keyhole.defend.load import count_cells, declared_domain
-from keyhole.defend.loss import Loss, Number, Unit, exact, probability
-from keyhole.defend.planner.columns import Partitions
-from keyhole.defend.planner.planning import Planning
-from keyhole.defend.planner.terms import HORIZON, SPEND, PlanTerms
-from keyhole.defend.releases import Releases
-from keyhole.defend.strategies.construction import OneConstruction
-from keyhole.defend.strategies.each import EachAlone
-from keyhole.defend.strategies.run import PrepaidRun
-from keyhole.defend.tables.margins import SourceMargins
+from keyhole.defence.answering import Answering, Setting, Strategy
+from keyhole.defence.budget.budget import Cap
+from keyhole.defence.budget.conversion import rho_within
+from keyhole.defence.budget.ledger import Ledger
+from keyhole.defence.load import count_cells, declared_domain
+from keyhole.defence.budget.loss import Loss, Number, Unit, exact, probability
+from keyhole.defence.planner.columns import Partitions
+from keyhole.defence.planner.planning import Planning
+from keyhole.defence.planner.terms import HORIZON, SPEND, PlanTerms
+from keyhole.defence.releases import Releases
+from keyhole.defence.strategies.construction import OneConstruction
+from keyhole.defence.strategies.each import EachAlone
+from keyhole.defence.strategies.run import PrepaidRun
+from keyhole.defence.tables.margins import SourceMargins
 from keyhole.errors import BookError, ConfigError, PrivacyParameterError
 from keyhole.config import BudgetTable, Config
 from keyhole.model.schema import Role

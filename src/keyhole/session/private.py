@@ -7,9 +7,9 @@ from dataclasses import dataclass, field
 from fractions import Fraction
 from typing import Any
 
-from keyhole.defend.answering import Answered, Answering, Priced
-from keyhole.defend.loss import Loss
-from keyhole.defend.planner.planning import Planning
+from keyhole.defence.answering import Answered, Answering, Priced
+from keyhole.defence.budget.loss import Loss
+from keyhole.defence.planner.planning import Planning
 from keyhole.errors import QueryError
 from keyhole.model.query import Refused
 from keyhole.model.schema import Schema

@@ -8,7 +8,7 @@ from enum import StrEnum
 from typing import TypeAlias
 
 from keyhole.auditing.online.admission import Admission
-from keyhole.defend.answering import Answered, Priced
+from keyhole.defence.answering import Answered, Priced
 from keyhole.model.query import Refused
 from keyhole.datasets import GroupKey
 

@@ -8,8 +8,8 @@ from fractions import Fraction
 from pathlib import Path
 from typing import Any
 
-from keyhole.defend.answering import Answered, Priced
-from keyhole.defend.loss import Loss, Number
+from keyhole.defence.answering import Answered, Priced
+from keyhole.defence.budget.loss import Loss, Number
 from keyhole.errors import KeyholeError
 from keyhole.config import Config
 from keyhole.logs.open import read_log

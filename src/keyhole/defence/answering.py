@@ -1,0 +1,288 @@
+"""How statements are answered privately: read, priced, charged, released, remembered, on one page of the book."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from fractions import Fraction
+from typing import Any, Protocol, TypeAlias
+
+from keyhole.basis.cells.domain import Domain
+from keyhole.book import BookEntry
+from keyhole.defence.base import Release, half_of_everybody
+from keyhole.defence.histogram import Histogram
+from keyhole.defence.budget.ledger import Bought, Kept, Ledger
+from keyhole.defence.load import asking_schema
+from keyhole.defence.budget.loss import Loss, Neighbours
+from keyhole.defence.releases import ReleasedStatement, Releases
+from keyhole.defence.workload import Estimate, GroupKey, Question, pose
+from keyhole.errors import QueryError
+from keyhole.model.query import Refused, Statement
+from keyhole.model.schema import Schema
+from keyhole.sql import lower
+
+REMEMBERED = 4096  # texts whose reading is kept
+
+
+@dataclass(frozen=True, slots=True)
+class Answered:
+    """A statement's numbers, or why there are none. `cost` is what this statement charged, `left` what was left then.
+
+    A release that is told again costs nothing; `own` is what it counts on the account of an analyst who had not been
+    told. `beta` is for each number alone, unless `how` says that it is for all answers of a run together. `source` has
+    the noisy numbers it was made from, `entry` is the number of the entry of the book that has them.
+    """
+
+    sql: str
+    grouped: bool
+    groups: tuple[tuple[GroupKey, tuple[Estimate, ...]], ...]
+    beta: float
+    cost: Fraction
+    left: Fraction
+    neighbours: Neighbours
+    how: str
+    refused: Refused | None = None
+    notes: tuple[str, ...] = ()
+    source: ReleasedStatement | None = None
+    entry: int | None = None  # of the book, that has what was released
+    own: Fraction = Fraction(0)
+
+
+@dataclass(frozen=True, slots=True)
+class Priced:
+    """What a statement would cost; nothing was spent."""
+
+    sql: str
+    cost: Fraction
+    how: str
+    refused: Refused | None = None
+    notes: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Setting:
+    """What every strategy works with. `accuracy` is a share of n (people, under add-remove), for queries
+    scaled to [0, 1]; None means: share out what is left. `horizon` is how many questions an online run is planned for.
+    """
+
+    histogram: Histogram
+    ledger: Ledger
+    beta: float
+    accuracy: float | None
+    horizon: int
+    writer: Releases | None = None  # tells what was released, for the book's transcript
+    anyway: bool = False  # sell answers too that say next to nothing
+
+    @property
+    def n(self) -> int | None:
+        """The number of people where it is public."""
+        return self.histogram.public_n if self.histogram.neighbours == "replace-one" else None
+
+    def bar(self) -> Fraction | None:
+        """The accuracy asked for, in people."""
+        if self.accuracy is None:
+            return None
+        share = Fraction(str(self.accuracy))
+        return share * self.n if self.n is not None else share
+
+    def why_useless(self, question: Question, bar: Fraction) -> str:
+        """Why an answer with this error bar, in people, says next to nothing, and is not sold; empty if it is."""
+        half = half_of_everybody(self.n, anyway=self.anyway)
+        if half is None or (bar <= half and not question.has_vague_average(bar, int(2 * half))):
+            return ""
+        return (
+            f"{question.say_bar(bar, self.n)}: that says next to nothing, and nothing was spent. Ask for fewer groups "
+            "at once, allow more (a smaller --accuracy, a larger budget), or say --anyway"
+        )
+
+    def release_beta(self, question: Question) -> float:
+        """A number made from k releases fails if any of them does: each gets beta/k."""
+        return self.beta / max((len(i.asked) for _, items in question.groups for i in items), default=1)
+
+    def remember(
+        self, question: Question, releases: Sequence[Release], bought: Bought, *, together: bool = False
+    ) -> BookEntry:
+        """Write down what was released. `together`: beta is for all numbers at once."""
+        kept: dict[str, Any] = {
+            "together": together,
+            "beta": releases[0].beta,
+            "how": releases[0].how,
+            "numbers": [[str(r.value), str(r.alpha)] for r in releases],
+            "noise": [None if r.scale is None else [r.law, str(r.scale)] for r in releases],
+        }
+        blank = kept | {"numbers": [["0", str(r.alpha)] for r in releases]}
+        if self.writer is not None and question.statement is not None:
+            released = ReleasedStatement(question.statement, question, tuple(releases))
+            lines = list(self.writer.of(released))
+            kept["lines"] = [line.line() for line in lines]
+            blank["lines"] = [replace(line, value=Fraction(0)).line() for line in lines]
+        return self.ledger.remember(question.fingerprint(), kept, bought, blank)
+
+    def recalled(self, question: Question, analyst: str | None) -> tuple[list[Release], Kept] | None:
+        """What was released before, if it is good enough for what is asked now and the analyst may be told."""
+        for kept in self.ledger.recall(question.fingerprint(), analyst):
+            releases = self._again(question, kept.answer, analyst)
+            if releases is not None:
+                return releases, kept
+        return None
+
+    def _again(self, question: Question, kept: dict[str, Any], analyst: str | None) -> list[Release] | None:
+        bar = self.bar()
+        if kept["beta"] > (self.beta if kept.get("together") else self.release_beta(question)):
+            return None
+        if bar is not None and any(Fraction(alpha) > bar for _, alpha in kept["numbers"]):
+            return None
+        left, neighbours = self.ledger.left(analyst), self.histogram.neighbours
+        nothing = Loss(self.ledger.cap.total.unit, Fraction(0), Fraction(0), neighbours)
+        how = f"released before ({kept['how']})"
+        noise = kept.get("noise") or [None] * len(kept["numbers"])  # a ledger of an earlier version has none
+        return [
+            Release(
+                Fraction(value), Fraction(alpha), kept["beta"], nothing, left, neighbours, how,
+                None if law is None else Fraction(law[1]), None if law is None else law[0],
+            )
+            for (value, alpha), law in zip(kept["numbers"], noise, strict=True)
+        ]  # fmt: skip
+
+
+Made: TypeAlias = tuple[list[Release], Fraction]  # what was released, and what it charged
+
+
+class Strategy(Protocol):
+    """One way to answer: a mechanism with its prices."""
+
+    def expect(self, questions: Sequence[Question], analyst: str | None) -> None:
+        """These are about to be asked: what is left is shared out among them, or one plan is made for all."""
+
+    def prices(self, questions: Sequence[Question], analyst: str | None) -> list[tuple[Fraction, str] | Refused]:
+        """What each question would cost, in the budget's unit, and how it would be made, or why it would be refused;
+        spends nothing.
+        """
+
+    def answer(self, question: Question, analyst: str | None) -> Made | Refused:
+        """Charge, read the data once, write down; on the open page of the book. Or why it was refused."""
+
+
+@dataclass(frozen=True, slots=True)
+class Posed:
+    """A statement that was read, as linear queries over the declared cells."""
+
+    sql: str
+    statement: Statement
+    question: Question
+
+
+class Answering:
+    """Answers statements about one table with one mechanism, against one book.
+
+    A statement that cannot be read, mapped to cells or paid for is refused alone; the others go on. What a refusal says
+    depends on the statement, the declaration and the book, never on the data.
+    """
+
+    def __init__(self, schema: Schema, domain: Domain, setting: Setting, strategy: Strategy) -> None:
+        self._schema, self._domain = asking_schema(schema, domain), domain
+        self._releases = setting.writer or Releases(schema, domain, setting.n)
+        self.setting, self._strategy = setting, strategy
+        self._posed: dict[str, Posed] = {}
+
+    @property
+    def schema(self) -> Schema:
+        """The columns as they are asked about."""
+        return self._schema
+
+    def read(self, sql: str) -> Posed:
+        """A statement as questions over cells; `QueryError` from the text and the declaration alone."""
+        found = self._posed.get(sql)
+        if found is None:
+            statement = lower(sql, self._schema)
+            found = Posed(sql, statement, pose(statement, self._domain, self.setting.histogram.neighbours))
+            if len(self._posed) >= REMEMBERED:
+                self._posed.clear()
+            self._posed[sql] = found
+        return found
+
+    def _notes(self, question: Question) -> tuple[str, ...]:
+        accuracy = self.setting.accuracy
+        return question.notes(self.setting.n, None if accuracy is None else Fraction(str(accuracy)))
+
+    def _read_all(self, statements: Sequence[str]) -> list[Posed | Refused]:
+        found: list[Posed | Refused] = []
+        for sql in statements:
+            try:
+                found.append(self.read(sql))
+            except QueryError as error:
+                found.append(Refused(str(error)))
+        return found
+
+    def expect(self, statements: Sequence[str], analyst: str | None) -> None:
+        """These statements are about to be asked, together."""
+        self._strategy.expect([p.question for p in self._read_all(statements) if isinstance(p, Posed)], analyst)
+
+    def dry_run(self, statements: Sequence[str], analyst: str | None = None) -> list[Priced]:
+        """What each statement would cost, or why it would be refused. Spends nothing and touches no count."""
+        setting = self.setting
+        left, unit = setting.ledger.left(analyst), setting.ledger.cap.total.unit
+        posed = self._read_all(statements)
+        prices = iter(self._strategy.prices([q.question for q in posed if isinstance(q, Posed)], analyst))
+        made = []
+        for sql, q in zip(statements, posed, strict=True):
+            if isinstance(q, Refused):
+                made.append(Priced(sql, Fraction(0), "", q))
+                continue
+            price = next(prices)
+            if isinstance(price, Refused):
+                made.append(Priced(sql, Fraction(0), "", price))
+                continue
+            cost, how = price
+            if cost > max(left, Fraction(0)):
+                rest, cap = max(left, Fraction(0)), setting.ledger.cap.total.amount
+                why = (
+                    f"this would cost {unit} {float(cost):.6g} and {float(rest):.6g} would be left of "
+                    f"{float(cap):.6g}: ask for less accuracy or raise the budget"
+                )
+                made.append(Priced(sql, Fraction(0), "", Refused(why)))
+                continue
+            left -= cost
+            made.append(Priced(sql, cost, how, None, self._notes(q.question)))
+        return made
+
+    def recall(self, asked: Posed, analyst: str | None) -> Answered | None:
+        """What is free: public, or released before and already known to the analyst or within his cap."""
+        q = asked.question
+        if not q.asked:
+            return self._answered(asked, [], Fraction(0), analyst)
+        found = self.setting.recalled(q, analyst)
+        if found is None:
+            return None
+        releases, kept = found
+        ledger = self.setting.ledger
+        own = ledger.news(analyst, kept.of) or Fraction(0)
+        ledger.tell(analyst, kept)
+        return replace(self._answered(asked, releases, Fraction(0), analyst), entry=kept.entry, own=own)
+
+    def answer(self, asked: Posed, analyst: str | None) -> Answered:
+        """Charge, read, write down; on the open page."""
+        made = self._strategy.answer(asked.question, analyst)
+        if isinstance(made, Refused):
+            return self.refused(asked.sql, made, analyst)
+        of = self.setting.ledger.entry_of(asked.question.fingerprint())
+        return replace(self._answered(asked, *made, analyst), entry=of)
+
+    def refused(self, sql: str, why: Refused, analyst: str | None) -> Answered:
+        """A statement that got no numbers."""
+        s = self.setting
+        neighbours = s.histogram.neighbours
+        return Answered(sql, False, (), s.beta, Fraction(0), s.ledger.left(analyst), neighbours, "", why)
+
+    def lines(self, made: Iterable[Answered]) -> Iterator[str]:
+        """What was released, as lines of a transcript: each release once."""
+        for line in self._releases.transcript(a.source for a in made if a.source is not None):
+            yield line.line()
+
+    def _answered(self, asked: Posed, releases: list[Release], cost: Fraction, analyst: str | None) -> Answered:
+        s, q = self.setting, asked.question
+        groups = tuple((key, tuple(e)) for key, e in q.estimates(releases, s.n))
+        how = releases[-1].how if releases else q.why_free(s.histogram.neighbours)
+        source = ReleasedStatement(asked.statement, q, tuple(releases))
+        left, neighbours = s.ledger.left(analyst), s.histogram.neighbours
+        return Answered(asked.sql, q.grouped, groups, s.beta, cost, left, neighbours, how, None, self._notes(q), source)

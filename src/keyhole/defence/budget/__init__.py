@@ -1,0 +1,1 @@
+"""What was spent and what is left: losses, their composition, the ledger."""

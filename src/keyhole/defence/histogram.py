@@ -1,0 +1,87 @@
+"""The private database as the mechanisms see it: one exact count for each cell of the domain."""
+
+from __future__ import annotations
+
+import hashlib
+from dataclasses import dataclass, field
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from keyhole.defence.kernels import dot_counts
+from keyhole.defence.linear import LinearQuery
+from keyhole.defence.budget.loss import Neighbours
+from keyhole.errors import DataError, PrivacyParameterError
+
+
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
+class Histogram:
+    """Exact counts over the cells. Only mechanisms read it; its text form shows no count.
+
+    Under `replace-one` neighbours the number of people n is public; under `add-remove` it is not, and `public_n`
+    refuses.
+
+    >>> people = Histogram.of([3, 0, 1])
+    >>> people, people.total(LinearQuery.of([1, 0, 1])), people.public_n
+    (Histogram(cells=3, neighbours='replace-one'), 4, 4)
+    """
+
+    counts: NDArray[np.int64]
+    neighbours: Neighbours = "replace-one"
+    _margins: dict[tuple[tuple[int, ...], tuple[int, ...]], NDArray[np.int64]] = field(default_factory=dict)
+
+    @classmethod
+    def of(cls, counts: ArrayLike, neighbours: Neighbours = "replace-one") -> Histogram:
+        """A checked copy: whole, non-negative counts, fewer than 2^31 people."""
+        given = np.asarray(counts)
+        if given.ndim != 1 or given.size == 0 or not np.issubdtype(given.dtype, np.integer):
+            raise DataError("a histogram is one whole count for each cell")
+        kept = np.array(given, dtype=np.int64)
+        if int(kept.min()) < 0 or int(kept.sum()) >= 2**31:
+            raise DataError("a histogram has counts from 0 and fewer than 2^31 people in all")
+        kept.flags.writeable = False
+        return cls(kept, neighbours)
+
+    @property
+    def cells(self) -> int:
+        """The size of the domain."""
+        return int(self.counts.size)
+
+    @property
+    def public_n(self) -> int:
+        """The number of people, where the neighbours make it public."""
+        if self.neighbours != "replace-one":
+            raise PrivacyParameterError(
+                "this mechanism needs a public number of people: under add-remove neighbours that number is a secret; "
+                'use laplace or gaussian, or set neighbours = "replace-one" under [budget]'
+            )
+        return self._people()
+
+    def _people(self) -> int:
+        return int(self.counts.sum())
+
+    def total(self, query: LinearQuery) -> int:
+        """sum(weights * counts): the true answer in steps of 1/unit. For mechanisms only. Exact; one pass, or for the
+        groups of a GROUP BY one pass for all of them: the counts are summed over the other columns once.
+        """
+        if query.cells != self.cells:
+            raise PrivacyParameterError(f"the query has {query.cells} cells and the domain {self.cells}")
+        place = query.place
+        if place is None:
+            return int(dot_counts(self.counts, query.stored))
+        over = tuple(sorted((*place.axes, *(axis for axis, _ in place.keys))))
+        margin = self._margins.get((place.shape, over))
+        if margin is None:
+            others = tuple(axis for axis in range(len(place.shape)) if axis not in over)
+            margin = self.counts.reshape(place.shape).sum(axis=others)
+            self._margins[place.shape, over] = margin
+        inside = np.ascontiguousarray(place.block(np.asarray(margin), over)).ravel()
+        total = int(dot_counts(inside, query.stored))
+        return total + place.rest * (int(self.counts.sum()) - int(inside.sum())) if place.rest else total
+
+    def fingerprint(self) -> str:
+        """A digest of the counts, for the custodian's ledger: it tells a change of data, and is itself private."""
+        return hashlib.blake2b(self.counts.tobytes(), digest_size=16).hexdigest()
+
+    def __repr__(self) -> str:
+        return f"Histogram(cells={self.cells}, neighbours={self.neighbours!r})"

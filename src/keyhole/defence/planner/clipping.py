@@ -1,0 +1,146 @@
+"""Bounds for a column that nobody has bounds for: a little budget buys a noisy histogram on powers of two.
+
+A bound read off the data would be somebody's value. This one is a power of two that noise chose: the cells are fixed
+beforehand, their counts are an ordinary release, and the advice follows from them alone.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import math
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+
+import numpy as np
+
+from keyhole.defence.budget.ledger import Bought, Ledger
+from keyhole.defence.noise import NoiseSource
+from keyhole.defence.planner.single import LAWS
+from keyhole.defence.tables.bought import check_drawable, noisy
+from keyhole.defence.tables.quantity import COUNT, Dose, NoiseLaw, noise_for, price
+from keyhole.defence.tables.tails import ErrorLaw
+from keyhole.errors import ConfigError
+from keyhole.model.predicate import quote_name
+from keyhole.datasets import DuckDBSource
+
+POWERS = range(-10, 41)  # |x| from 2^-10 to 2^40; beyond them the outermost cells
+SHARE = Fraction(1, 100)  # of what is left of the budget
+BETA = 1e-6  # chance that any empty cell looks filled: bounds that are far too wide would be paid for
+
+
+@dataclass(frozen=True, slots=True)
+class ClippingAdvice:
+    """Between what the values lie that many people have, as powers of two; None where no crowd was seen."""
+
+    column: str
+    low: Fraction | None
+    high: Fraction | None
+    cost: Fraction
+    crowd: int  # how many people a cell must seem to hold
+
+    def __str__(self) -> str:
+        if self.low is None or self.high is None:
+            return f"{self.column}: no crowd of {self.crowd} was seen; say the bounds yourself"
+        return f"{self.column}: min = {_decimal(self.low)}, max = {_decimal(self.high)}"
+
+
+def edges() -> list[Fraction]:
+    """Where cells begin, increasing: -2^40, ..., -2^-10, 0 (both sides), 2^-10, ..., 2^40.
+
+    >>> len(edges()), float(edges()[51]), float(edges()[0])
+    (103, 0.0, -1099511627776.0)
+    """
+    sizes = [Fraction(2) ** k for k in POWERS]
+    return [*(-s for s in reversed(sizes)), Fraction(0), *sizes]
+
+
+def cell_code(column: str) -> str:
+    """An SQL expression for the cell of a value: how many edges are at or below it; 0 for NULL and what is no number.
+
+    Zero has the cell that begins at it; numbers below -2^40 have none of their own and count as the first.
+    """
+    name = f"TRY_CAST({quote_name(column)} AS DOUBLE)"
+    at = " + ".join(f"({name} >= {float(e)!r})::INT" for e in edges())
+    return f"CASE WHEN {name} IS NULL OR isnan({name}) THEN 0 ELSE greatest(1, {at}) END"
+
+
+def advice(column: str, counts: Sequence[int], crowd: int, cost: Fraction) -> ClippingAdvice:
+    """The outermost cells that hold a crowd: from the noisy counts alone.
+
+    >>> counts = [0] * 104
+    >>> counts[52 + 5 : 52 + 13] = [900] * 8
+    >>> str(advice("hours", counts, 50, Fraction(0)))
+    'hours: min = 0, max = 4'
+    """
+    listed = edges()
+    filled = [k for k in range(1, len(counts)) if counts[k] >= crowd]
+    if not filled:
+        return ClippingAdvice(column, None, None, cost, crowd)
+    low, top = listed[filled[0] - 1], filled[-1]
+    high = listed[top] if top < len(listed) else listed[-1]
+    low = Fraction(0) if low > 0 else low  # a range that begins at zero costs little and is easier to read
+    return ClippingAdvice(column, low, max(high, low + 1), cost, crowd)
+
+
+def buy_clipping(
+    column: str,
+    source: DuckDBSource,
+    ledger: Ledger,
+    noise: NoiseSource,
+    analyst: str | None,
+    most: Fraction | None = None,
+) -> ClippingAdvice:
+    """Charge, count the cells, draw, write down; on the open page. Asked again, it is free.
+
+    Refused before the charge if a cell would have to hold more than `most` people to be seen.
+    """
+    mark = f"clipping {hashlib.blake2b(column.encode(), digest_size=16).hexdigest()}"
+    for kept in ledger.recall(mark, analyst):
+        ledger.tell(analyst, kept)
+        return advice(column, kept.answer["counts"], int(kept.answer["crowd"]), Fraction(0))
+    total = ledger.cap.total
+    law = LAWS[total.unit]
+    (dose,) = noise_for(ledger.left(analyst) * SHARE / ledger.times, [COUNT], law, "table", total.neighbours)
+    check_drawable([dose], law)
+    size, one = len(edges()) + 1, float(dose.noise)
+    error = ErrorLaw(one, (), 1.0) if law == "gaussian" else ErrorLaw(0.0, ((one, 1),), 1.0)
+    crowd = math.ceil(error.bar(BETA / size))
+    if most is not None and crowd > most:
+        raise ConfigError(
+            f"--clip {column}: with what is left of the budget only a range that {crowd} people share would be seen, "
+            "which is over half of everybody: declare min and max instead"
+        )
+    loss = ledger.per_person(price([dose], law, "table", total.neighbours))
+    ledger.spend(loss, analyst=analyst, what=f"bounds for {column}")
+    charge = ledger.charged[-1]
+    true = np.zeros(size, dtype=np.int64)
+    cells, counts = source.tally(cell_code(column))
+    true[cells] = counts
+    drawn = noisy(true, dose, law, noise).tolist()
+    said = {
+        "kind": "clipping",
+        "counts": drawn,
+        "crowd": crowd,
+        "lines": list(_lines(source, column, drawn, dose, law)),
+    }
+    blank = said | {"counts": [0] * size}
+    ledger.remember(mark, said, Bought(f"bounds for {column}", 2 * size, analyst, (charge,)), blank)
+    return advice(column, drawn, crowd, loss.amount)
+
+
+def _lines(source: DuckDBSource, column: str, drawn: Sequence[int], dose: Dose, law: NoiseLaw) -> Iterator[str]:
+    """What was released, as lines of a transcript."""
+    noise = {"kind": f"discrete-{law}", "scale": float(dose.noise) if law == "laplace" else math.sqrt(dose.noise)}
+    table, name, listed = quote_name(source.schema.table), quote_name(column), edges()
+    for k, seen in enumerate(drawn):
+        low = f"{name} >= {_decimal(listed[k - 1])}" if k > 1 else ""
+        high = f"{name} < {_decimal(listed[k])}" if 0 < k < len(listed) else ""
+        where = " AND ".join(part for part in (low, high) if part) if k else f"{name} IS NULL"
+        told = {"sql": f"SELECT COUNT(*) FROM {table} WHERE {where}", "answer": seen, "noise": noise}
+        yield json.dumps(told, ensure_ascii=False)
+
+
+def _decimal(value: Fraction) -> str:
+    return str(int(value)) if value.denominator == 1 else f"{float(value):.12f}".rstrip("0")

@@ -1,0 +1,195 @@
+"""Laplace and Gaussian: each statement is one joint release, paid for by itself and remembered."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from fractions import Fraction
+from typing import Literal
+
+from keyhole.defence.answering import Made, Setting
+from keyhole.defence.base import Release
+from keyhole.defence.budget.bundle import Bundle
+from keyhole.defence.budget.ledger import Bought
+from keyhole.defence.linear import l1_sensitivity, l2_sensitivity_squared
+from keyhole.defence.budget.loss import Loss, rounded_down
+from keyhole.defence.mechanisms.gaussian import Gaussian, gaussian_quantile, gaussian_rho
+from keyhole.defence.mechanisms.laplace import Laplace, laplace_epsilon, laplace_quantile
+from keyhole.defence.noise import NoiseSource, checked
+from keyhole.defence.workload import Question
+from keyhole.errors import BudgetExhausted, PrivacyParameterError
+from keyhole.model.query import Refused
+
+
+@dataclass(slots=True, eq=False)
+class EachAlone:
+    """With an accuracy each statement costs what that accuracy needs; without one, what is left is shared out evenly
+    over the statements that are expected and not free. A question released before is given again for nothing.
+    """
+
+    setting: Setting
+    kind: Literal["laplace", "gaussian"]
+    noise: NoiseSource | None = None
+    bundle: Bundle | None = None  # a file that is paid for at once
+    share: Fraction | None = None  # what one statement may spend; None: nothing was said of what is to come
+
+    def expect(self, questions: Sequence[Question], analyst: str | None) -> None:
+        """Share out what is left: evenly, or with a delta all at once, where that gives each statement more. With an
+        accuracy the price of each is fixed beforehand too: with a delta all are paid at once, where that is cheaper.
+        """
+        self.share, self.bundle = self._shares(questions, analyst), None
+        if self.kind != "laplace":
+            return
+        new = {q.fingerprint(): q for q in questions if q.asked and self.setting.recalled(q, analyst) is None}
+        if self.setting.accuracy is None:
+            self.bundle = Bundle.shared(self.setting.ledger, new, analyst)
+            if self.bundle is not None:  # all of it is charged at once: what would be refused has no part in it
+                parts = self.bundle.parts
+                sold = [key for key, q in new.items() if not isinstance(self._quote(q, parts[key]), Refused)]
+                if len(sold) < len(new):
+                    self.bundle = Bundle.shared(self.setting.ledger, sold, analyst)
+            return
+        quotes = {key: self._quote(q, self.share) for key, q in new.items()}
+        parts = {key: quote.amount for key, quote in quotes.items() if isinstance(quote, Loss)}
+        self.bundle = Bundle.priced(self.setting.ledger, parts, analyst)
+
+    def prices(self, questions: Sequence[Question], analyst: str | None) -> list[tuple[Fraction, str] | Refused]:
+        """Each statement's price; later repetitions of a statement are free."""
+        made: list[tuple[Fraction, str] | Refused] = []
+        seen: set[str] = set()
+        share = self.one_tenth(analyst) if self.share is None else self.share
+        bundle, first = self.bundle, True
+        for q in questions:
+            key = q.fingerprint()
+            if not q.asked:
+                made.append((Fraction(0), q.why_free(self.setting.histogram.neighbours)))
+            elif key in seen:
+                made.append((Fraction(0), "released before"))
+            elif (known := self.setting.recalled(q, analyst)) is not None:
+                own = self.setting.ledger.news(analyst, known[1].of)
+                counts = f"; counts {self.setting.ledger.cap.total.unit} {float(own):.4g} for {analyst}" if own else ""
+                made.append((Fraction(0), f"released before{counts}"))
+            elif bundle is not None and bundle.holds(key):
+                made.append((bundle.loss.amount if first else Fraction(0), bundle.told(key)))
+                first = False
+            else:
+                quoted = self._quote(q, share)
+                if isinstance(quoted, Refused):
+                    made.append(quoted)
+                    continue
+                made.append((self.setting.ledger.price(quoted).amount, f"{self.kind}, {quoted}"))
+            seen.add(key)
+        return made
+
+    def answer(self, question: Question, analyst: str | None) -> Made | Refused:
+        """Charge, release and remember one statement."""
+        if self.bundle is not None and self.bundle.holds(question.fingerprint()):
+            return self._bundled(self.bundle, question, analyst)
+        share = self.one_tenth(analyst) if self.share is None else self.share
+        loss = self._quote(question, share)
+        if isinstance(loss, Refused):
+            return loss
+        try:
+            releases = _in_units(question, self._mechanism(question, loss, analyst).release(question.asked))
+        except BudgetExhausted as error:
+            return Refused(str(error))
+        self.setting.remember(question, releases, Bought(question.sql, len(releases), analyst))
+        return releases, self.setting.ledger.price(loss).amount
+
+    def _bundled(self, bundle: Bundle, question: Question, analyst: str | None) -> Made | Refused:
+        """One of the answers that are paid for together."""
+        s, key = self.setting, question.fingerprint()
+        each = bundle.parts[key]
+        if isinstance(quoted := self._quote(question, each), Refused):
+            return quoted
+        before = s.ledger.spent()
+        try:
+            purse = bundle.purse(key, analyst, question.sql)
+        except BudgetExhausted as error:
+            return Refused(str(error))
+        assert bundle.paid is not None
+        made = Laplace(s.histogram, purse, each, s.release_beta(question), None, self.noise)
+        told = replace(bundle.loss, amount=each, delta=Fraction(0))
+        releases = [
+            replace(r, cost=told, left=s.ledger.left(analyst), how=f"{r.how}; {bundle.told(key)}")
+            for r in _in_units(question, made.release(question.asked))
+        ]
+        s.remember(question, releases, Bought(question.sql, len(releases), analyst, (bundle.paid[0],)))
+        return releases, s.ledger.spent() - before
+
+    def one_tenth(self, analyst: str | None) -> Fraction:
+        """What a single statement may spend where no accuracy is asked for: a tenth of the cap, if so much is left."""
+        ledger = self.setting.ledger
+        return min(ledger.left(analyst), rounded_down(ledger.cap.total.amount / 10))
+
+    def _mechanism(self, q: Question, loss: Loss, analyst: str | None) -> Laplace | Gaussian:
+        s, beta = self.setting, self.setting.release_beta(q)
+        if self.kind == "laplace":
+            return Laplace(s.histogram, s.ledger, loss.amount, beta, analyst, self.noise)
+        return Gaussian(s.histogram, s.ledger, loss.amount, beta, analyst, self.noise)
+
+    def _shares(self, questions: Sequence[Question], analyst: str | None) -> Fraction:
+        """What one statement may spend when no accuracy is asked for: an even share, the same for all."""
+        new = {q.fingerprint() for q in questions if q.asked and self.setting.recalled(q, analyst) is None}
+        left = self.setting.ledger.left(analyst)
+        return rounded_down(left / len(new)) if new else Fraction(0)
+
+    def _quote(self, q: Question, share: Fraction) -> Loss | Refused:
+        """The loss of one statement, or why it has none: nothing is left, or no noise can be drawn for it."""
+        neighbours, finest = self.setting.histogram.neighbours, max(f.unit for f in q.asked)
+        try:
+            moved, squared = l1_sensitivity(q.asked, neighbours), l2_sensitivity_squared(q.asked, neighbours)
+        except PrivacyParameterError as error:
+            return Refused(str(error))
+        try:
+            loss = self._loss(q, share)
+        except BudgetExhausted as error:
+            return Refused(str(error))
+        noise = moved / loss.amount * finest if self.kind == "laplace" else squared / (2 * loss.amount) * finest**2
+        try:
+            if noise:
+                checked(noise)
+        except PrivacyParameterError as error:
+            return Refused(str(error))
+        why = self.setting.why_useless(q, self._bar(q, moved if self.kind == "laplace" else squared, loss.amount))
+        return Refused(why) if why else loss
+
+    def _bar(self, q: Question, moved: Fraction, amount: Fraction) -> Fraction:
+        """The widest error bar of a statement's releases, in people; `moved` is their joint sensitivity."""
+        beta = self.setting.release_beta(q)
+        if self.kind == "laplace":
+            return max(Fraction(laplace_quantile(moved / amount * f.unit, beta), f.unit) for f in q.asked)
+        return max(Fraction(gaussian_quantile(moved / (2 * amount) * f.unit**2, beta), f.unit) for f in q.asked)
+
+    def _loss(self, q: Question, share: Fraction) -> Loss:
+        neighbours, bar = self.setting.histogram.neighbours, self.setting.bar()
+        beta = self.setting.release_beta(q)
+        if bar is None:
+            if share <= 0:
+                raise BudgetExhausted(
+                    "nothing is left of the budget: nothing was spent; raise the budget", remaining=share, requested=0
+                )
+            unit = self.setting.ledger.cap.total.unit
+            if self.kind == "gaussian":
+                return Loss.of_rho(share, neighbours)
+            epsilon = share if unit == "epsilon" else rounded_down(Fraction(math.sqrt(2 * share)))
+            return Loss.of_epsilon(epsilon, 0, neighbours)
+        if self.kind == "laplace":
+            moved = l1_sensitivity(q.asked, neighbours)
+            return Loss.of_epsilon(
+                max(laplace_epsilon(bar * f.unit, moved * f.unit, beta) for f in q.asked), 0, neighbours
+            )
+        squared = l2_sensitivity_squared(q.asked, neighbours)
+        return Loss.of_rho(max(gaussian_rho(bar * f.unit, squared * f.unit**2, beta) for f in q.asked), neighbours)
+
+
+def _in_units(question: Question, releases: list[Release]) -> list[Release]:
+    """The releases with the noise told in the units of the answer: a sum's is that of a count times its range."""
+    scale, factors = releases[0].scale, question.factors()
+    if scale is None:
+        return releases
+    told = [f"{float(scale * factor):.6g}" for factor in factors]
+    shown = " and ".join(told) if len(told) <= 2 else f"{told[0]} to {told[-1]}"
+    story, _, _ = releases[0].how.rpartition(" ")
+    return [replace(r, how=f"{story} {shown}") for r in releases]
