@@ -39,9 +39,9 @@ from keyhole.defence.tables.margins import SourceMargins
 from keyhole.defence.tables.quantity import COUNT, Dose
 from keyhole.defence.tables.residuals import Names
 from keyhole.config import Config
-from keyhole.session.private import Private
-from keyhole.session.reply import Reply
-from keyhole.session.session import Session
+from keyhole.sessions.private import Private
+from keyhole.sessions.reply import Reply
+from keyhole.sessions.session import Session
 from keyhole.config.settings import settings
 from keyhole.datasets.open import Use, open_table
 

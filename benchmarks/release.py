@@ -40,8 +40,8 @@ from keyhole.defence.simulate.release_workloads import workload
 from keyhole.defence.simulate.seeded_noise import SeededNoise
 from keyhole.defence.tables.margins import SourceMargins
 from keyhole.config import Config
-from keyhole.session.private import Private
-from keyhole.session.session import Session
+from keyhole.sessions.private import Private
+from keyhole.sessions.session import Session
 from keyhole.config.settings import settings
 from keyhole.datasets.open import Use, open_table
 

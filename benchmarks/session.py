@@ -28,8 +28,8 @@ import pyarrow as pa
 from keyhole.auditing.online.population import person_keys
 from keyhole.book import Book, Mark
 from keyhole.config import Config
-from keyhole.session.open import Terms, Watching, audited_session, private_session
-from keyhole.session.session import Session
+from keyhole.sessions.open import Terms, Watching, audited_session, private_session
+from keyhole.sessions.session import Session
 from keyhole.config.settings import settings
 from keyhole.datasets.open import Use, open_table
 

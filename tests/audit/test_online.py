@@ -24,7 +24,7 @@ from keyhole.errors import ConfigError
 from keyhole.config import Columns
 from keyhole.model.predicate import And, Comparison, IsNull, IsTrue, Like, Membership, Not, Opaque, Or, Predicate
 from keyhole.model.query import Aggregate, Query, Term
-from keyhole.session.published import publish, unaccounted
+from keyhole.sessions.published import publish, unaccounted
 from keyhole.solve.rowspace import RowMatrix, RowSpace
 from keyhole.sql import lower, split
 from keyhole.datasets import DuckDBRoster, load_roster

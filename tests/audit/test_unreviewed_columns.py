@@ -15,7 +15,7 @@ from keyhole.cli import app
 from keyhole.errors import ConfigError
 from keyhole.config import Config
 from keyhole.logs.open import as_log
-from keyhole.session.open import Watching
+from keyhole.sessions.open import Watching
 from keyhole.config.settings import settings, with_private
 from keyhole.verbs.watch import watched
 

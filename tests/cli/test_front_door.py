@@ -17,7 +17,7 @@ from keyhole.cli.demo import LOG, PEOPLE, TRANSCRIPT
 from keyhole.cli.plan import COLUMNS
 from keyhole.cli.root import ENTRIES, app, load
 from keyhole.logs.open import LogFormat
-from keyhole.session.open import MECHANISMS
+from keyhole.sessions.open import MECHANISMS
 from keyhole.sql import Dialect
 
 RUN = [sys.executable, "-c", "from keyhole.cli import main; main()"]

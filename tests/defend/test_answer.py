@@ -21,9 +21,9 @@ from keyhole.defence.linear import LinearQuery
 from keyhole.defence.budget.loss import Loss
 from keyhole.defence.mechanisms.online_ic import OnlineIC
 from keyhole.errors import NotAvailable
-from keyhole.session.private import Private
-from keyhole.session.reply import Reply
-from keyhole.session.session import Session
+from keyhole.sessions.private import Private
+from keyhole.sessions.reply import Reply
+from keyhole.sessions.session import Session
 
 N = 20_000
 TOML = """

@@ -23,8 +23,8 @@ from keyhole.defence.releases import ReleaseLine, Releases
 from keyhole.defence.strategies.each import EachAlone
 from keyhole.config import Config
 from keyhole.model.query import Refused
-from keyhole.session.private import Private
-from keyhole.session.session import Session
+from keyhole.sessions.private import Private
+from keyhole.sessions.session import Session
 from keyhole.datasets import load
 
 SETTINGS = """

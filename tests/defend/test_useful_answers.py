@@ -14,7 +14,7 @@ from keyhole.book import Book, Mark
 from keyhole.defence.answering import Answered
 from keyhole.errors import PrivacyParameterError
 from keyhole.config import Config
-from keyhole.session.reply import Reply
+from keyhole.sessions.reply import Reply
 
 WORTHLESS = 10**9  # questions expected: the share of one buys nothing
 

@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import Any, TypeAlias
 
 from keyhole.errors import KeyholeError
-from keyhole.session.session import Session
+from keyhole.sessions.session import Session
 
 Opener: TypeAlias = Callable[[Path], Session[Any]]  # a function that another process can import
 PRELOADED = [

@@ -14,9 +14,9 @@ from keyhole.defence.answering import Answering
 from keyhole.defence.budget.ledger import SavedRun
 from keyhole.defence.strategies.run import PrepaidRun, _Taken
 from keyhole.defence.workload import Question
-from keyhole.session.audited import Audited, Heard
-from keyhole.session.private import Private
-from keyhole.session.session import Session
+from keyhole.sessions.audited import Audited, Heard
+from keyhole.sessions.private import Private
+from keyhole.sessions.session import Session
 
 
 class CommitsEach(Book):

@@ -21,7 +21,7 @@ from tests.laws.law import Law, Specimen
 from tests.laws.session_worlds import AUDITED, LAPLACE, WEIGHTS, WORLDS, SessionWorld, whole
 
 from keyhole.errors import KeyholeError
-from keyhole.session.session import Session
+from keyhole.sessions.session import Session
 
 PROCESSES, QUESTIONS = 10, 4
 MOST_STATEMENTS = 60  # that one question sends to SQLite; more would mean that the end was never reached

@@ -14,7 +14,7 @@ from keyhole.config import Config
 from keyhole.logs.open import as_log
 from keyhole.logs.people_table import keep_people_table
 from keyhole.model.schema import Related, Schema
-from keyhole.session.open import Watching
+from keyhole.sessions.open import Watching
 from keyhole.config.settings import settings, with_private
 from keyhole.sql.statements.table_names import tables_read
 from keyhole.verbs.watch import watched

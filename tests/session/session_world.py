@@ -15,8 +15,8 @@ from click.testing import CliRunner
 import keyhole
 from keyhole.cli import app
 from keyhole.config import Config
-from keyhole.session.open import Terms
-from keyhole.session.session import Session
+from keyhole.sessions.open import Terms
+from keyhole.sessions.session import Session
 from keyhole.config.settings import settings
 from keyhole.verbs.ask import asking
 

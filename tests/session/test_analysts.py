@@ -18,8 +18,8 @@ from keyhole.errors import ConfigError
 from keyhole.report.book import as_plain
 from keyhole.report.html import book as book_html
 from keyhole.report.html.charts import Series
-from keyhole.session.open import Terms
-from keyhole.session.session import Session
+from keyhole.sessions.open import Terms
+from keyhole.sessions.session import Session
 
 OTHER = "SELECT COUNT(*) FROM staff WHERE dept = 'b'"
 CAPS = "epsilon = 1\nanalysts = {{ ann = {ann}, bob = {bob} }}"

@@ -17,7 +17,7 @@ import keyhole
 from keyhole.book import Book, Mark
 from keyhole.errors import BookError, LogError
 from keyhole.logs.detect import LogFormat
-from keyhole.session.follow import Entered, Entering, Follower
+from keyhole.sessions.follow import Entered, Entering, Follower
 
 ALL = "SELECT SUM(pay) FROM t"
 SETTINGS = '[source]\ndata = "t.csv"\n[columns]\nid = ["name"]\n[columns.private.pay]\nmin = 0\n'
@@ -55,7 +55,7 @@ def follow(
         if step is not None:
             step()
 
-    from keyhole.session.open import Watching
+    from keyhole.sessions.open import Watching
     from keyhole.config.settings import settings, with_private
     from keyhole.verbs.watch import watched
 

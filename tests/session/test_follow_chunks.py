@@ -15,9 +15,9 @@ import pytest
 from keyhole.book import Book, Mark
 from keyhole.logs.detect import LogFormat
 from keyhole.logs.open import open_log
-from keyhole.session import follow as following
-from keyhole.session.follow import Entered, Follower
-from keyhole.session.open import Watching
+from keyhole.sessions import follow as following
+from keyhole.sessions.follow import Entered, Follower
+from keyhole.sessions.open import Watching
 from keyhole.config.settings import settings, with_private
 from keyhole.verbs.watch import watched
 

@@ -12,7 +12,7 @@ import keyhole
 import keyhole.config
 from keyhole.book import Book, Mark
 from keyhole.errors import BookError, ConfigError, DataError
-from keyhole.session.reply import Reply
+from keyhole.sessions.reply import Reply
 
 PEOPLE = "name,dept,pay\nAnn,a,51\nBob,a,51\nCyd,b,70\nDan,b,80\n"
 ALL = "SELECT SUM(pay) FROM people"

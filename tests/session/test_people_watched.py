@@ -22,7 +22,7 @@ from keyhole.auditing.online.admission import Admission
 from keyhole.auditing.examine import examine
 from keyhole.errors import BookError, ConfigError
 from keyhole.config import Config
-from keyhole.session.reply import Ending
+from keyhole.sessions.reply import Ending
 from keyhole.config.settings import settings
 from keyhole.datasets.fingerprint import fingerprint
 from keyhole.datasets.open import Use, open_table

@@ -40,10 +40,10 @@ from keyhole.auditing.online.online import RISK, OnlineAuditor
 from keyhole.book import Book, Mark
 from keyhole.defence.histogram import Histogram
 from keyhole.errors import BookError, ConfigError, DataError, NotAvailable
-from keyhole.session.audited import Audited
-from keyhole.session.open import Terms
-from keyhole.session.private import Private
-from keyhole.session.session import Session
+from keyhole.sessions.audited import Audited
+from keyhole.sessions.open import Terms
+from keyhole.sessions.private import Private
+from keyhole.sessions.session import Session
 from keyhole.config.settings import settings
 from keyhole.engines.duckdb.source import DuckDBSource
 from keyhole.model.transcript import Line
@@ -91,7 +91,7 @@ def test_a_denial_reads_no_secret(tmp_path: Path, monkeypatch: pytest.MonkeyPatc
         def read(statement: object, source: object) -> object:
             raise AssertionError("a secret was read")
 
-        monkeypatch.setattr("keyhole.session.audited.exact", read)
+        monkeypatch.setattr("keyhole.sessions.audited.exact", read)
         assert str(session.ask(NOT_ANN).outcome) == "deny"
         assert str(session.ask("SELECT MAX(pay) FROM staff").outcome) == "refused"
         assert session.ask(WHOLE).answered  # as it was told
@@ -351,7 +351,7 @@ def test_ctrl_c_says_that_what_was_answered_is_in_the_book(folder: Path, monkeyp
 def test_a_publication_that_was_not_kept_does_not_hide_what_others_answered(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from keyhole.session.published import publish
+    from keyhole.sessions.published import publish
 
     with audited(tmp_path) as session, audited(tmp_path) as other:
         policy = session.policy

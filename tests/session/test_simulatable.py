@@ -22,7 +22,7 @@ from keyhole.book import Book, BookEntry, Mark
 from keyhole.book import book as book_module
 from keyhole.cli import app
 from keyhole.defence.noise import ExactNoise
-from keyhole.session.audited import Audited, Heard
+from keyhole.sessions.audited import Audited, Heard
 from keyhole.engines import seal
 
 PUBLIC = [(f"p{i}", "abc"[i % 3], 20 + 7 * i % 40) for i in range(12)]

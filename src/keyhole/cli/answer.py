@@ -76,7 +76,7 @@ def answer(
 ) -> None:
     """Load, open the ledger, answer or price, show."""
     from keyhole.logs.open import LogFormat, open_log
-    from keyhole.session.open import Terms
+    from keyhole.sessions.open import Terms
     from keyhole.config.settings import settings
     from keyhole.verbs.answer import answered
 

@@ -15,8 +15,8 @@ from keyhole.cli.terminal import INTERRUPTED, SOME_REFUSED, check_out, emit, emi
 from keyhole.errors import KeyholeError, LogError
 
 if TYPE_CHECKING:
-    from keyhole.session.reply import Reply
-    from keyhole.session.session import Session
+    from keyhole.sessions.reply import Reply
+    from keyhole.sessions.session import Session
 
 HELP = """Ask one question, or several, and get an answer that is safe to give.
 
@@ -63,8 +63,8 @@ def ask(
 ) -> None:
     """Open the session, ask, show."""
     from keyhole.report.reply import reply_json, reply_lines
-    from keyhole.session.open import Terms
-    from keyhole.session.private import Private
+    from keyhole.sessions.open import Terms
+    from keyhole.sessions.private import Private
     from keyhole.config.settings import settings
     from keyhole.sql.statements.clock import as_it_ran, said_now
     from keyhole.verbs.ask import asking, policy_of
@@ -126,7 +126,7 @@ def _clipping(session: Session[Any], column: str, analyst: str | None, *, dry_ru
     from keyhole.defence.planner.planning import Planning
     from keyhole.errors import ConfigError
     from keyhole.config import toml_key
-    from keyhole.session.private import Private
+    from keyhole.sessions.private import Private
 
     policy = session.policy
     if not isinstance(policy, Private) or not isinstance(policy.answering, Planning) or dry_run:
@@ -139,8 +139,8 @@ def _clipping(session: Session[Any], column: str, analyst: str | None, *, dry_ru
 
 def _noted(session: Session[Any]) -> None:
     """What is to be known before anything is asked."""
-    from keyhole.session.audited import Audited
-    from keyhole.session.published import forgotten
+    from keyhole.sessions.audited import Audited
+    from keyhole.sessions.published import forgotten
 
     for note in session.notes:
         warn(note)
@@ -169,7 +169,7 @@ def _asked_until(
 def _asked(session: Session[Any], text: str, dialect: str | None, analyst: str | None) -> Reply:
     """One question; one that was written for another engine goes on in DuckDB's words, or is refused."""
     from keyhole.model.query import Refused
-    from keyhole.session.reply import Reply
+    from keyhole.sessions.reply import Reply
     from keyhole.sql import carried
 
     if dialect is None:

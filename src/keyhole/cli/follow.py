@@ -20,7 +20,7 @@ from keyhole.errors import ConfigError
 
 if TYPE_CHECKING:
     from keyhole.logs.detect import LogFormat
-    from keyhole.session.follow import Entered, FollowCounts
+    from keyhole.sessions.follow import Entered, FollowCounts
     from keyhole.verbs.watch import Watch
 
 EVERY = 0.2  # seconds between two looks at a log that does not grow
@@ -39,7 +39,7 @@ class Following:
 
     def into(self, session: Watch, out: Telling) -> bool:
         """Until Ctrl-C or SIGTERM; True if all is in the book and exposes nobody."""
-        from keyhole.session.follow import Follower
+        from keyhole.sessions.follow import Follower
         from keyhole.sql import Dialect
 
         if session.book.path == ":memory:":

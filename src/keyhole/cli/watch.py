@@ -83,8 +83,8 @@ def watch(
 ) -> None:
     """Open roster and book, then decide statement by statement."""
     from keyhole.logs.open import LogFormat
-    from keyhole.session.open import Watching
-    from keyhole.session.published import accept
+    from keyhole.sessions.open import Watching
+    from keyhole.sessions.published import accept
     from keyhole.config.settings import settings, with_private
     from keyhole.sql.statements.clock import said_now
     from keyhole.verbs.watch import watched
@@ -144,7 +144,7 @@ def _decide(session: Watch, told: Telling, explain: bool, dialect: str | None, n
 
 def _announce(session: Watch, opened: Table) -> None:
     """A book that is new, or forgets, or cannot notice a change; and what no verdict accounts for, at each start."""
-    from keyhole.session.published import forgotten
+    from keyhole.sessions.published import forgotten
 
     if session.book.path == ":memory:":
         warn("no book, so what is allowed now is forgotten at the end: give --book FILE")
@@ -168,7 +168,7 @@ def _earlier(
 ) -> None:
     """Load a log of earlier publications; what cannot be represented stops us unless it was accepted."""
     from keyhole.logs.open import open_log
-    from keyhole.session.published import as_they_ran, publish, unaccounted
+    from keyhole.sessions.published import as_they_ran, publish, unaccounted
     from keyhole.sql.statements.table_names import reads_nothing_of_people
 
     log = open_log(path, kind)
@@ -224,7 +224,7 @@ def _from(text: str, line: int, column: int) -> str:
 
 
 def _from_json(line: str) -> tuple[str, Decimal | None]:
-    from keyhole.session.published import stated
+    from keyhole.sessions.published import stated
     from keyhole.model.transcript import ABSENT, Line
 
     try:

@@ -11,7 +11,7 @@ from keyhole.attacks.plan import How, QueryPlan
 from keyhole.model.predicate import Scalar
 from keyhole.report.as_json import number, plainly
 from keyhole.report.reply import reply_json
-from keyhole.session.reply import Ending, Reply
+from keyhole.sessions.reply import Ending, Reply
 from keyhole.model.transcript import simplest_decimal
 
 DOES = {"monitored": ", which answers whatever is asked", "audited": ", which answers what exposes nobody"}

@@ -9,7 +9,7 @@ from typing import Any
 from keyhole.report.admission import explained
 from keyhole.report.answer import answer_json, answer_lines, plain, price_json, price_lines
 from keyhole.report.as_json import number
-from keyhole.session.reply import Ending, Reply
+from keyhole.sessions.reply import Ending, Reply
 
 
 def reply_json(reply: Reply, *, explain: bool = False, n: int | None = None) -> dict[str, Any]:

@@ -15,8 +15,8 @@ from keyhole.config import Config
 from keyhole.logs.open import read_log
 from keyhole.model.query import Refused
 from keyhole.report.answer import answer_json, price_json
-from keyhole.session.open import Terms, private_session
-from keyhole.session.private import Private
+from keyhole.sessions.open import Terms, private_session
+from keyhole.sessions.private import Private
 from keyhole.config.settings import Names, Settings, settings
 
 

@@ -7,8 +7,8 @@ from pathlib import Path
 from typing import Any
 
 from keyhole.config import Config
-from keyhole.session.open import Terms, Watching, audited_session, private_session
-from keyhole.session.session import Session
+from keyhole.sessions.open import Terms, Watching, audited_session, private_session
+from keyhole.sessions.session import Session
 from keyhole.config.settings import Names, Settings, settings, with_private
 
 

@@ -21,8 +21,8 @@ from keyhole.config import Config, Knowledge
 from keyhole.model.predicate import leaves, literal, quote_name
 from keyhole.report.plan import Label, Overview, Planned, PlayedPlan
 from keyhole.model.schema import Role, Schema
-from keyhole.session.open import Terms
-from keyhole.session.reply import Reply
+from keyhole.sessions.open import Terms
+from keyhole.sessions.reply import Reply
 from keyhole.config.settings import Names, Settings, names, settings, with_private
 from keyhole.sql import lower
 from keyhole.datasets import DuckDBRoster

@@ -8,10 +8,10 @@ from pathlib import Path
 from keyhole.auditing.online.admission import Admission, Permission
 from keyhole.book import Mark
 from keyhole.config import Config
-from keyhole.session.audited import Audited, Heard
-from keyhole.session.open import Watching, audited_session
-from keyhole.session.reply import Ending, Exact, Reply
-from keyhole.session.session import Session
+from keyhole.sessions.audited import Audited, Heard
+from keyhole.sessions.open import Watching, audited_session
+from keyhole.sessions.reply import Ending, Exact, Reply
+from keyhole.sessions.session import Session
 from keyhole.config.settings import Names, Settings, settings, with_private
 from keyhole.sql import Dialect, carried
 from keyhole.datasets.open import Table

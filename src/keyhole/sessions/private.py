@@ -13,7 +13,7 @@ from keyhole.defence.planner.planning import Planning
 from keyhole.errors import QueryError
 from keyhole.model.query import Refused
 from keyhole.model.schema import Schema
-from keyhole.session.reply import Ending, Reply
+from keyhole.sessions.reply import Ending, Reply
 
 
 @dataclass(frozen=True, slots=True, eq=False)

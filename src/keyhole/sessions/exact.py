@@ -14,7 +14,7 @@ from keyhole.gather.build import gather
 from keyhole.gather.transcribe import Read, expanded
 from keyhole.config import Knowledge
 from keyhole.model.query import Aggregate, Statement
-from keyhole.session.reply import Exact
+from keyhole.sessions.reply import Exact
 from keyhole.datasets import Source
 from keyhole.model.transcript import Answer, Entry, Line
 

@@ -28,13 +28,13 @@ from keyhole.defence.tables.margins import SourceMargins
 from keyhole.errors import BookError, ConfigError, PrivacyParameterError
 from keyhole.config import BudgetTable, Config
 from keyhole.model.schema import Role
-from keyhole.session.audited import Audited, Heard, incomplete, is_bounded
-from keyhole.session.monitored import Monitored
-from keyhole.session.people import Deciding, arrivals, auditor_of
-from keyhole.session.private import Private, Quoted
-from keyhole.session.session import Session
-from keyhole.session.version import Version, enter
-from keyhole.session.where import book_path, open_book
+from keyhole.sessions.audited import Audited, Heard, incomplete, is_bounded
+from keyhole.sessions.monitored import Monitored
+from keyhole.sessions.people import Deciding, arrivals, auditor_of
+from keyhole.sessions.private import Private, Quoted
+from keyhole.sessions.session import Session
+from keyhole.sessions.version import Version, enter
+from keyhole.sessions.where import book_path, open_book
 from keyhole.config.settings import Settings
 from keyhole.datasets import DuckDBSource
 from keyhole.datasets.fingerprint import fingerprint

@@ -13,7 +13,7 @@ from keyhole.errors import KeyholeError, NotAvailable
 from keyhole.engines.open_files import Lifetime
 from keyhole.model.query import Refused
 from keyhole.model.schema import Schema
-from keyhole.session.reply import Reply
+from keyhole.sessions.reply import Reply
 
 Asked = TypeVar("Asked")
 

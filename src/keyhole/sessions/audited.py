@@ -19,8 +19,8 @@ from keyhole.config import FEW_VALUES, PrivateColumn, toml_key
 from keyhole.model.query import Statement
 from keyhole.reading import Spelling
 from keyhole.model.schema import Column, Kind, Schema
-from keyhole.session.exact import exact
-from keyhole.session.reply import Ending, Exact, Reply
+from keyhole.sessions.exact import exact
+from keyhole.sessions.reply import Ending, Exact, Reply
 from keyhole.sql import lower
 from keyhole.sql.rewriting.coarser import coarser
 from keyhole.datasets import GroupKey, Source

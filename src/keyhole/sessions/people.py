@@ -14,7 +14,7 @@ from keyhole.book import Book, Mark
 from keyhole.errors import BookError, ConfigError, LogError, QueryError
 from keyhole.config import Knowledge
 from keyhole.model.schema import Role
-from keyhole.session.audited import past
+from keyhole.sessions.audited import past
 from keyhole.datasets import Roster
 
 

@@ -9,8 +9,8 @@ from typing import Any
 from keyhole.auditing.online.admission import Permission
 from keyhole.book import BookEntry, Mark
 from keyhole.errors import QueryError
-from keyhole.session.audited import NOTHING_MORE, Audited, Heard
-from keyhole.session.reply import Ending, Exact, Reply
+from keyhole.sessions.audited import NOTHING_MORE, Audited, Heard
+from keyhole.sessions.reply import Ending, Exact, Reply
 
 
 class Monitored(Audited):

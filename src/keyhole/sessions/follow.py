@@ -22,7 +22,7 @@ from keyhole.logs.importers.exported import Exported, scripted
 from keyhole.logs.lines import NOT_UTF8, readable, shown
 from keyhole.logs.open import found_in
 from keyhole.logs.tail import Ended, LogPlace, TailedFile, earlier
-from keyhole.session.audited import Audited
+from keyhole.sessions.audited import Audited
 from keyhole.sql import Dialect, carried
 from keyhole.sql.statements.clock import as_it_ran
 from keyhole.sql.statements.table_names import reads_nothing_of_people
