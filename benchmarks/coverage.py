@@ -28,7 +28,7 @@ from keyhole.auditing.rules import interval, quick_rules
 from keyhole.gather import gather, transcribe
 from keyhole.config import Config
 from keyhole.logs.open import as_log
-from keyhole.report.tally import tally
+from keyhole.report.words.tally import tally
 from keyhole.config.settings import settings, with_private
 from keyhole.datasets.open import Use, compared_with_text, open_table
 

@@ -12,7 +12,7 @@ from click.testing import CliRunner
 
 from keyhole import examine
 from keyhole.cli import app
-from keyhole.report.sentence import sentence
+from keyhole.report.words.sentence import sentence
 
 PEOPLE = {"name": ["Ann", "Bob", "Cyd"], "age": [20, 30, 40], "pay": [1, 2, 3]}
 SESSION = "SET search_path = x; SHOW tables; BEGIN; COMMIT;"

@@ -8,7 +8,7 @@ import duckdb
 import pytest
 
 import keyhole
-from keyhole.report.redacted import Withheld
+from keyhole.report.formats.redacted import Withheld
 
 PEOPLE = "name,zip,pay\nAnn,1,10\nBob,2,20\nCyd,2,30\nDan,3,40\n"
 VISITS = "name,title,cost\nAnn,flu,5\nann,flu,6\nBob ,cold,7\nCyd,cold,8\nZed,flu,9\n,flu,1\n"

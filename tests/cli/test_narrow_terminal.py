@@ -20,7 +20,7 @@ from keyhole.cli.demo import CONFIG, LOG, PEOPLE
 from keyhole.cli.fitting import BROKEN_AT, fitted
 from keyhole.cli.help_lines import broken
 from keyhole.cli.root import ENTRIES, Subcommand, app, load
-from keyhole.report.text import WIDTH, wrapped
+from keyhole.report.words.text import WIDTH, wrapped
 
 PROGRAM = [sys.executable, "-c", "from keyhole.cli import main; main()"]
 

@@ -13,7 +13,7 @@ from keyhole.cli import app
 from keyhole.errors import ConfigError, DataError
 from keyhole.config import Config
 from keyhole.report.plain import plain
-from keyhole.report.text import text
+from keyhole.report.words.text import text
 
 PEOPLE = "name,dept,sev,pay\nAnn,a,1,30\nBob,a,2,41\nCyd,b,2,52\nDan,b,3,38\n"
 

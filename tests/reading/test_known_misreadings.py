@@ -12,7 +12,7 @@ import pytest
 import keyhole
 from keyhole.auditing.online.online import OnlineAuditor
 from keyhole.config import Columns
-from keyhole.report.text import sizes
+from keyhole.report.words.text import sizes
 from keyhole.report.verdict import Verdict
 from keyhole.datasets import load_roster
 

@@ -17,10 +17,10 @@ from keyhole.cli import app
 from keyhole.cli.demo import LOG, PEOPLE
 from keyhole.errors import ConfigError
 from keyhole.logs.open import Log, open_log
-from keyhole.report.baseline import Baseline, mark
-from keyhole.report.junit import junit
+from keyhole.report.formats.baseline import Baseline, mark
+from keyhole.report.formats.junit import junit
 from keyhole.report.plain import plain
-from keyhole.report.sarif import RULES, sarif
+from keyhole.report.formats.sarif import RULES, sarif
 from keyhole.report.verdict import Verdict
 
 TROUBLE = """

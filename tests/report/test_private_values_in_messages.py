@@ -15,7 +15,7 @@ from pyarrow import csv
 
 import keyhole
 from keyhole.cli import app
-from keyhole.report.redacted import Withheld
+from keyhole.report.formats.redacted import Withheld
 from keyhole.report.verdict import Verdict
 
 FORMATS = ("text", "json", "html", "junit", "sarif")

@@ -7,11 +7,11 @@ import pytest
 
 from keyhole.auditing.base import Exposure
 from keyhole.auditing.examine import examine
-from keyhole.report.as_json import as_json
+from keyhole.report.formats.as_json import as_json
 from keyhole.report.html.audit import findings, ranges
 from keyhole.report.plain import plain
-from keyhole.report.sentence import sentence
-from keyhole.report.text import text
+from keyhole.report.words.sentence import sentence
+from keyhole.report.words.text import text
 
 VISITS = pa.table(
     {

@@ -21,7 +21,7 @@ from keyhole.auditing.base import Exposure
 from keyhole.auditing.examine import examine
 from keyhole.auditing.index import Index
 from keyhole.gather.evidence import Evidence
-from keyhole.report.as_json import dumps, number
+from keyhole.report.formats.as_json import dumps, number
 from keyhole.report.plain import plain
 from keyhole.report.verdict import Verdict
 from keyhole.model.transcript import Transcript

@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from keyhole.report.redacted import Withheld
+    from keyhole.report.formats.redacted import Withheld
     from keyhole.report.verdict import Verdict
     from keyhole.verbs.advise import Advice
     from keyhole.verbs.ruled import RuleCheck, RuledAnswer
@@ -163,7 +163,7 @@ def suggestion_lines(found: Suggestion) -> Lines:
 def suggestion_data(found: Suggestion) -> dict[str, Any]:
     """The field `suggestion`."""
     from keyhole.report.advice import as_data, effect_data
-    from keyhole.report.as_json import number
+    from keyhole.report.formats.as_json import number
     from keyhole.model.transcript import simplest_decimal
 
     cells = [dict(sorted(key)) for key in found.cells]

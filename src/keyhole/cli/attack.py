@@ -323,7 +323,7 @@ def _residual(value: float) -> str:
 def _shown(value: Any, sure: float, right: bool) -> str:
     from rich.markup import escape
 
-    from keyhole.report.digits import rounded
+    from keyhole.report.words.digits import rounded
 
     if isinstance(value, float):  # numpy's are
         return "NULL" if math.isnan(value) else rounded(value, None if right or sure < 1e-6 else sure)

@@ -33,7 +33,7 @@ WITNESS = click.Option(["--witness"], type=options.FILE, help="The last entry as
 
 def show(path: Path, format: Format, out: Path | None) -> None:  # noqa: A002 - the word of the option
     """What is in it, oldest first."""
-    from keyhole.report.as_json import dumps
+    from keyhole.report.formats.as_json import dumps
     from keyhole.report.book import as_plain, lines
 
     check_out(out)
@@ -51,7 +51,7 @@ def show(path: Path, format: Format, out: Path | None) -> None:  # noqa: A002 - 
 
 def verify(path: Path, witness: Path | None) -> None:
     """Check the chain, the totals and the witness."""
-    from keyhole.report.sentence import counted
+    from keyhole.report.words.sentence import counted
 
     if witness is not None and not witness.is_file():
         raise ConfigError(f"there is no witness {witness}: give the path where it is kept")

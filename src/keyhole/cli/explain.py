@@ -29,7 +29,7 @@ Examples
 def explain(word: tuple[str, ...], format: Format, out: Path | None) -> None:  # noqa: A002 - the word of the option
     """Look the words up, print. Several words are one name first, else each is looked up."""
     from keyhole.errors import ConfigError
-    from keyhole.report.glossary import PAGES, WORDS, found
+    from keyhole.report.words.glossary import PAGES, WORDS, found
 
     check_out(out)
     try:

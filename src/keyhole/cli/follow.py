@@ -98,7 +98,7 @@ def text_of(entered: Entered) -> Iterator[str]:
 
 def summary(counts: FollowCounts) -> str:
     """What was read, in one sentence."""
-    from keyhole.report.sentence import counted
+    from keyhole.report.words.sentence import counted
 
     parts = [
         f"{counted(counts.read, 'statement')} read",

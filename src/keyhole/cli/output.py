@@ -17,10 +17,10 @@ if TYPE_CHECKING:
     from keyhole.cli.advising import Besides
     from keyhole.cli.signing import Counted
     from keyhole.logs.open import Log
-    from keyhole.report.baseline import Baseline
+    from keyhole.report.formats.baseline import Baseline
     from keyhole.report.plain import Plain
-    from keyhole.report.redacted import Withheld
-    from keyhole.report.sarif import Views
+    from keyhole.report.formats.redacted import Withheld
+    from keyhole.report.formats.sarif import Views
     from keyhole.report.verdict import Verdict
 
 SHOWN = 20
@@ -36,7 +36,7 @@ class Withholding:
     @property
     def what(self) -> Withheld | None:
         """What is taken out."""
-        from keyhole.report.redacted import Withheld
+        from keyhole.report.formats.redacted import Withheld
 
         return Withheld.ALL if self.everything else Withheld.VALUES if self.values else None
 
@@ -45,7 +45,7 @@ class Withholding:
         what = self.what
         if what is None:
             return verdict, log
-        from keyhole.report.redacted import redacted_log
+        from keyhole.report.formats.redacted import redacted_log
 
         return verdict.without(what), redacted_log(log, what, verdict.plain.source.kinds)
 
@@ -81,7 +81,7 @@ class Output:
             )
         known = None
         if baseline is not None:
-            from keyhole.report.baseline import Baseline
+            from keyhole.report.formats.baseline import Baseline
 
             known = Baseline.load(baseline, key)
         return cls(how, out, proof_sql, known, withholding, key)
@@ -101,8 +101,8 @@ class Output:
         """Print the verdict, or write it to a file, with what goes beside it; `file` is the log's."""
         said = () if counted is None else counted.said
         if self.how is Format.BASELINE:
-            from keyhole.report.as_json import dumps
-            from keyhole.report.baseline import baseline_json
+            from keyhole.report.formats.as_json import dumps
+            from keyhole.report.formats.baseline import baseline_json
 
             emit_json(dumps(baseline_json(verdict.plain, self.key)), self.out)
             return
@@ -126,13 +126,13 @@ class Output:
         else:
             self._for_pipelines(told, read, said, known, _views(told, log, read))
         if self.proof_sql is not None:
-            from keyhole.report.proof_sql import proof_sql
+            from keyhole.report.formats.proof_sql import proof_sql
 
             emit(proof_sql(verdict.plain), self.proof_sql)
 
     def _json(self, verdict: Verdict, known: Baseline | None, besides: dict[str, object]) -> None:
-        from keyhole.report.as_json import dumps
-        from keyhole.report.baseline import mark
+        from keyhole.report.formats.as_json import dumps
+        from keyhole.report.formats.baseline import mark
 
         data = verdict.to_json() | besides
         emit_json(dumps(data if known is None else mark(data, verdict.plain, known)), self.out)
@@ -143,11 +143,11 @@ class Output:
         for line in said:
             click.echo(line, err=True)
         if self.how is Format.SARIF:
-            from keyhole.report.sarif import sarif
+            from keyhole.report.formats.sarif import sarif
 
             emit_json(sarif(verdict.plain, log, known, views), self.out)
         else:
-            from keyhole.report.junit import junit
+            from keyhole.report.formats.junit import junit
 
             emit_xml(junit(verdict.plain, log, known, views), self.out)
 
@@ -179,7 +179,7 @@ def _digest(file: Path | None) -> dict[str, object]:
 
 def _compared(verdict: Plain, told: Plain, known: Baseline) -> Iterator[tuple[str, str]]:
     """Who is new against the baseline, and who was known."""
-    from keyhole.report.text import without_value
+    from keyhole.report.words.text import without_value
 
     pairs = list(zip(verdict.cases, told.cases, strict=True))
     new = [shown for case, shown in pairs if not known.knows(case)]

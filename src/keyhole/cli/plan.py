@@ -96,7 +96,7 @@ def plan(
 ) -> None:
     """Set up, plan, confirm, play, print."""
     from keyhole.attacks.plan import operators as words
-    from keyhole.report.as_json import dumps
+    from keyhole.report.formats.as_json import dumps
     from keyhole.report.plan import plan_json, plan_lines
     from keyhole.config.settings import settings
     from keyhole.verbs.plan import ALL, Asking, Plans
@@ -131,7 +131,7 @@ def plan(
 def _everybody(plans: Plans, how: Format, out: Path | None) -> None:
     import numpy as np
 
-    from keyhole.report.as_json import dumps
+    from keyhole.report.formats.as_json import dumps
     from keyhole.report.plan import overview_json, overview_lines
 
     seen = plans.everybody()

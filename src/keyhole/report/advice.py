@@ -8,7 +8,7 @@ from fractions import Fraction
 from typing import Any, Protocol
 
 from keyhole.auditing.advice.advise import Alternatives, Effect
-from keyhole.report.as_json import number
+from keyhole.report.formats.as_json import number
 from keyhole.model.transcript import simplest_decimal
 
 SHOWN = 40

@@ -7,7 +7,7 @@ from fractions import Fraction
 from typing import Any
 
 from keyhole.defence.answering import Answered, Priced
-from keyhole.report.digits import with_bar
+from keyhole.report.words.digits import with_bar
 
 
 def _number(value: Fraction | None) -> int | float | None:

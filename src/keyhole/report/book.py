@@ -8,7 +8,7 @@ from typing import Any
 
 from keyhole.book import EVERYBODY, Book, BookEntry, Mark
 from keyhole.book.state import BookState
-from keyhole.report.sentence import counted
+from keyhole.report.words.sentence import counted
 
 HELD_BACK = ("told", "epoch", "added", "present", "written")  # rows and keyed ids: long, and for the auditor alone
 

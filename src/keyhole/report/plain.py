@@ -25,11 +25,11 @@ from keyhole.gather.evidence import OF_TABLE, Constraint, Contradiction, Unjudge
 from keyhole.config import Prior
 from keyhole.model.predicate import Scalar
 from keyhole.model.query import Aggregate
-from keyhole.report.certificate import NOT_TOLD, RATIO, WITHOUT_PART, Certifier
-from keyhole.report.completion import Completion, Completions
-from keyhole.report.provenance import Provenance
-from keyhole.report.record_names import RecordNames
-from keyhole.report.tally import Tally, tally
+from keyhole.report.formats.certificate import NOT_TOLD, RATIO, WITHOUT_PART, Certifier
+from keyhole.report.words.completion import Completion, Completions
+from keyhole.report.formats.provenance import Provenance
+from keyhole.report.words.record_names import RecordNames
+from keyhole.report.words.tally import Tally, tally
 from keyhole.model.transcript import Answer, Entry, HandedOut, Refusal, simplest_decimal
 
 Record = Mapping[str, Scalar | None]

@@ -9,7 +9,7 @@ from typing import Any
 
 from keyhole.attacks.plan import How, QueryPlan
 from keyhole.model.predicate import Scalar
-from keyhole.report.as_json import number, plainly
+from keyhole.report.formats.as_json import number, plainly
 from keyhole.report.reply import reply_json
 from keyhole.sessions.reply import Ending, Reply
 from keyhole.model.transcript import simplest_decimal

@@ -9,11 +9,11 @@ from keyhole.auditing.base import name_of
 from keyhole.crosstab.cells import Key, label
 from keyhole.crosstab.hidden import combined_formula
 from keyhole.crosstab.protection import Unprotected
-from keyhole.report.added_up import added_up
+from keyhole.report.words.added_up import added_up
 from keyhole.report.plain import Bounding, Case, EndArgument
 from keyhole.report.published import TablesVerdict, shown_number
-from keyhole.report.text import claim, known, narrowest_first
-from keyhole.report.troubles import SHOWN, more
+from keyhole.report.words.text import claim, known, narrowest_first
+from keyhole.report.words.troubles import SHOWN, more
 
 LONGEST = 12  # addends of a formula that are written out
 

@@ -8,7 +8,7 @@ from typing import Any
 
 from keyhole.auditing.base import visible
 from keyhole.attacks.microdata.outcome import MicrodataFound, RebuiltStatus, RowValues
-from keyhole.report.as_json import number
+from keyhole.report.formats.as_json import number
 
 SHOWN = 40
 

@@ -8,7 +8,7 @@ from typing import Any
 
 from keyhole.report.admission import explained
 from keyhole.report.answer import answer_json, answer_lines, plain, price_json, price_lines
-from keyhole.report.as_json import number
+from keyhole.report.formats.as_json import number
 from keyhole.sessions.reply import Ending, Reply
 
 

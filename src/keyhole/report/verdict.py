@@ -10,17 +10,17 @@ import numpy as np
 
 from keyhole.auditing.base import Exposure, Finding, Group
 from keyhole.gather.evidence import Contradiction, Evidence, Unjudged
-from keyhole.report.as_json import as_json, dumps, lists_everybody
+from keyhole.report.formats.as_json import as_json, dumps, lists_everybody
 from keyhole.report.plain import Case, Plain, Record, plain
-from keyhole.report.tally import Tally
-from keyhole.report.text import lines, why
+from keyhole.report.words.tally import Tally
+from keyhole.report.words.text import lines, why
 from keyhole.model.transcript import Refusal
 
 if TYPE_CHECKING:
     import pandas as pd
     from rich.console import Console, ConsoleOptions, RenderResult
 
-    from keyhole.report.redacted import Withheld
+    from keyhole.report.formats.redacted import Withheld
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -168,7 +168,7 @@ class Verdict:
 
     def to_frame(self) -> pd.DataFrame:
         """The findings as a pandas frame."""
-        from keyhole.report.frame import frame
+        from keyhole.report.formats.frame import frame
 
         return frame(self.plain)
 
@@ -188,7 +188,7 @@ class Verdict:
         `log` is the name it shows; what is `said` stands below the sentence; `besides` are fields to add (`advice`).
         """
         from keyhole.report.html.audit import audit_page
-        from keyhole.report.query_map import query_map
+        from keyhole.report.words.query_map import query_map
 
         return audit_page({**self.to_json(), **(besides or {}), "map": query_map(self.evidence)}, log, said)
 
@@ -201,7 +201,7 @@ class Verdict:
 
         `people` has the numbers that stand for rows; the views of analysts share them.
         """
-        from keyhole.report.redacted import redacted
+        from keyhole.report.formats.redacted import redacted
 
         people = {} if people is None else people
         told = redacted(self.plain, what, people)
@@ -213,7 +213,7 @@ class Verdict:
         """What `keyhole audit` prints, each line with its style."""
         yield from lines(self.plain)
         if self.views:
-            from keyhole.report.by_analyst import by_analyst
+            from keyhole.report.words.by_analyst import by_analyst
 
             yield from by_analyst({who: view.plain for who, view in self.views.items()})
 
@@ -233,7 +233,7 @@ class Verdict:
         yield from (Text(line, style=style) for line, style in self.lines())
 
     def _repr_html_(self) -> str:
-        from keyhole.report.notebook import html
+        from keyhole.report.formats.notebook import html
 
         return html(self.plain)
 

@@ -19,7 +19,7 @@ from pathlib import Path
 from typing import Any
 
 from keyhole.errors import ConfigError
-from keyhole.report.fingerprint import flat
+from keyhole.report.formats.fingerprint import flat
 
 KINDS = ("rows", "exposed", "inferred", "group", "unjudged", "refused", "contradiction", "gap")
 DIGITS = 32

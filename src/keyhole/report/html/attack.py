@@ -12,7 +12,7 @@ from keyhole.report.html.charts import Narrowed, Series, line_chart, range_chart
 from keyhole.report.html.fragment import fragment
 from keyhole.report.html.markup import Markup, folded, name, table, tag
 from keyhole.report.html.page import Section, Tile, page
-from keyhole.report.sentence import counted
+from keyhole.report.words.sentence import counted
 
 LISTED = 200  # estimates at once; more are folded away
 FOLDED = 3000

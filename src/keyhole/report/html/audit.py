@@ -11,8 +11,8 @@ from keyhole.report.html.growth import first_said, growth
 from keyhole.report.html.markup import Markup, folded, limited, lines, name, table, tag
 from keyhole.report.html.page import Section, Tile, page
 from keyhole.report.html.repair import by_analyst, by_rule, repair
-from keyhole.report.sentence import counted
-from keyhole.report.text import ASSUMED_TITLE
+from keyhole.report.words.sentence import counted
+from keyhole.report.words.text import ASSUMED_TITLE
 
 SHOWN = 300  # findings with their proofs; the rest is a table of names
 CITED = 40  # statements of one proof

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from keyhole.report.html.markup import Markup, folded, lines, name, table, tag
-from keyhole.report.sentence import counted
+from keyhole.report.words.sentence import counted
 
 LISTED = 300
 HOW = (

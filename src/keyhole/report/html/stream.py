@@ -11,7 +11,7 @@ from keyhole.report.html.axes import Axis
 from keyhole.report.html.charts import Series, line_chart
 from keyhole.report.html.markup import Markup, folded, lines, name, table, tag
 from keyhole.report.html.page import Section, Tile, page
-from keyhole.report.sentence import counted
+from keyhole.report.words.sentence import counted
 
 LISTED = 2000
 MOODS = {"allow": "good", "deny": "warn", "refused": "warn", "published": "", "unjudged": "warn"}

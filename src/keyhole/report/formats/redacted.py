@@ -13,9 +13,9 @@ from fractions import Fraction
 
 from keyhole.config import Prior
 from keyhole.logs.open import Log
-from keyhole.report.completion import Completion
+from keyhole.report.words.completion import Completion
 from keyhole.report.plain import INFERRED, Argument, AssumedFinding, Case, Cited, Plain, Record, Step
-from keyhole.report.text import contradiction_without_values
+from keyhole.report.words.text import contradiction_without_values
 from keyhole.sql.statements.redact import shape_of, withheld_words
 from keyhole.model.transcript import ABSENT, Line, Refusal
 

@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import Any
 
 from keyhole.errors import ConfigError, NumberError, read_decimal, read_int
-from keyhole.report.fingerprint import flat
+from keyhole.report.formats.fingerprint import flat
 from keyhole.report.plain import EXPOSED, GROUP, INFERRED, Case, Plain
 
 FILE_MARK = "keyhole baseline"

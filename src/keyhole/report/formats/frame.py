@@ -5,9 +5,9 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from keyhole.extras import import_extra
-from keyhole.report.as_json import number
+from keyhole.report.formats.as_json import number
 from keyhole.report.plain import Plain
-from keyhole.report.text import formula
+from keyhole.report.words.text import formula
 
 if TYPE_CHECKING:
     import pandas as pd

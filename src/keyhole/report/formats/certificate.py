@@ -17,7 +17,7 @@ from keyhole.gather.answers import noise_compared
 from keyhole.gather.squares import variances
 from keyhole.model.predicate import to_sql
 from keyhole.model.query import COUNTED_ROWS, HALF, OTHER_GROUPS, Aggregate
-from keyhole.report.counted_certificate import alone_certificate, counted_certificate
+from keyhole.report.formats.counted_certificate import alone_certificate, counted_certificate
 from keyhole.model.schema import Role
 from keyhole.sql.lowering.positions import aggregate_positions
 from keyhole.model.transcript import Entry, simplest_decimal

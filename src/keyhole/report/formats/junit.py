@@ -11,11 +11,11 @@ from xml.etree import ElementTree
 
 from keyhole.auditing.base import query_order
 from keyhole.logs.open import Log
-from keyhole.report.baseline import Baseline
+from keyhole.report.formats.baseline import Baseline
 from keyhole.report.plain import EXPOSED, GROUP, INFERRED, Case, Plain
-from keyhole.report.sarif import Views
-from keyhole.report.sentence import nothing_judged
-from keyhole.report.text import contradiction_without_values, without_value
+from keyhole.report.formats.sarif import Views
+from keyhole.report.words.sentence import nothing_judged
+from keyhole.report.words.text import contradiction_without_values, without_value
 
 _ILLEGAL = re.compile("[^\t\n\r\u0020-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")  # not allowed in XML 1.0
 _WHOLE = "0"  # what belongs to no statement

@@ -7,7 +7,7 @@ from decimal import Decimal
 from fractions import Fraction
 
 from keyhole.auditing.width import written
-from keyhole.report.digits import digits
+from keyhole.report.words.digits import digits
 from keyhole.report.plain import Cited
 from keyhole.model.transcript import simplest_decimal
 

@@ -26,9 +26,9 @@ from keyhole.report.plain import (
     Record,
     Step,
 )
-from keyhole.report.provenance import Provenance
-from keyhole.report.sentence import sentence
-from keyhole.report.text import why
+from keyhole.report.formats.provenance import Provenance
+from keyhole.report.words.sentence import sentence
+from keyhole.report.words.text import why
 from keyhole.model.transcript import Answer, simplest_decimal
 
 MAX_OPEN = 100_000  # records x columns up to which open intervals are listed one by one

@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 
 from keyhole.auditing.base import visible
-from keyhole.report.completion import completed
+from keyhole.report.words.completion import completed
 from keyhole.report.plain import Plain
-from keyhole.report.sentence import sentence
-from keyhole.report.text import argued, listed, worked_out, wrapped
-from keyhole.report.troubles import SHOWN, more
+from keyhole.report.words.sentence import sentence
+from keyhole.report.words.text import argued, listed, worked_out, wrapped
+from keyhole.report.words.troubles import SHOWN, more
 
 
 def by_analyst(views: Mapping[str, Plain]) -> Iterator[tuple[str, str]]:

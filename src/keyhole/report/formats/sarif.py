@@ -14,11 +14,11 @@ from typing import Any, TypeAlias
 from urllib.parse import quote
 
 from keyhole.logs.open import Log
-from keyhole.report.baseline import Baseline
-from keyhole.report.fingerprint import flat
+from keyhole.report.formats.baseline import Baseline
+from keyhole.report.formats.fingerprint import flat
 from keyhole.report.plain import Case, Plain
-from keyhole.report.sentence import nothing_judged
-from keyhole.report.text import contradiction_without_values, without_value
+from keyhole.report.words.sentence import nothing_judged
+from keyhole.report.words.text import contradiction_without_values, without_value
 from keyhole.version import __version__
 
 Views: TypeAlias = Mapping[str, tuple[Plain, Log]]  # analyst -> the verdict over what he asked alone, and his log

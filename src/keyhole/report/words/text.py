@@ -13,14 +13,14 @@ from keyhole.auditing.base import name_of, query_order
 from keyhole.auditing.width import written
 from keyhole.gather.evidence import Contradiction
 from keyhole.config import Prior
-from keyhole.report.added_up import added_up
-from keyhole.report.as_given import as_given
-from keyhole.report.completion import completed
-from keyhole.report.digits import digits
-from keyhole.report.likewise import likewise, told_once
+from keyhole.report.words.added_up import added_up
+from keyhole.report.words.as_given import as_given
+from keyhole.report.words.completion import completed
+from keyhole.report.words.digits import digits
+from keyhole.report.words.likewise import likewise, told_once
 from keyhole.report.plain import EXPOSED, GROUP, INFERRED, Argument, Bounding, Case, EndArgument, Plain, Step
-from keyhole.report.sentence import counted, sentence, statements
-from keyhole.report.troubles import SHOWN, more, named, short, troubles
+from keyhole.report.words.sentence import counted, sentence, statements
+from keyhole.report.words.troubles import SHOWN, more, named, short, troubles
 from keyhole.model.transcript import HandedOut, simplest_decimal
 
 WIDTH = 110  # places of a line; proofs are wrapped there

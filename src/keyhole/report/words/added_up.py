@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from fractions import Fraction
 
-from keyhole.report.digits import digits
+from keyhole.report.words.digits import digits
 from keyhole.model.transcript import simplest_decimal
 
 

@@ -5,14 +5,14 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from html import escape
 
-from keyhole.report.as_json import as_json
+from keyhole.report.formats.as_json import as_json
 from keyhole.report.html.audit import ranges
 from keyhole.report.html.fragment import fragment
 from keyhole.report.html.markup import Markup
 from keyhole.report.plain import Case, Plain
-from keyhole.report.sentence import sentence
-from keyhole.report.text import ASSUMED_TITLE, GROUPS_TITLE, argued, claim, formula, legend, listed, reasons, sizes
-from keyhole.report.troubles import SHOWN, troubles
+from keyhole.report.words.sentence import sentence
+from keyhole.report.words.text import ASSUMED_TITLE, GROUPS_TITLE, argued, claim, formula, legend, listed, reasons, sizes
+from keyhole.report.words.troubles import SHOWN, troubles
 
 
 def html(verdict: Plain) -> str:

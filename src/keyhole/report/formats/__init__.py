@@ -1,0 +1,1 @@
+"""A verdict as files for machines and for others."""
