@@ -18,7 +18,7 @@ MODEL = "model_29165030307.lp.gz"
 OURS = """
 import time; start = time.process_time()
 import sys
-from keyhole.verbs.reconstruct import reconstruct
+from keyhole.api.reconstruct import reconstruct
 found = reconstruct(sys.argv[1])
 print(time.process_time() - start, len(found.rows), found.unique)
 """

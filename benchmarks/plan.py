@@ -23,7 +23,7 @@ from keyhole.attacks.design import DobkinJonesLipton, Hadamard, Lindstrom, Super
 from keyhole.attacks.plan import How, QueryPlan, question_sql
 from keyhole.cli.demo import PEOPLE
 from keyhole.config.settings import settings
-from keyhole.verbs.plan import Asking, Plans, plan
+from keyhole.api.plan import Asking, Plans, plan
 
 NAMES = [
     "age",

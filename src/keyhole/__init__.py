@@ -23,24 +23,24 @@ from keyhole.version import __version__
 
 if TYPE_CHECKING:
     from keyhole.config.settings import File
-    from keyhole.verbs.answer import answer
-    from keyhole.verbs.ask import ask
-    from keyhole.verbs.attack import attack
-    from keyhole.verbs.examine import examine
-    from keyhole.verbs.open import open  # noqa: A004 - the verb
-    from keyhole.verbs.plan import plan
-    from keyhole.verbs.watch import watch
+    from keyhole.api.answer import answer
+    from keyhole.api.ask import ask
+    from keyhole.api.attack import attack
+    from keyhole.api.examine import examine
+    from keyhole.api.open import open  # noqa: A004 - the verb
+    from keyhole.api.plan import plan
+    from keyhole.api.watch import watch
 
 __all__ = ["File", "__version__", "answer", "ask", "attack", "examine", "open", "plan", "watch"]
 
 _HOME = {
-    "answer": "keyhole.verbs.answer",
-    "ask": "keyhole.verbs.ask",
-    "examine": "keyhole.verbs.examine",
+    "answer": "keyhole.api.answer",
+    "ask": "keyhole.api.ask",
+    "examine": "keyhole.api.examine",
     "File": "keyhole.config.settings",
-    "open": "keyhole.verbs.open",
-    "plan": "keyhole.verbs.plan",
-    "watch": "keyhole.verbs.watch",
+    "open": "keyhole.api.open",
+    "plan": "keyhole.api.plan",
+    "watch": "keyhole.api.watch",
 }
 
 
@@ -49,7 +49,7 @@ class _Attack(ModuleType):
 
     @property
     def __call__(self) -> object:
-        return import_module("keyhole.verbs.attack").attack
+        return import_module("keyhole.api.attack").attack
 
     @property
     def __signature__(self) -> object:

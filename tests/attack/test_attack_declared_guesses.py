@@ -12,7 +12,7 @@ import pyarrow as pa
 import pytest
 
 from keyhole.errors import KeyholeError
-from keyhole.verbs.attack import Attacked, attack
+from keyhole.api.attack import Attacked, attack
 
 SUM, PAIR = "SELECT SUM(x) FROM r", "SELECT SUM(x) FROM r WHERE k < 2"
 

@@ -18,7 +18,7 @@ from tests.laws.brute import rank
 import keyhole
 from keyhole.errors import ContradictionError, DataError
 from keyhole.config import Config
-from keyhole.verbs.attack import Attacked, attack
+from keyhole.api.attack import Attacked, attack
 
 SEEDS = (0, 1, 5, 5051)
 WHERE: dict[str, Callable[[int, int], bool]] = {

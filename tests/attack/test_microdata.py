@@ -15,7 +15,7 @@ from tests.third_party import folder
 from keyhole.errors import ContradictionError, KeyholeError
 from keyhole.attacks.microdata.outcome import RebuiltStatus
 from keyhole.attacks.microdata.statistics import Attribute, Figure, GroupFigures, Statistics, load, parse
-from keyhole.verbs.reconstruct import from_statistics, reconstruct
+from keyhole.api.reconstruct import from_statistics, reconstruct
 
 HERE = Path(__file__).parent
 BLOCK = HERE / "block.toml"

@@ -14,7 +14,7 @@ import pytest
 import keyhole
 from keyhole.errors import ContradictionError
 from keyhole.config import Config
-from keyhole.verbs.attack import Attacked
+from keyhole.api.attack import Attacked
 
 Fact = tuple[dict[str, Any], Callable[[np.ndarray], np.ndarray]]  # a line, and the log weight of tables (t, n)
 PEOPLE = pa.table({"p": list(range(14)), "g": ["x", "y"] * 7, "z": [0, 0, 0, 1, 1, 1, 2] * 2})

@@ -17,9 +17,9 @@ from keyhole.config import Config
 from keyhole.logs.open import as_log
 from keyhole.config.settings import settings, with_private
 from keyhole.solve.status import SolverStatus
-from keyhole.verbs import attack as attack_verb
-from keyhole.verbs import column_guess
-from keyhole.verbs.attack import Attacked, AttackTerms, attacked
+from keyhole.api import attack as attack_verb
+from keyhole.api import column_guess
+from keyhole.api.attack import Attacked, AttackTerms, attacked
 
 N = 12
 WITHOUT_STEPS = (

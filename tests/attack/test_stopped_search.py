@@ -16,7 +16,7 @@ from keyhole.attacks.microdata import outcome
 from keyhole.report.reconstruction import sentence
 from keyhole.solve.integers.search import SharedValues
 from keyhole.solve.integers.stopping import stopping
-from keyhole.verbs.reconstruct import reconstruct
+from keyhole.api.reconstruct import reconstruct
 
 HARD = """
 [columns.age]

@@ -23,7 +23,7 @@ from keyhole.auditing.rules import RULES, linear, quick_rules
 from keyhole.errors import STOPPED_BY_ENGINE, ConfigError, LogError, engine_interruptions
 from keyhole.report.verdict import Verdict
 from keyhole.model.transcript import Line, Refusal, Transcript
-from keyhole.verbs.advise import advise
+from keyhole.api.advise import advise
 
 STAFF = {"name": list("abcdef"), "team": list("xxyyzz"), "pay": [2.5, 3.5, 4.5, 1.5, 7.0, 8.0]}
 LOG = [

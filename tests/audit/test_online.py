@@ -29,7 +29,7 @@ from keyhole.solve.rowspace import RowMatrix, RowSpace
 from keyhole.sql import lower, split
 from keyhole.datasets import DuckDBRoster, load_roster
 from keyhole.model.transcript import Line
-from keyhole.verbs.watch import watch
+from keyhole.api.watch import watch
 
 
 def table(private: dict[str, list[float | None]], **public: list[object]) -> DuckDBRoster:

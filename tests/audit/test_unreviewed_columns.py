@@ -17,7 +17,7 @@ from keyhole.config import Config
 from keyhole.logs.open import as_log
 from keyhole.sessions.open import Watching
 from keyhole.config.settings import settings, with_private
-from keyhole.verbs.watch import watched
+from keyhole.api.watch import watched
 
 WARD = """patient_id,full name,zip,dx,los,charges
 1,Ann Lee,30301,flu,4,900

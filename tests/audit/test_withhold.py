@@ -20,9 +20,9 @@ from keyhole.logs.open import Log, as_log
 from keyhole.report.advice import sentence
 from keyhole.report.verdict import Verdict
 from keyhole.solve.hitting import smallest_hitting_set
-from keyhole.verbs.advise import advise
-from keyhole.verbs.suggest import TableRepair
-from keyhole.verbs.tables import drawn_from, judge
+from keyhole.api.advise import advise
+from keyhole.api.suggest import TableRepair
+from keyhole.api.tables import drawn_from, judge
 
 HERE = Path(__file__).parents[1] / "crosstab"
 

@@ -21,8 +21,8 @@ from keyhole.model.schema import Kind, Role
 from keyhole.config.settings import settings
 from keyhole.datasets import Use, open_table
 from keyhole.datasets.survey import Surveyed, SurveyedTable
-from keyhole.verbs.init import RELATED
-from keyhole.verbs.roles import propose
+from keyhole.api.init import RELATED
+from keyhole.api.roles import propose
 
 
 @pytest.fixture

@@ -21,7 +21,7 @@ from keyhole.cli.plan import command
 from keyhole.errors import ConfigError
 from keyhole.report.plan import overview_lines
 from keyhole.config.settings import settings
-from keyhole.verbs.plan import Asking, Plans
+from keyhole.api.plan import Asking, Plans
 
 JEREMY = "Name = 'Jeremy Doe'"
 RANGE = "Blood sugar:3.0..10.0"

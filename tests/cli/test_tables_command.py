@@ -11,8 +11,8 @@ from click.testing import CliRunner, Result
 from keyhole.cli.advising import suggestion_data, suggestion_lines
 from keyhole.cli.root import app
 from keyhole.crosstab.words import TableWords
-from keyhole.verbs.suggest import TableRepair
-from keyhole.verbs.tables import drawn_from, judge
+from keyhole.api.suggest import TableRepair
+from keyhole.api.tables import drawn_from, judge
 
 HERE = Path(__file__).parents[1] / "crosstab"
 LINKED = [str(HERE / "towns.csv"), str(HERE / "sizes.csv"), "--value", "n", "--nested", "town:county"]

@@ -13,7 +13,7 @@ from pathlib import Path
 
 import pytest
 
-from keyhole.verbs.tables import tables
+from keyhole.api.tables import tables
 
 People = dict[tuple[str, str, str], int]
 BASE = list(product(("a1", "a2"), ("b1", "b2"), ("c1", "c2")))

@@ -17,7 +17,7 @@ from keyhole.model.schema import Related, Schema
 from keyhole.sessions.open import Watching
 from keyhole.config.settings import settings, with_private
 from keyhole.sql.statements.table_names import tables_read
-from keyhole.verbs.watch import watched
+from keyhole.api.watch import watched
 
 ROWS = [("Ann", "a", 10), ("Bob", "a", 20), ("Cyd", "b", 30), ("Dan", "b", 41)]
 ALL, NOT_ANN = "SELECT SUM(pay) FROM {}", "SELECT SUM(pay) FROM {} WHERE name <> 'Ann'"

@@ -18,7 +18,7 @@ from keyhole.config import Config
 from keyhole.sessions.open import Terms
 from keyhole.sessions.session import Session
 from keyhole.config.settings import settings
-from keyhole.verbs.ask import asking
+from keyhole.api.ask import asking
 
 NAMES, PAY = ("Ann", "Bob", "Cyd", "Dan", "Eve"), (10, 20, 30, 40, 50)
 WHOLE = "SELECT SUM(pay) FROM staff"

@@ -57,7 +57,7 @@ def follow(
 
     from keyhole.sessions.open import Watching
     from keyhole.config.settings import settings, with_private
-    from keyhole.verbs.watch import watched
+    from keyhole.api.watch import watched
 
     given = with_private(settings("keyhole.toml"))
     session, _ = watched(given, "keyhole.toml", Watching(despite=True, explain=True))

@@ -19,7 +19,7 @@ from keyhole.sessions import follow as following
 from keyhole.sessions.follow import Entered, Follower
 from keyhole.sessions.open import Watching
 from keyhole.config.settings import settings, with_private
-from keyhole.verbs.watch import watched
+from keyhole.api.watch import watched
 
 SETTINGS = '[source]\ndata = "t.csv"\n[columns]\nid = ["name"]\n[columns.private.pay]\n[book]\npath = "book.keyhole"\n'
 ALL = "SELECT SUM(pay) FROM t"

@@ -26,8 +26,8 @@ from keyhole.sessions.reply import Ending
 from keyhole.config.settings import settings
 from keyhole.datasets.fingerprint import fingerprint
 from keyhole.datasets.open import Use, open_table
-from keyhole.verbs.ask import ask
-from keyhole.verbs.watch import Watch, watch
+from keyhole.api.ask import ask
+from keyhole.api.watch import Watch, watch
 
 SEEDS = (0, 1, 9, 10)
 Record = tuple[int, str, int]  # person, sex, zip

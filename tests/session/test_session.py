@@ -47,7 +47,7 @@ from keyhole.sessions.session import Session
 from keyhole.config.settings import settings
 from keyhole.engines.duckdb.source import DuckDBSource
 from keyhole.model.transcript import Line
-from keyhole.verbs.ask import policy_of
+from keyhole.api.ask import policy_of
 
 BY_LEVEL = "SELECT level, SUM(pay), COUNT(*) FROM staff GROUP BY level"
 

@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from keyhole.report.formats.redacted import Withheld
     from keyhole.report.verdict import Verdict
-    from keyhole.verbs.advise import Advice
-    from keyhole.verbs.ruled import RuleCheck, RuledAnswer
-    from keyhole.verbs.suggest import Suggestion
+    from keyhole.api.advise import Advice
+    from keyhole.api.ruled import RuleCheck, RuledAnswer
+    from keyhole.api.suggest import Suggestion
 
 Lines = Iterator[tuple[str, str]]
 FEW = 10  # answers of a rule that are listed

@@ -16,7 +16,7 @@ from keyhole.cli.terminal import SOME_REFUSED, check_out, emit, emit_json, emit_
 from keyhole.errors import ConfigError
 
 if TYPE_CHECKING:
-    from keyhole.verbs.answer import Answers
+    from keyhole.api.answer import Answers
 
 
 class MechanismName(StrEnum):
@@ -78,7 +78,7 @@ def answer(
     from keyhole.logs.open import LogFormat, open_log
     from keyhole.sessions.open import Terms
     from keyhole.config.settings import settings
-    from keyhole.verbs.answer import answered
+    from keyhole.api.answer import answered
 
     config = options.settled(config, data)
     given = settings(config, data=data, table=table, view=view, private=private, id=id, hidden=hidden)

@@ -67,7 +67,7 @@ def ask(
     from keyhole.sessions.private import Private
     from keyhole.config.settings import settings
     from keyhole.sql.statements.clock import as_it_ran, said_now
-    from keyhole.verbs.ask import asking, policy_of
+    from keyhole.api.ask import asking, policy_of
 
     config = options.settled(config, data)
     given = settings(config, data=data, table=table, view=view, private=private, id=id, hidden=hidden)

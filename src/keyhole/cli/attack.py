@@ -26,8 +26,8 @@ if TYPE_CHECKING:
     from keyhole.attacks.score import Score
     from keyhole.logs.open import Log
     from keyhole.config.settings import Settings
-    from keyhole.verbs.attack import Attacked, AttackTerms
-    from keyhole.verbs.compare import AttackComparison
+    from keyhole.api.attack import Attacked, AttackTerms
+    from keyhole.api.compare import AttackComparison
 
 SHOWN = 40  # records printed as text; JSON has them all
 
@@ -125,7 +125,7 @@ def attack(
     from keyhole.logs.open import LogFormat, open_log
     from keyhole.config.settings import settings, with_private
     from keyhole.sql import Dialect
-    from keyhole.verbs.attack import AttackTerms
+    from keyhole.api.attack import AttackTerms
 
     where, told = options.either(data, roster), options.one_of(config, knowledge)
 
@@ -153,13 +153,13 @@ def _played(
     log: Log, given: Settings, terms: AttackTerms, compare: bool, stop: _StopAsked
 ) -> tuple[Attacked, AttackComparison | None]:
     """The attack, and other methods beside it if asked for; Ctrl-C among the others keeps the attack."""
-    from keyhole.verbs.attack import attacked
+    from keyhole.api.attack import attacked
 
     with progress_on_stderr() as progress:
         found = attacked(log, given, terms, progress=progress, interruptible=lambda: nullcontext(stop))
         if not compare:
             return found, None
-        from keyhole.verbs.compare import compare as compared
+        from keyhole.api.compare import compare as compared
 
         try:
             stop()
@@ -227,7 +227,7 @@ def _print(console: Console, found: Attacked, beside: AttackComparison | None) -
     from rich.table import Table
 
     from keyhole.attacks.base import Measure
-    from keyhole.verbs.attack import tidy
+    from keyhole.api.attack import tidy
 
     labels, scores = found.labels, found.scores
     for target, choice, result in found.found:

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from keyhole.cli.advising import Besides
     from keyhole.logs.open import Log
     from keyhole.report.verdict import Verdict
-    from keyhole.verbs.ruled import RuleCheck
+    from keyhole.api.ruled import RuleCheck
 
 NO_TIME = "the time limit was reached while the log was read: give it more (--time-limit)"
 HELP = """Prove who is exposed by a log of aggregate queries.
@@ -88,7 +88,7 @@ def audit(
 ) -> None:
     """Read, examine, print; the exit code is the verdict."""
     from keyhole.auditing.deadline import Deadline
-    from keyhole.verbs.examine import examine
+    from keyhole.api.examine import examine
 
     _shown_as(format, {"--by": by is not None, "--advise": advise, "--rule": bool(rule)})
     if redact and rule:
@@ -143,7 +143,7 @@ def _besides(
     checks: tuple[RuleCheck, ...] = ()
     if advise:
         from keyhole.auditing.interrupted import interrupted
-        from keyhole.verbs.advise import advise as advised
+        from keyhole.api.advise import advise as advised
 
         if interrupted(verdict.exposure):
             no_advice = f"No advice was sought: {verdict.exposure.gap}."
@@ -151,8 +151,8 @@ def _besides(
             advice = advised(read, verdict, again, **limits)
     if rule:
         from keyhole.crosstab.sensitivity import SensitivityRule
-        from keyhole.verbs.open import open as opened
-        from keyhole.verbs.ruled import ruled
+        from keyhole.api.open import open as opened
+        from keyhole.api.ruled import ruled
 
         rules = [SensitivityRule.parse(text) for text in rule]
         checks = ruled(verdict.exposure, opened(**table_given), rules)

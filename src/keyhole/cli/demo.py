@@ -88,7 +88,7 @@ def demo(folder: Path) -> None:
     from rich.markup import escape
     from rich.table import Table
 
-    from keyhole.verbs.examine import examine
+    from keyhole.api.examine import examine
 
     console = stdout()
     if folder.exists() and not folder.is_dir():
@@ -140,7 +140,7 @@ def demo(folder: Path) -> None:
 def _reports(console: Console, folder: Path) -> None:
     """The same as pages; the second one of a hospital as large as a real one."""
     from keyhole.auditing.deadline import Deadline
-    from keyhole.verbs.examine import examine
+    from keyhole.api.examine import examine
 
     story = examine(folder / "log.sql", config=folder / "keyhole.toml", within="60%")
     write_whole(folder / "report.html", story.to_html("log.sql"))

@@ -21,7 +21,7 @@ from keyhole.errors import ConfigError
 if TYPE_CHECKING:
     from keyhole.logs.detect import LogFormat
     from keyhole.sessions.follow import Entered, FollowCounts
-    from keyhole.verbs.watch import Watch
+    from keyhole.api.watch import Watch
 
 EVERY = 0.2  # seconds between two looks at a log that does not grow
 

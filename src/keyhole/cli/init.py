@@ -17,8 +17,8 @@ from keyhole.errors import ConfigError
 
 if TYPE_CHECKING:
     from keyhole.config import PrivateColumn
-    from keyhole.verbs.init import Proposal
-    from keyhole.verbs.roles import Proposed
+    from keyhole.api.init import Proposal
+    from keyhole.api.roles import Proposed
 
 HELP = """Look at a file or database and propose a keyhole.toml.
 
@@ -67,7 +67,7 @@ def init(
     from keyhole.model.schema import Role
     from keyhole.config.settings import FILE, File
     from keyhole.datasets.survey import Survey
-    from keyhole.verbs.init import elsewhere, proposal, toml, unsure
+    from keyhole.api.init import elsewhere, proposal, toml, unsure
 
     at = out if out is not None else Path(FILE)
     check_out(at)
@@ -150,7 +150,7 @@ def _asked(made: Proposal) -> Proposal:
     """
     from keyhole.config import Columns, Config
     from keyhole.model.schema import Role
-    from keyhole.verbs.init import proposal
+    from keyhole.api.init import proposal
 
     roles = {name: p.role for name, p in made.roles.items()}
     seen: set[str] = set()

@@ -17,7 +17,7 @@ from keyhole.cli.terminal import check_out, emit, emit_json, emit_text, progress
 from keyhole.errors import ConfigError
 
 if TYPE_CHECKING:
-    from keyhole.verbs.plan import Plans
+    from keyhole.api.plan import Plans
 
 TARGET = click.Option(
     ["--target"],
@@ -99,7 +99,7 @@ def plan(
     from keyhole.report.formats.as_json import dumps
     from keyhole.report.plan import plan_json, plan_lines
     from keyhole.config.settings import settings
-    from keyhole.verbs.plan import ALL, Asking, Plans
+    from keyhole.api.plan import ALL, Asking, Plans
 
     given = settings(config, data=data, table=table, view=view, private=private, id=id, hidden=hidden)
     check_out(out)

@@ -63,8 +63,8 @@ def reconstruct(
     out: Path | None,
 ) -> None:
     """Read, search, print."""
-    from keyhole.verbs.reconstruct import SECONDS
-    from keyhole.verbs.reconstruct import reconstruct as rebuild
+    from keyhole.api.reconstruct import SECONDS
+    from keyhole.api.reconstruct import reconstruct as rebuild
 
     check_out(out)
     with progress_on_stderr() as progress:

@@ -89,8 +89,8 @@ def _attacked(
     from dataclasses import replace
 
     from keyhole.errors import KeyholeError
-    from keyhole.verbs.answer import answer
-    from keyhole.verbs.attack import attack as attacked
+    from keyhole.api.answer import answer
+    from keyhole.api.attack import attack as attacked
 
     budget = replace(told.budget, epsilon=None, delta_for_keys=type(told.budget.delta)(0), analysts={}, accuracy=None)
     own = replace(told, budget=budget, book=replace(told.book, path=None))

@@ -15,8 +15,8 @@ from keyhole.errors import ConfigError
 
 if TYPE_CHECKING:
     from keyhole.report.published import TablesVerdict
-    from keyhole.verbs.suggest import Suggestion
-    from keyhole.verbs.tables import Drawn
+    from keyhole.api.suggest import Suggestion
+    from keyhole.api.tables import Drawn
 
 HELP = """Prove which suppressed cells of published tables can be recovered.
 
@@ -91,7 +91,7 @@ def tables(
     from keyhole.crosstab.cells import wide_value
     from keyhole.crosstab.sheet import read_sheet
     from keyhole.crosstab.words import TableWords
-    from keyhole.verbs.tables import drawn_from, judge
+    from keyhole.api.tables import drawn_from, judge
 
     if value is None and contributors is None:
         value = wide_value([read_sheet(file) for file in tables])
@@ -129,7 +129,7 @@ def tables(
 def _suggested(
     drawn: Drawn, found: TablesVerdict, within: str | None, time_limit: float | None, *, protects: bool
 ) -> Suggestion:
-    from keyhole.verbs.suggest import TableRepair
+    from keyhole.api.suggest import TableRepair
 
     return TableRepair(drawn, found, within, time_limit, protects=protects).suggestion()
 

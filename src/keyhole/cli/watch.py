@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from keyhole.auditing.online.online import Admission
     from keyhole.logs.open import LogFormat
     from keyhole.datasets.open import Table
-    from keyhole.verbs.watch import Watch
+    from keyhole.api.watch import Watch
 
 HELP = """Decide before each answer whether it would expose anybody.
 
@@ -87,7 +87,7 @@ def watch(
     from keyhole.sessions.published import accept
     from keyhole.config.settings import settings, with_private
     from keyhole.sql.statements.clock import said_now
-    from keyhole.verbs.watch import watched
+    from keyhole.api.watch import watched
 
     when = said_now(now)
     given = with_private(settings(config, data=data, table=table, view=view, private=private, id=id, hidden=hidden))

@@ -16,7 +16,7 @@ from keyhole.attacks.choose import Choice, run
 from keyhole.gather.evidence import Evidence
 from keyhole.solve.status import SolverStatus
 from keyhole.datasets import DuckDBRoster
-from keyhole.verbs.proved_ranges import Proved, proved_ranges
+from keyhole.api.proved_ranges import Proved, proved_ranges
 
 Progress = Callable[[str, int, int], None]
 DOUBTING = ("l1", "extended-kaczmarz")  # methods for answers that may be wrong: nothing is proved by such

@@ -16,7 +16,7 @@ from keyhole.crosstab.hidden import HiddenCells, combined_formula
 from keyhole.crosstab.recovered import recovered
 from keyhole.report.plain import INFERRED, Argument, Case
 from keyhole.report.published import TablesVerdict
-from keyhole.verbs.tables import Drawn, judge
+from keyhole.api.tables import Drawn, judge
 
 Way = TypeVar("Way")
 SUGGESTED = "(suggested)"

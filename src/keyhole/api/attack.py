@@ -27,11 +27,11 @@ from keyhole.sql import lower
 from keyhole.datasets import DuckDBRoster
 from keyhole.datasets.open import Use, open_table
 from keyhole.model.transcript import Noise
-from keyhole.verbs.attack_log import evidence_of_log
-from keyhole.verbs.column_guess import NeverStopped, Progress, Stop, guess_column
-from keyhole.verbs.person_totals import PersonTotal, person_totals
-from keyhole.verbs.shown_rows import ShownRow, shown_rows
-from keyhole.verbs.true_values import true_values
+from keyhole.api.attack_log import evidence_of_log
+from keyhole.api.column_guess import NeverStopped, Progress, Stop, guess_column
+from keyhole.api.person_totals import PersonTotal, person_totals
+from keyhole.api.shown_rows import ShownRow, shown_rows
+from keyhole.api.true_values import true_values
 
 AUTO = "auto"  # noise that is estimated
 

@@ -17,7 +17,7 @@ from keyhole.errors import DataError
 from keyhole.config import Config, FileLayout, PrivateColumn, toml_key
 from keyhole.model.schema import Kind, Role, folded
 from keyhole.datasets.survey import Survey, Surveyed, SurveyedTable
-from keyhole.verbs.roles import Proposed, as_key, is_person, propose, sounds_public
+from keyhole.api.roles import Proposed, as_key, is_person, propose, sounds_public
 
 VALUES = 50  # of a public column that are listed
 BINS = 20

@@ -28,8 +28,8 @@ from keyhole.sql import lower
 from keyhole.datasets import DuckDBRoster
 from keyhole.datasets.open import Table, Use, open_table
 from keyhole.model.transcript import Line
-from keyhole.verbs.ask import asking, policy_of
-from keyhole.verbs.plan_categories import CategoryCounts
+from keyhole.api.ask import asking, policy_of
+from keyhole.api.plan_categories import CategoryCounts
 
 ALL = "all"
 
