@@ -15,7 +15,8 @@ import pytest
 from click.testing import CliRunner
 
 from keyhole.attacks.choose import METHODS
-from keyhole.cli import app, attack, terminal
+from keyhole.cli import app, attack
+from keyhole.cli.shared import terminal
 from keyhole.cli.attack import Method
 
 PEOPLE = """Name,ZIP,Gender,Blood sugar

@@ -11,7 +11,7 @@ import click
 import pytest
 
 import keyhole
-from keyhole.cli import options
+from keyhole.cli.shared import options
 from keyhole.cli.answer import MechanismName
 from keyhole.cli.demo import LOG, PEOPLE, TRANSCRIPT
 from keyhole.cli.plan import COLUMNS

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner, Result
 
-from keyhole.cli.advising import suggestion_data, suggestion_lines
+from keyhole.cli.shared.advising import suggestion_data, suggestion_lines
 from keyhole.cli.root import app
 from keyhole.crosstab.words import TableWords
 from keyhole.api.suggest import TableRepair

@@ -12,7 +12,7 @@ import pytest
 from click.testing import CliRunner, Result
 
 from keyhole.cli.attack import command
-from keyhole.cli.learnt_report import between
+from keyhole.cli.shared.learnt_report import between
 from keyhole.errors import ConfigError, KeyholeError
 from keyhole.oracles.learnt import Learnt
 from keyhole.oracles.learners.line_search import line_search

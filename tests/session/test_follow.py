@@ -293,12 +293,12 @@ def test_what_is_written_at_once_is_not_followed() -> None:
 
 
 def run(*args: str, given: str = "") -> subprocess.CompletedProcess[str]:
-    command = [sys.executable, "-c", "from keyhole.cli.terminal import run; run()", *args]
+    command = [sys.executable, "-c", "from keyhole.cli.shared.terminal import run; run()", *args]
     return subprocess.run(command, input=given, capture_output=True, text=True, timeout=120, check=False)
 
 
 def started(*args: str) -> subprocess.Popen[str]:
-    command = [sys.executable, "-c", "from keyhole.cli.terminal import run; run()", *args]
+    command = [sys.executable, "-c", "from keyhole.cli.shared.terminal import run; run()", *args]
     pipes = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE}
     return subprocess.Popen(command, text=True, **pipes)  # type: ignore[call-overload,no-any-return]
 

@@ -17,7 +17,7 @@ __all__ = ["app", "main"]
 def main() -> None:
     """Entry point of the console script."""
     try:
-        from keyhole.cli.terminal import run
+        from keyhole.cli.shared.terminal import run
 
         run()
     except KeyboardInterrupt:  # while the first modules were imported

@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from keyhole.cli import options
-from keyhole.cli.options import Format
-from keyhole.cli.terminal import INTERRUPTED, SOME_REFUSED, check_out, emit, emit_json, emit_text, end, warn
+from keyhole.cli.shared import options
+from keyhole.cli.shared.options import Format
+from keyhole.cli.shared.terminal import INTERRUPTED, SOME_REFUSED, check_out, emit, emit_json, emit_text, end, warn
 from keyhole.errors import KeyholeError, LogError
 
 if TYPE_CHECKING:

@@ -13,11 +13,11 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from keyhole.cli import options
+from keyhole.cli.shared import options
 from keyhole.cli.attack_oracle import ORACLE_OPTIONS, AskingTerms, LearnerWord, attack_oracle, one_target
-from keyhole.cli.options import Format
-from keyhole.cli.progress import progress_on_stderr
-from keyhole.cli.terminal import check_out, emit, emit_json, printed, warn
+from keyhole.cli.shared.options import Format
+from keyhole.cli.shared.progress import progress_on_stderr
+from keyhole.cli.shared.terminal import check_out, emit, emit_json, printed, warn
 from keyhole.errors import ConfigError
 
 if TYPE_CHECKING:

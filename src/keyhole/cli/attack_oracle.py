@@ -17,10 +17,10 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from keyhole.cli import options
-from keyhole.cli.learnt_report import show
-from keyhole.cli.options import Format
-from keyhole.cli.terminal import check_out
+from keyhole.cli.shared import options
+from keyhole.cli.shared.learnt_report import show
+from keyhole.cli.shared.options import Format
+from keyhole.cli.shared.terminal import check_out
 from keyhole.errors import ConfigError
 
 if TYPE_CHECKING:

@@ -9,18 +9,18 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from keyhole.cli import options
-from keyhole.cli.options import Format
-from keyhole.cli.output import Output, Withholding
-from keyhole.cli.progress import Said, progress_on_stderr
+from keyhole.cli.shared import options
+from keyhole.cli.shared.options import Format
+from keyhole.cli.shared.output import Output, Withholding
+from keyhole.cli.shared.progress import Said, progress_on_stderr
 from keyhole.cli.review import read_key
-from keyhole.cli.signing import Signing
-from keyhole.cli.terminal import end
+from keyhole.cli.shared.signing import Signing
+from keyhole.cli.shared.terminal import end
 from keyhole.errors import ConfigError, LogError
 
 if TYPE_CHECKING:
     from keyhole.auditing.deadline import Deadline
-    from keyhole.cli.advising import Besides
+    from keyhole.cli.shared.advising import Besides
     from keyhole.logs.open import Log
     from keyhole.report.verdict import Verdict
     from keyhole.api.ruled import RuleCheck
@@ -137,7 +137,7 @@ def _besides(
     advise: bool,
 ) -> Besides:
     """What goes beside the verdict, as far as it was asked for."""
-    from keyhole.cli.advising import Besides
+    from keyhole.cli.shared.advising import Besides
 
     advice, no_advice = None, ""
     checks: tuple[RuleCheck, ...] = ()

@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from keyhole.cli import options
-from keyhole.cli.options import Format
-from keyhole.cli.terminal import check_out, emit, emit_json, emit_text, end
+from keyhole.cli.shared import options
+from keyhole.cli.shared.options import Format
+from keyhole.cli.shared.terminal import check_out, emit, emit_json, emit_text, end
 from keyhole.errors import ConfigError
 
 if TYPE_CHECKING:

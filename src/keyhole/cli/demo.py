@@ -8,10 +8,10 @@ from typing import TYPE_CHECKING
 
 import click
 
-from keyhole.cli import options
+from keyhole.cli.shared import options
 from keyhole.cli.clinic import clinic_csv, clinic_log
-from keyhole.cli.terminal import console as stdout
-from keyhole.cli.terminal import write_whole
+from keyhole.cli.shared.terminal import console as stdout
+from keyhole.cli.shared.terminal import write_whole
 from keyhole.errors import ConfigError
 
 if TYPE_CHECKING:

@@ -10,9 +10,9 @@ from pathlib import Path
 
 import click
 
-from keyhole.cli import options
-from keyhole.cli.options import Format
-from keyhole.cli.terminal import check_out, emit_json, emit_text
+from keyhole.cli.shared import options
+from keyhole.cli.shared.options import Format
+from keyhole.cli.shared.terminal import check_out, emit_json, emit_text
 
 HELP = """Say what a word of the output means.
 

@@ -9,10 +9,10 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from keyhole.cli import options
-from keyhole.cli.layout import LAYOUT, laid_out
-from keyhole.cli.options import Format
-from keyhole.cli.terminal import check_out, emit, emit_json, warn, write_whole
+from keyhole.cli.shared import options
+from keyhole.cli.shared.layout import LAYOUT, laid_out
+from keyhole.cli.shared.options import Format
+from keyhole.cli.shared.terminal import check_out, emit, emit_json, warn, write_whole
 from keyhole.errors import ConfigError
 
 if TYPE_CHECKING:

@@ -6,10 +6,11 @@ from pathlib import Path
 
 import click
 
-from keyhole.cli import options, table_options
-from keyhole.cli.options import Format
-from keyhole.cli.progress import progress_on_stderr
-from keyhole.cli.terminal import check_out, emit, emit_json, emit_lines, end
+from keyhole.cli.shared import options
+from keyhole.cli.shared import table_options
+from keyhole.cli.shared.options import Format
+from keyhole.cli.shared.progress import progress_on_stderr
+from keyhole.cli.shared.terminal import check_out, emit, emit_json, emit_lines, end
 
 HELP = """Rebuild the rows behind published statistics, and prove whether they are the only ones.
 

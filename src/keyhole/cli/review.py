@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from keyhole.cli import options
-from keyhole.cli.terminal import write_whole
+from keyhole.cli.shared import options
+from keyhole.cli.shared.terminal import write_whole
 from keyhole.errors import ConfigError, NumberError, read_decimal, read_int
 
 if TYPE_CHECKING:

@@ -8,7 +8,7 @@ from typing import Any
 
 import click
 
-from keyhole.cli.help_lines import fitting, narrow
+from keyhole.cli.shared.help_lines import fitting, narrow
 from keyhole.version import __version__
 
 
@@ -97,7 +97,7 @@ class Lazy(click.Group):
 
     def invoke(self, ctx: click.Context) -> Any:
         """Whatever a subcommand does, from its import on, ends in one place."""
-        from keyhole.cli.terminal import errors_end_well
+        from keyhole.cli.shared.terminal import errors_end_well
         from keyhole.engines.open_files import run_closing_all
 
         with errors_end_well(), run_closing_all():

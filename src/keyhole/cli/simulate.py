@@ -11,11 +11,11 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from keyhole.cli import options
-from keyhole.cli.options import Format
+from keyhole.cli.shared import options
+from keyhole.cli.shared.options import Format
 from keyhole.cli.simulate_attack import command as attack_command
 from keyhole.cli.simulate_release import command as release_command
-from keyhole.cli.terminal import check_out, emit, emit_json, emit_text, write_whole
+from keyhole.cli.shared.terminal import check_out, emit, emit_json, emit_text, write_whole
 from keyhole.errors import ConfigError
 
 if TYPE_CHECKING:

@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING
 
 import click
 
-from keyhole.cli import options
-from keyhole.cli.options import Format
-from keyhole.cli.terminal import check_out, emit, emit_json, emit_text
+from keyhole.cli.shared import options
+from keyhole.cli.shared.options import Format
+from keyhole.cli.shared.terminal import check_out, emit, emit_json, emit_text
 from keyhole.errors import ConfigError
 
 if TYPE_CHECKING:

@@ -7,10 +7,11 @@ from typing import TYPE_CHECKING
 
 import click
 
-from keyhole.cli import options, table_options
-from keyhole.cli.options import Format
-from keyhole.cli.progress import progress_on_stderr
-from keyhole.cli.terminal import check_out, emit, emit_json, emit_lines, end
+from keyhole.cli.shared import options
+from keyhole.cli.shared import table_options
+from keyhole.cli.shared.options import Format
+from keyhole.cli.shared.progress import progress_on_stderr
+from keyhole.cli.shared.terminal import check_out, emit, emit_json, emit_lines, end
 from keyhole.errors import ConfigError
 
 if TYPE_CHECKING:
@@ -135,7 +136,7 @@ def _suggested(
 
 
 def _show(found: TablesVerdict, repair: Suggestion | None, how: Format, out: Path | None) -> None:
-    from keyhole.cli.advising import suggestion_data, suggestion_lines
+    from keyhole.cli.shared.advising import suggestion_data, suggestion_lines
 
     if how is Format.JSON:
         from keyhole.report.formats.as_json import dumps

@@ -9,10 +9,10 @@ from typing import Any
 
 import click
 
-from keyhole.cli import options
-from keyhole.cli.layout import LAYOUT
-from keyhole.cli.options import Format
-from keyhole.cli.terminal import emit_json, emit_text, end
+from keyhole.cli.shared import options
+from keyhole.cli.shared.layout import LAYOUT
+from keyhole.cli.shared.options import Format
+from keyhole.cli.shared.terminal import emit_json, emit_text, end
 from keyhole.errors import ConfigError, DataError
 from keyhole.config import PrivateColumn
 

@@ -16,10 +16,10 @@ from typing import TYPE_CHECKING, TextIO
 
 import click
 
-from keyhole.cli import options
-from keyhole.cli.options import Format
-from keyhole.cli.telling import Telling
-from keyhole.cli.terminal import INTERRUPTED, SOME_REFUSED, end, growing, warn
+from keyhole.cli.shared import options
+from keyhole.cli.shared.options import Format
+from keyhole.cli.shared.telling import Telling
+from keyhole.cli.shared.terminal import INTERRUPTED, SOME_REFUSED, end, growing, warn
 from keyhole.errors import LogError, read_decimal
 
 if TYPE_CHECKING:

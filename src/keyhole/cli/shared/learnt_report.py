@@ -8,8 +8,8 @@ from decimal import ROUND_CEILING, ROUND_FLOOR, Context, Decimal
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from keyhole.cli.options import Format
-from keyhole.cli.terminal import emit, emit_json, emit_text
+from keyhole.cli.shared.options import Format
+from keyhole.cli.shared.terminal import emit, emit_json, emit_text
 
 if TYPE_CHECKING:
     from keyhole.oracles.learnt import Learnt

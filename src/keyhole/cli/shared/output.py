@@ -9,13 +9,13 @@ from typing import TYPE_CHECKING
 
 import click
 
-from keyhole.cli.options import Format
-from keyhole.cli.terminal import check_out, emit, emit_json, emit_lines, emit_xml
+from keyhole.cli.shared.options import Format
+from keyhole.cli.shared.terminal import check_out, emit, emit_json, emit_lines, emit_xml
 from keyhole.errors import ConfigError
 
 if TYPE_CHECKING:
-    from keyhole.cli.advising import Besides
-    from keyhole.cli.signing import Counted
+    from keyhole.cli.shared.advising import Besides
+    from keyhole.cli.shared.signing import Counted
     from keyhole.logs.open import Log
     from keyhole.report.formats.baseline import Baseline
     from keyhole.report.plain import Plain

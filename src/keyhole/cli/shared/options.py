@@ -12,7 +12,7 @@ from typing import Any, TypeVar
 
 import click
 
-from keyhole.cli.layout import LAYOUT, laid_out
+from keyhole.cli.shared.layout import LAYOUT, laid_out
 
 FILE = click.Path(path_type=Path)
 Word = TypeVar("Word", bound=StrEnum)

@@ -10,8 +10,8 @@ from dataclasses import dataclass, field
 from types import TracebackType
 from typing import Any, Self, TextIO
 
-from keyhole.cli.options import Format
-from keyhole.cli.terminal import escaped
+from keyhole.cli.shared.options import Format
+from keyhole.cli.shared.terminal import escaped
 
 
 @dataclass(slots=True)
@@ -33,7 +33,7 @@ class Telling:
         else:
             told = text()
             if self.stream is sys.stdout and self.stream.isatty():
-                from keyhole.cli.fitting import fitted
+                from keyhole.cli.shared.fitting import fitted
 
                 told = [line for line, _ in fitted([(line, "") for line in told], shutil.get_terminal_size().columns)]
             self.stream.writelines(f"{line}\n" for line in told)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import click
 
-from keyhole.cli.options import FILE, ROUNDING, flag
+from keyhole.cli.shared.options import FILE, ROUNDING, flag
 
 VALUE = click.Option(
     ["--value"],

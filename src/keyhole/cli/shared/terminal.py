@@ -21,7 +21,7 @@ from pathlib import Path
 from types import FrameType
 from typing import TYPE_CHECKING, NoReturn, TextIO
 
-from keyhole.cli.progress import progress_on_stderr as progress_on_stderr
+from keyhole.cli.shared.progress import progress_on_stderr as progress_on_stderr
 from keyhole.errors import ConfigError, KeyholeError, NotAvailable
 
 if TYPE_CHECKING:
@@ -284,7 +284,7 @@ def emit_lines(lines: Iterable[tuple[str, str]], out: Path | None) -> None:
     if out is None and sys.stdout is not None and sys.stdout.isatty():
         from rich.text import Text
 
-        from keyhole.cli.fitting import fitted
+        from keyhole.cli.shared.fitting import fitted
 
         to = console()
         for line, style in fitted(lines, to.width):
