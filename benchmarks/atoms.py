@@ -17,9 +17,9 @@ import duckdb
 
 from benchmarks.workload import Workload, people, table, workload
 from keyhole.basis import Atoms
+from keyhole.engines.duckdb.patterns import explain, group
 from keyhole.model.predicate import Opaque, Or, to_sql
 from keyhole.model.schema import Column, Kind, Schema
-from keyhole.engines.duckdb.patterns import explain, group
 
 SCHEMA = Schema(
     "staff",

@@ -27,18 +27,18 @@ import numpy as np  # noqa: E402
 from numba import njit  # noqa: E402
 from numpy.typing import NDArray  # noqa: E402
 
-from keyhole.attacks.problem.arrays import from_arrays  # noqa: E402
 from keyhole.attacks.base import Target  # noqa: E402
 from keyhole.attacks.choose import run  # noqa: E402
 from keyhole.attacks.methods.bounded import Bounded  # noqa: E402
 from keyhole.attacks.methods.l1 import L1  # noqa: E402
+from keyhole.attacks.problem.arrays import from_arrays  # noqa: E402
 from keyhole.attacks.score import score  # noqa: E402
-from keyhole.config import Prior  # noqa: E402
+from keyhole.model.prior import Prior  # noqa: E402
+from keyhole.model.transcript import Noise  # noqa: E402
 from keyhole.report.charts.attack import plot_accuracy  # noqa: E402
 from keyhole.solve.decode.bitrows import overlaps, pack, transpose  # noqa: E402
 from keyhole.solve.decode.interior.method import Rows, RowTerm, minimise  # noqa: E402
 from keyhole.solve.decode.kaczmarz import sweep  # noqa: E402
-from keyhole.model.transcript import Noise  # noqa: E402
 
 Floats = NDArray[np.float64]
 BIT = Prior(Decimal(0), Decimal(1), Decimal(1))

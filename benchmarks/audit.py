@@ -26,10 +26,11 @@ import numpy as np
 
 from benchmarks import workload as work
 from keyhole.auditing import Exposure, Judge
+from keyhole.config import Columns, PrivateColumn
+from keyhole.datasets import DuckDBSource, load
 from keyhole.gather import gather
 from keyhole.gather.transcribe import checked, expanded, lowered
-from keyhole.config import Columns, Knowledge, PrivateColumn
-from keyhole.datasets import DuckDBSource, load
+from keyhole.model.prior import Knowledge
 from keyhole.model.transcript import Line
 
 WEIGHTED = (

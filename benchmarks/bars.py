@@ -21,6 +21,9 @@ from scipy.stats import binomtest
 
 from keyhole.basis.cells.cuts import Cuts
 from keyhole.book import Book, Mark
+from keyhole.config import Config
+from keyhole.config.settings import settings
+from keyhole.datasets.open import Use, open_table
 from keyhole.defence.budget.budget import Cap
 from keyhole.defence.budget.conversion import rho_within
 from keyhole.defence.budget.ledger import Ledger
@@ -38,12 +41,9 @@ from keyhole.defence.tables.generation import Generation
 from keyhole.defence.tables.margins import SourceMargins
 from keyhole.defence.tables.quantity import COUNT, Dose
 from keyhole.defence.tables.residuals import Names
-from keyhole.config import Config
 from keyhole.sessions.private import Private
 from keyhole.sessions.reply import Reply
 from keyhole.sessions.session import Session
-from keyhole.config.settings import settings
-from keyhole.datasets.open import Use, open_table
 
 ORDERS = 5
 

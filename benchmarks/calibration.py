@@ -24,10 +24,11 @@ from numpy.typing import NDArray
 
 from keyhole.attacks import Measure, Reconstruction, Target, from_arrays
 from keyhole.attacks.choose import run
-from keyhole.gather.evidence import Evidence
-from keyhole.gather import gather, transcribe
-from keyhole.config import Config, Prior
+from keyhole.config import Config
 from keyhole.datasets import load_roster
+from keyhole.gather import gather, transcribe
+from keyhole.gather.evidence import Evidence
+from keyhole.model.prior import Prior
 from keyhole.model.transcript import Line, Noise
 
 BIT = Prior(Decimal(0), Decimal(1), Decimal(1))

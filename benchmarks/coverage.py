@@ -25,12 +25,12 @@ import pyarrow as pa
 from benchmarks.corpora import tables
 from keyhole.auditing import Judge
 from keyhole.auditing.rules import interval, quick_rules
-from keyhole.gather import gather, transcribe
 from keyhole.config import Config
-from keyhole.logs.open import as_log
-from keyhole.report.words.tally import tally
 from keyhole.config.settings import settings, with_private
 from keyhole.datasets.open import Use, compared_with_text, open_table
+from keyhole.gather import gather, transcribe
+from keyhole.logs.open import as_log
+from keyhole.report.words.tally import tally
 
 HERE = Path(__file__).parent / "corpora"
 NOW = dt.datetime(2025, 6, 30, 12)

@@ -29,10 +29,10 @@ import numpy as np
 
 from keyhole.book import Book
 from keyhole.defence.budget.budget import Cap, epsilon_budget
-from keyhole.defence.histogram import Histogram
 from keyhole.defence.budget.ledger import Ledger
-from keyhole.defence.linear import LinearQuery
 from keyhole.defence.budget.loss import Loss
+from keyhole.defence.histogram import Histogram
+from keyhole.defence.linear import LinearQuery
 from keyhole.defence.mechanisms.iterative import IterativeConstruction, plan_offline
 from keyhole.defence.mechanisms.online_ic import OnlineIC, OnlinePlan, plan_online
 from keyhole.defence.noise import ExactNoise

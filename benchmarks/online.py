@@ -29,8 +29,8 @@ from benchmarks import workload as work
 from keyhole.auditing.online.disclosed import People
 from keyhole.auditing.online.online import OnlineAuditor, Permission
 from keyhole.config import Columns, PrivateColumn
-from keyhole.sql import lower
 from keyhole.datasets import DuckDBRoster, load_roster
+from keyhole.sql import lower
 
 
 def resident() -> int:

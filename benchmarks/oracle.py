@@ -21,21 +21,21 @@ import numpy as np
 from threadpoolctl import threadpool_limits  # type: ignore[import-untyped]
 
 from keyhole.oracles.base import ModelWarning, StreamAttack, ThresholdOracle
-from keyhole.oracles.learners.bisection import OnlineBisection
 from keyhole.oracles.bounds import minimax_lower_bound, private_laplace_scale
 from keyhole.oracles.certify.calibration import calibrate
+from keyhole.oracles.certify.tails import Floats
+from keyhole.oracles.certify.unknown_edge import edge_free
+from keyhole.oracles.learners.bisection import OnlineBisection
 from keyhole.oracles.learners.edge import EdgeBisection
-from keyhole.oracles.levels import LevelNewton
 from keyhole.oracles.learners.newton import OneBitNewton
-from keyhole.oracles.noise import GaussianNoise, LaplaceNoise, OracleNoise, UniformNoise, noise_of
 from keyhole.oracles.learners.oracle_off import OracleOff
 from keyhole.oracles.learners.phases import phase_level_error
 from keyhole.oracles.learners.sequential import SequentialBisection
+from keyhole.oracles.levels import LevelNewton
+from keyhole.oracles.noise import GaussianNoise, LaplaceNoise, OracleNoise, UniformNoise, noise_of
 from keyhole.oracles.simulate import OracleMethod, StreamKind, floor_of, play, play_many, stream_of
 from keyhole.oracles.streams import Concentrated, Spread, blocks
 from keyhole.oracles.subspace import Subspace
-from keyhole.oracles.certify.tails import Floats
-from keyhole.oracles.certify.unknown_edge import edge_free
 from keyhole.report.charts.oracle import guides_for, plot_errors
 
 Rows = list[dict[str, Any]]

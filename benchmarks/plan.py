@@ -19,11 +19,11 @@ from typing import Any
 import duckdb
 import numpy as np
 
+from keyhole.api.plan import Asking, Plans, plan
 from keyhole.attacks.design import DobkinJonesLipton, Hadamard, Lindstrom, Superincreasing, fewest_for_bits
 from keyhole.attacks.plan import How, QueryPlan, question_sql
 from keyhole.cli.demo import PEOPLE
 from keyhole.config.settings import settings
-from keyhole.api.plan import Asking, Plans, plan
 
 NAMES = [
     "age",

@@ -28,6 +28,9 @@ import pyarrow as pa
 
 from keyhole.basis.cells.cuts import Cuts
 from keyhole.book import Book, Mark
+from keyhole.config import Config
+from keyhole.config.settings import settings
+from keyhole.datasets.open import Use, open_table
 from keyhole.defence.budget.budget import Cap
 from keyhole.defence.budget.conversion import rho_within
 from keyhole.defence.budget.ledger import Ledger
@@ -39,11 +42,8 @@ from keyhole.defence.simulate.release import MECHANISMS, Setup, timed
 from keyhole.defence.simulate.release_workloads import workload
 from keyhole.defence.simulate.seeded_noise import SeededNoise
 from keyhole.defence.tables.margins import SourceMargins
-from keyhole.config import Config
 from keyhole.sessions.private import Private
 from keyhole.sessions.session import Session
-from keyhole.config.settings import settings
-from keyhole.datasets.open import Use, open_table
 
 FOLDER = Path(os.environ.get("KEYHOLE_DATA", "data")) / "adult"  # third-party: not in the repository
 SETTINGS = Path(__file__).parent / "adult.toml"

@@ -28,10 +28,10 @@ import pyarrow as pa
 from keyhole.auditing.online.population import person_keys
 from keyhole.book import Book, Mark
 from keyhole.config import Config
-from keyhole.sessions.open import Terms, Watching, audited_session, private_session
-from keyhole.sessions.session import Session
 from keyhole.config.settings import settings
 from keyhole.datasets.open import Use, open_table
+from keyhole.sessions.open import Terms, Watching, audited_session, private_session
+from keyhole.sessions.session import Session
 
 DEPTS = [f"d{k}" for k in range(14)]
 BLOCK = 10  # questions of one kind in a row

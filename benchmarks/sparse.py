@@ -24,17 +24,18 @@ import duckdb  # noqa: E402
 import numpy as np  # noqa: E402
 import pyarrow as pa  # noqa: E402
 
-from keyhole.attacks.problem.arrays import from_arrays  # noqa: E402
 from keyhole.attacks.base import Target  # noqa: E402
 from keyhole.attacks.choose import run  # noqa: E402
 from keyhole.attacks.methods.kaczmarz import Kaczmarz  # noqa: E402
+from keyhole.attacks.problem.arrays import from_arrays  # noqa: E402
+from keyhole.config import Columns  # noqa: E402
+from keyhole.datasets import load_roster  # noqa: E402
 from keyhole.gather import gather, transcribe  # noqa: E402
-from keyhole.config import Columns, Knowledge, Prior  # noqa: E402
 from keyhole.logs.open import as_log  # noqa: E402
+from keyhole.model.prior import Knowledge, Prior  # noqa: E402
+from keyhole.model.transcript import Noise  # noqa: E402
 from keyhole.solve.decode.bitrows import pack  # noqa: E402
 from keyhole.solve.decode.kaczmarz import sweep  # noqa: E402
-from keyhole.datasets import load_roster  # noqa: E402
-from keyhole.model.transcript import Noise  # noqa: E402
 
 HUNDRED = Prior(Decimal(0), Decimal(100))
 _PLAIN = re.compile(r"id \* (\d+) \+ (\d+)\) % (\d+) < (\d+)")

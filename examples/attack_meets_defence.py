@@ -26,16 +26,17 @@ from keyhole.attacks.methods.bounded import Bounded
 from keyhole.attacks.methods.least_squares import LeastSquares
 from keyhole.attacks.play import Exact, Responder, play
 from keyhole.attacks.score import score
+from keyhole.config import Columns, PrivateColumn, PublicColumn
+from keyhole.datasets import load
 from keyhole.defence.budget.budget import epsilon_budget
 from keyhole.defence.load import count_cells, declared_domain
 from keyhole.defence.mechanisms.laplace import Laplace
 from keyhole.defence.responder import Defended
-from keyhole.config import Columns, Knowledge, PrivateColumn, PublicColumn
+from keyhole.model.prior import Knowledge
 from keyhole.model.query import Query
-from keyhole.report.charts.defend import recovered_plot
 from keyhole.model.schema import Schema
+from keyhole.report.charts.defend import recovered_plot
 from keyhole.sql import lower
-from keyhole.datasets import load
 
 ATTACKS = ("least-squares", "bounded")
 EPSILONS = (1, 3, 10, 30, 100, 300, 1000)

@@ -33,8 +33,8 @@ import keyhole.defence
 import keyhole.oracles
 from keyhole.attacks.problem.arrays import from_arrays
 from keyhole.defence.budget.budget import Cap
-from keyhole.defence.histogram import Histogram
 from keyhole.defence.budget.loss import Loss
+from keyhole.defence.histogram import Histogram
 
 SRC = Path(keyhole.__file__).parent
 ROOT = Path(__file__).resolve().parent.parent
@@ -84,12 +84,12 @@ def test_every_auditor_is_a_specimen() -> None:
 
 
 def test_every_source_is_a_specimen() -> None:
-    assert implementations("keyhole.datasets", "evaluate", "shown") == {s.name for s in sources.SPECIMENS}
+    assert implementations("keyhole.engines", "evaluate", "shown") == {s.name for s in sources.SPECIMENS}
 
 
 def test_every_attack_is_a_specimen() -> None:
     found = {type(s.subject.fresh(from_arrays(np.eye(2), [1, 2], prior=s.subject.prior))) for s in attacks.SPECIMENS}
-    assert having(keyhole.attack, "observe", "estimate", "state", "resume") == found
+    assert having(keyhole.attacks, "observe", "estimate", "state", "resume") == found
     assert set(keyhole.attacks.METHODS) == {c.name for c in found}
 
 
@@ -101,15 +101,15 @@ def test_every_query_design_is_a_specimen() -> None:
 
 def test_every_oracle_attack_is_a_specimen() -> None:
     found = {type(s.subject.make(10)) for s in oracle_learners.SPECIMENS}
-    assert having(keyhole.oracle, "answer", "learn", "estimate") == found
+    assert having(keyhole.oracles, "answer", "learn", "estimate") == found
     streaming = {type(s.subject(oracles.SPACE, oracles.LITTLE, 10)) for s in oracles.SPECIMENS}
-    assert having(keyhole.oracle, "threshold", "learn", "box", "save") == streaming
+    assert having(keyhole.oracles, "threshold", "learn", "box", "save") == streaming
 
 
 def test_every_mechanism_is_a_specimen() -> None:
     """A mechanism is what draws noise over a histogram and charges a budget."""
     needs = {"histogram", "budget", "noise"}
-    found = {c for c in exported(keyhole.defend) if needs <= set(inspect.signature(c).parameters)}
+    found = {c for c in exported(keyhole.defence) if needs <= set(inspect.signature(c).parameters)}
     assert found == {game.mechanism for game in GAMES}
 
 
@@ -129,12 +129,12 @@ def test_every_game_plays_the_mechanism_that_it_names(game: Game, monkeypatch: p
 
 def test_every_update_is_a_specimen() -> None:
     found = {type(s.subject(3, 0.2)) for s in updates.SPECIMENS}
-    assert having(keyhole.defend, "start", "update", "limit", "pack", "unpack") == found
+    assert having(keyhole.defence, "start", "update", "limit", "pack", "unpack") == found
 
 
 def test_every_budget_is_a_specimen() -> None:
     found = {type(s.subject(Cap(Loss.of_epsilon(1)))) for s in budgets.SPECIMENS}
-    assert having(keyhole.defend, "spend", "spent", "left") == found
+    assert having(keyhole.defence, "spend", "spent", "left") == found
 
 
 def test_every_module_says_what_it_is() -> None:
@@ -142,7 +142,7 @@ def test_every_module_says_what_it_is() -> None:
 
 
 def test_only_the_door_opens_a_table() -> None:
-    """DuckDB is imported in `tables/` and nowhere else: whoever needs data goes through `keyhole.datasets.open`."""
+    """DuckDB is imported in `engines/` and `datasets/` alone: whoever needs data goes through `datasets.open`."""
     found = set()
     for path in SRC.rglob("*.py"):
         for node in nodes(path):
@@ -151,7 +151,8 @@ def test_only_the_door_opens_a_table() -> None:
                 names = [node.module or ""]
             if any(name.split(".")[0] == "duckdb" for name in names):
                 found.add(path.relative_to(SRC).parts[0])
-    assert found == {"checker", "tables"}  # the checker shares nothing with what it checks, so it has a door of its own
+    # the checker shares nothing with what it checks, so it has a door of its own
+    assert found == {"checker", "datasets", "engines"}
 
 
 def test_the_checker_imports_nothing_of_keyhole() -> None:
@@ -177,7 +178,7 @@ def test_no_vague_module_names() -> None:
 def test_public_names_exist() -> None:
     for name in keyhole.__all__:
         assert hasattr(keyhole, name)
-    for package in ("audit", "attack", "defend", "gather", "sql", "solve", "tables"):
+    for package in ("auditing", "attacks", "defence", "gather", "sql", "solve", "datasets"):
         module = importlib.import_module(f"keyhole.{package}")
         for name in getattr(module, "__all__", ()):
             assert hasattr(module, name), f"keyhole.{package} exports {name}, which it has not"

@@ -14,8 +14,8 @@ from click.testing import CliRunner
 
 from keyhole.cli.demo import CONFIG, LOG, PEOPLE, SAFE, TRANSCRIPT
 from keyhole.cli.root import app
-from keyhole.solve.integers.apart import _CHILD
 from keyhole.datasets import halves
+from keyhole.solve.integers.apart import _CHILD
 
 COULD_NOT_RUN = 2
 

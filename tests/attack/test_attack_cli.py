@@ -16,8 +16,8 @@ from click.testing import CliRunner
 
 from keyhole.attacks.choose import METHODS
 from keyhole.cli import app, attack
-from keyhole.cli.shared import terminal
 from keyhole.cli.attack import Method
+from keyhole.cli.shared import terminal
 
 PEOPLE = """Name,ZIP,Gender,Blood sugar
 John Smith,32453,Male,4.3

@@ -11,8 +11,8 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from keyhole.errors import KeyholeError
 from keyhole.api.attack import Attacked, attack
+from keyhole.errors import KeyholeError
 
 SUM, PAIR = "SELECT SUM(x) FROM r", "SELECT SUM(x) FROM r WHERE k < 2"
 

@@ -12,15 +12,15 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from effort import effort
-from keyhole.attacks.problem.arrays import from_arrays
 from keyhole.attacks.base import Target
-from keyhole.attacks.methods.integer import Integer
 from keyhole.attacks.estimates.posterior import log_ways
+from keyhole.attacks.methods.integer import Integer
+from keyhole.attacks.problem.arrays import from_arrays
 from keyhole.errors import CannotHonour, ContradictionError
-from keyhole.config import Prior
+from keyhole.model.prior import Prior
+from keyhole.model.transcript import Noise
 from keyhole.solve.decode.cpsat import solve_integers
 from keyhole.solve.status import SolverStatus
-from keyhole.model.transcript import Noise
 
 BIT = Prior(Decimal(0), Decimal(1), Decimal(1))
 

@@ -10,11 +10,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from effort import effort
-from keyhole.attacks.problem.arrays import from_arrays
 from keyhole.attacks.base import Target
 from keyhole.attacks.methods.kaczmarz import Kaczmarz
 from keyhole.attacks.methods.sgd import SigmoidSGD
-from keyhole.config import Prior
+from keyhole.attacks.problem.arrays import from_arrays
+from keyhole.model.prior import Prior
 from keyhole.solve.decode.bitrows import axpy, dot, matvec, overlaps, pack, padded, rmatvec, transpose, unpack
 from keyhole.solve.decode.jacobi import projected_jacobi
 from keyhole.solve.decode.kaczmarz import sweep, sweep_dense

@@ -12,7 +12,6 @@ import pyarrow as pa
 import pytest
 
 import keyhole
-from keyhole.attacks.problem.arrays import from_arrays, subset
 from keyhole.attacks.base import Attack, Target
 from keyhole.attacks.methods.bounded import Bounded
 from keyhole.attacks.methods.conjugate_gradient import ConjugateGradient
@@ -26,10 +25,11 @@ from keyhole.attacks.methods.lbfgs import LBFGS
 from keyhole.attacks.methods.least_squares import LeastSquares
 from keyhole.attacks.methods.sgd import SigmoidSGD
 from keyhole.attacks.methods.sparse import BasisPursuit
+from keyhole.attacks.problem.arrays import from_arrays, subset
 from keyhole.attacks.streaming import Order, Streaming, Tape, replay
 from keyhole.errors import CannotHonour, LogError
 from keyhole.gather.evidence import Bound, Evidence
-from keyhole.config import Prior
+from keyhole.model.prior import Prior
 
 A = np.array([[1, 1, 1, 1, 1, 1], [0, 0, 1, 1, 0, 1], [1, 0, 0, 0, 1, 0]])
 Y = [32.1, 15.5, 11.4]

@@ -16,9 +16,9 @@ import pytest
 from tests.laws.brute import rank
 
 import keyhole
-from keyhole.errors import ContradictionError, DataError
-from keyhole.config import Config
 from keyhole.api.attack import Attacked, attack
+from keyhole.config import Config
+from keyhole.errors import ContradictionError, DataError
 
 SEEDS = (0, 1, 5, 5051)
 WHERE: dict[str, Callable[[int, int], bool]] = {

@@ -11,27 +11,26 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from keyhole.attacks.problem import arrays
-from keyhole.attacks.problem import decoding_problem
-from keyhole.attacks.problem.arrays import blocks, from_arrays
 from keyhole.attacks.base import Target
 from keyhole.attacks.choose import run
-from keyhole.attacks.problem.decoding_problem import Problem, assemble
+from keyhole.attacks.estimates.sparse_fit import fit_sparse
 from keyhole.attacks.methods.bounded import Bounded
 from keyhole.attacks.methods.kaczmarz import Kaczmarz
 from keyhole.attacks.methods.least_squares import LeastSquares
+from keyhole.attacks.problem import arrays, decoding_problem
+from keyhole.attacks.problem.arrays import blocks, from_arrays
+from keyhole.attacks.problem.decoding_problem import Problem, assemble
 from keyhole.attacks.problem.moderated_variances import moderated
-from keyhole.attacks.estimates.sparse_fit import fit_sparse
 from keyhole.basis.atoms import sparse as sparse_module
 from keyhole.basis.atoms.sparse import SparseAtoms, group_columns
 from keyhole.errors import CannotHonour, ContradictionError, DataError
-from keyhole.config import Prior
+from keyhole.model.prior import Prior
+from keyhole.model.transcript import Noise
 from keyhole.solve.decode.bitrows import pack
 from keyhole.solve.decode.box import box_least_squares
 from keyhole.solve.decode.csr import Csr
 from keyhole.solve.decode.lsqr import LANES, lsqr
 from keyhole.solve.status import SolverStatus
-from keyhole.model.transcript import Noise
 
 sp: Any = pytest.importorskip("scipy.sparse")
 Floats = NDArray[np.float64]

@@ -9,21 +9,21 @@ from fractions import Fraction
 import numpy as np
 import pytest
 
-from keyhole.attacks.problem.arrays import from_arrays
 from keyhole.attacks.base import Attack, Target
 from keyhole.attacks.choose import run
-from keyhole.attacks.problem.decoding_problem import Problem, assemble
 from keyhole.attacks.estimates.matrix_free import reconstruct_matrix_free, shadow_errors, solve_cg
+from keyhole.attacks.estimates.standard_errors import SPREAD_LIMIT, standard_errors
 from keyhole.attacks.methods.conjugate_gradient import ConjugateGradient
 from keyhole.attacks.methods.extended_kaczmarz import ExtendedKaczmarz
 from keyhole.attacks.methods.jacobi import Jacobi
 from keyhole.attacks.methods.lbfgs import LBFGS
 from keyhole.attacks.methods.least_squares import LeastSquares
-from keyhole.attacks.estimates.standard_errors import SPREAD_LIMIT, standard_errors
+from keyhole.attacks.problem.arrays import from_arrays
+from keyhole.attacks.problem.decoding_problem import Problem, assemble
 from keyhole.gather.evidence import Evidence
-from keyhole.config import Prior
-from keyhole.solve.status import SolverStatus
+from keyhole.model.prior import Prior
 from keyhole.model.transcript import Noise
+from keyhole.solve.status import SolverStatus
 
 N = SPREAD_LIMIT + 1
 CODES = np.array([[number >> bit & 1 for number in range(N)] for bit in range(12)])  # tells all records apart

@@ -12,16 +12,16 @@ from hypothesis import strategies as st
 from scipy.optimize import linprog
 
 from effort import effort
-from keyhole.attacks.problem.arrays import from_arrays
 from keyhole.attacks.base import Target
 from keyhole.attacks.batch import BatchAttack
-from keyhole.attacks.problem.decoding_problem import assemble
+from keyhole.attacks.estimates.standard_errors import feasible_width, standard_errors
 from keyhole.attacks.methods.bounded import Bounded
 from keyhole.attacks.methods.l1 import L1
 from keyhole.attacks.methods.sparse import BasisPursuit
-from keyhole.attacks.estimates.standard_errors import feasible_width, standard_errors
+from keyhole.attacks.problem.arrays import from_arrays
+from keyhole.attacks.problem.decoding_problem import assemble
 from keyhole.errors import DataError
-from keyhole.config import Prior
+from keyhole.model.prior import Prior
 from keyhole.model.transcript import Noise
 
 UNIT = Prior(Decimal(0), Decimal(1))

@@ -7,10 +7,10 @@ from fractions import Fraction
 
 import numpy as np
 
-from keyhole.attacks.problem.arrays import from_arrays
 from keyhole.attacks.base import Target
 from keyhole.attacks.choose import run
-from keyhole.config import Prior
+from keyhole.attacks.problem.arrays import from_arrays
+from keyhole.model.prior import Prior
 from keyhole.model.transcript import Noise
 
 UNIT = Prior(Decimal(0), Decimal(1))

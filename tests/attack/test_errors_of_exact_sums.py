@@ -8,10 +8,10 @@ from itertools import product
 import numpy as np
 import pytest
 
-from keyhole.attacks.problem.arrays import from_arrays
 from keyhole.attacks.base import Measure, Target
 from keyhole.attacks.choose import run
-from keyhole.config import Prior
+from keyhole.attacks.problem.arrays import from_arrays
+from keyhole.model.prior import Prior
 
 BIT = Prior(Decimal(0), Decimal(1), Decimal(1))
 FOUR = Prior(Decimal(0), Decimal(3), Decimal(1))

@@ -12,10 +12,10 @@ from pathlib import Path
 import pytest
 from tests.third_party import folder
 
-from keyhole.errors import ContradictionError, KeyholeError
+from keyhole.api.reconstruct import from_statistics, reconstruct
 from keyhole.attacks.microdata.outcome import RebuiltStatus
 from keyhole.attacks.microdata.statistics import Attribute, Figure, GroupFigures, Statistics, load, parse
-from keyhole.api.reconstruct import from_statistics, reconstruct
+from keyhole.errors import ContradictionError, KeyholeError
 
 HERE = Path(__file__).parent
 BLOCK = HERE / "block.toml"

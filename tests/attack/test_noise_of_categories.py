@@ -13,10 +13,10 @@ from keyhole.attacks import Target
 from keyhole.attacks.choose import run
 from keyhole.attacks.problem.decoding_problem import Problem, assemble
 from keyhole.attacks.problem.noise_estimate import fit_noise
-from keyhole.gather.evidence import Evidence
-from keyhole.gather import gather, transcribe
 from keyhole.config import Config
 from keyhole.datasets import load_roster
+from keyhole.gather import gather, transcribe
+from keyhole.gather.evidence import Evidence
 from keyhole.model.transcript import Line, Noise
 
 CONFIG = Config.parse('[columns]\nid = ["who"]\n[columns.private.status]\nvalues = ["A", "B", "C", "D"]\n')

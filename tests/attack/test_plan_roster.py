@@ -16,8 +16,8 @@ import pytest
 from keyhole.attacks.plan import CodedColumn, How, Planner, Profiles, Ways, operators, profiles_of, question_sql
 from keyhole.attacks.plan.exhaustive import Exhaustive
 from keyhole.config.settings import settings
-from keyhole.solve.rowspace.sparse import SparseRowSpace
 from keyhole.datasets.open import Use, open_table
+from keyhole.solve.rowspace.sparse import SparseRowSpace
 
 LANGUAGES = ("=", "<>", "=,<>", "<,>", "=,<,>", "BETWEEN", "IN", "=,<>,OR", "=,<>,<,>,BETWEEN,IN,OR")
 ENGINE = duckdb.connect()

@@ -13,12 +13,12 @@ import numpy as np
 import pytest
 
 import keyhole
-from keyhole.attacks.problem.arrays import from_arrays
 from keyhole.attacks.base import Target
 from keyhole.attacks.choose import run
+from keyhole.attacks.problem.arrays import from_arrays
 from keyhole.attacks.problem.decoding_problem import NoiseLaw, assemble
 from keyhole.attacks.problem.noise_estimate import fit_noise
-from keyhole.config import Prior
+from keyhole.model.prior import Prior
 from keyhole.model.transcript import Noise
 
 BIT = Prior(Decimal(0), Decimal(1), Decimal(1))

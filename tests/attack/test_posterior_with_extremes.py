@@ -12,9 +12,9 @@ import pyarrow as pa
 import pytest
 
 import keyhole
-from keyhole.errors import ContradictionError
-from keyhole.config import Config
 from keyhole.api.attack import Attacked
+from keyhole.config import Config
+from keyhole.errors import ContradictionError
 
 Fact = tuple[dict[str, Any], Callable[[np.ndarray], np.ndarray]]  # a line, and the log weight of tables (t, n)
 PEOPLE = pa.table({"p": list(range(14)), "g": ["x", "y"] * 7, "z": [0, 0, 0, 1, 1, 1, 2] * 2})

@@ -11,14 +11,14 @@ import pyarrow as pa
 import pytest
 
 from keyhole.attacks import Measure, Reconstruction, Target
-from keyhole.attacks.problem import decoding_problem
-from keyhole.attacks.estimates import guess_errors
 from keyhole.attacks.choose import run
+from keyhole.attacks.estimates import guess_errors
+from keyhole.attacks.problem import decoding_problem
 from keyhole.attacks.problem.number_parts import parts_of
-from keyhole.gather.evidence import Evidence
-from keyhole.gather import gather, transcribe
 from keyhole.config import Config
 from keyhole.datasets import load_roster
+from keyhole.gather import gather, transcribe
+from keyhole.gather.evidence import Evidence
 from keyhole.model.transcript import Line, Noise
 
 RANGE = '[columns]\nid = ["who"]\n[columns.private.x]\nmin = 0\nmax = 100\n'

@@ -11,15 +11,15 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from keyhole.attacks.choose import METHODS
-from keyhole.cli.attack import _interruptible
-from keyhole.config import Config
-from keyhole.logs.open import as_log
-from keyhole.config.settings import settings, with_private
-from keyhole.solve.status import SolverStatus
 from keyhole.api import attack as attack_verb
 from keyhole.api import column_guess
 from keyhole.api.attack import Attacked, AttackTerms, attacked
+from keyhole.attacks.choose import METHODS
+from keyhole.cli.attack import _interruptible
+from keyhole.config import Config
+from keyhole.config.settings import settings, with_private
+from keyhole.logs.open import as_log
+from keyhole.solve.status import SolverStatus
 
 N = 12
 WITHOUT_STEPS = (

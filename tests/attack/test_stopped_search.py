@@ -12,11 +12,11 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from keyhole.api.reconstruct import reconstruct
 from keyhole.attacks.microdata import outcome
 from keyhole.report.reconstruction import sentence
 from keyhole.solve.integers.search import SharedValues
 from keyhole.solve.integers.stopping import stopping
-from keyhole.api.reconstruct import reconstruct
 
 HARD = """
 [columns.age]

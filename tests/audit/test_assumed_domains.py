@@ -29,9 +29,9 @@ from keyhole.checker.engine import Engine
 from keyhole.checker.replay import Outcome, replay
 from keyhole.cli import app
 from keyhole.config import Config
-from keyhole.report.verdict import Verdict
 from keyhole.config.settings import settings
 from keyhole.datasets import Use, open_table
+from keyhole.report.verdict import Verdict
 
 
 def table(**columns: Sequence[Any]) -> pa.Table:

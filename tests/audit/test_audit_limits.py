@@ -16,8 +16,7 @@ from keyhole.auditing import Judge
 from keyhole.auditing.examine import examine
 from keyhole.auditing.known import Claim, Known
 from keyhole.auditing.promise import INTERRUPTED_GAP
-from keyhole.auditing.rules import RULES, linear
-from keyhole.auditing.rules import integer_model
+from keyhole.auditing.rules import RULES, integer_model, linear
 from keyhole.checker import replay
 from keyhole.gather.evidence import System
 from keyhole.report.formats.as_json import dumps

@@ -9,8 +9,8 @@ import pyarrow as pa
 import pytest
 
 import keyhole
-from keyhole.errors import ConfigError
 from keyhole.config import Config
+from keyhole.errors import ConfigError
 from keyhole.report.verdict import Verdict
 
 STAFF = pa.table({"name": list("abcd"), "dept": ["x", "y", "y", "y"], "pay": [10, 20, 30, 41]})

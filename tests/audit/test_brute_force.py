@@ -19,9 +19,10 @@ from tests.laws.auditors import only
 
 from effort import effort
 from keyhole.auditing import Exposure, Judge, Status
-from keyhole.gather import gather, transcribe
-from keyhole.config import Columns, Knowledge, PrivateColumn
+from keyhole.config import Columns, PrivateColumn
 from keyhole.datasets import DuckDBSource, load
+from keyhole.gather import gather, transcribe
+from keyhole.model.prior import Knowledge
 from keyhole.model.transcript import Line
 
 Record = dict[str, Any]

@@ -12,6 +12,7 @@ import pyarrow as pa
 import pytest
 
 import keyhole
+from keyhole.api.advise import advise
 from keyhole.auditing import rules as audit_rules
 from keyhole.auditing.deadline import Deadline
 from keyhole.auditing.examine import NO_TIME, examine, rules_for
@@ -21,9 +22,8 @@ from keyhole.auditing.promise import TIME_GAP
 from keyhole.auditing.read_in_time import NOT_READ, read_in_time
 from keyhole.auditing.rules import RULES, linear, quick_rules
 from keyhole.errors import STOPPED_BY_ENGINE, ConfigError, LogError, engine_interruptions
-from keyhole.report.verdict import Verdict
 from keyhole.model.transcript import Line, Refusal, Transcript
-from keyhole.api.advise import advise
+from keyhole.report.verdict import Verdict
 
 STAFF = {"name": list("abcdef"), "team": list("xxyyzz"), "pay": [2.5, 3.5, 4.5, 1.5, 7.0, 8.0]}
 LOG = [

@@ -23,9 +23,9 @@ from numpy.typing import NDArray
 
 from effort import effort
 from keyhole.auditing import Exposure, Judge, Status
-from keyhole.gather import gather, transcribe
 from keyhole.config import Columns, Config, PrivateColumn
 from keyhole.datasets import DuckDBSource, load
+from keyhole.gather import gather, transcribe
 from keyhole.model.transcript import ABSENT, Line
 
 Masks = NDArray[np.bool_]

@@ -22,9 +22,9 @@ from keyhole.auditing.online.online import OnlineAuditor
 from keyhole.auditing.online.population import Epoch, Population, person_keys
 from keyhole.auditing.online.ruling import CROSSES
 from keyhole.basis.bits import pack
-from keyhole.errors import ConfigError, LogError, QueryError
 from keyhole.config import Columns
 from keyhole.datasets import DuckDBRoster, load_roster
+from keyhole.errors import ConfigError, LogError, QueryError
 
 KEY = bytes(range(32))
 ALL = "SELECT SUM(pay) FROM t"

@@ -15,8 +15,9 @@ import pytest
 from keyhole.auditing.online.extremes import Extremes
 from keyhole.auditing.online.online import OnlineAuditor
 from keyhole.basis.bits import Words, pack
-from keyhole.config import Columns, Knowledge, Prior
+from keyhole.config import Columns
 from keyhole.datasets import load_roster
+from keyhole.model.prior import Knowledge, Prior
 
 End = Fraction | None
 Facts = list[tuple[list[int], Fraction]]

@@ -9,11 +9,12 @@ import pyarrow as pa
 import pytest
 
 import keyhole
-from keyhole.errors import ConfigError
-from keyhole.gather import gather, transcribe
-from keyhole.config import Config, Fact, Knowledge
+from keyhole.config import Config
 from keyhole.config.settings import settings
 from keyhole.datasets.open import Use, open_table
+from keyhole.errors import ConfigError
+from keyhole.gather import gather, transcribe
+from keyhole.model.prior import Fact, Knowledge
 
 STAFF = pa.table(
     {

@@ -19,8 +19,8 @@ import keyhole
 from effort import effort
 from keyhole.auditing import Status
 from keyhole.checker import Outcome, replay
-from keyhole.errors import ConfigError
 from keyhole.config import Config
+from keyhole.errors import ConfigError
 from keyhole.report.formats.as_json import dumps
 from keyhole.report.verdict import Verdict
 

@@ -17,9 +17,9 @@ from click.testing import CliRunner
 import keyhole
 from keyhole.auditing import Status
 from keyhole.cli import app
+from keyhole.model.schema import folded
 from keyhole.report.formats.baseline import Baseline
 from keyhole.report.verdict import Verdict
-from keyhole.model.schema import folded
 
 D = pa.table(
     {

@@ -17,9 +17,10 @@ from effort import effort
 from keyhole.auditing import Exposure
 from keyhole.auditing.examine import examine
 from keyhole.cli import app
+from keyhole.config import Config, SourceTable
 from keyhole.errors import ConfigError
 from keyhole.gather.arithmetic import Computed, lowest_bit
-from keyhole.config import Config, Knowledge, SourceTable
+from keyhole.model.prior import Knowledge
 from keyhole.model.query import Aggregate, Query, Term
 from keyhole.model.schema import Column, Kind, Role, Schema
 

@@ -14,22 +14,22 @@ from numpy.typing import NDArray
 from tests.laws.streams import PEOPLE, SECRET, Ask, determined, roster, stream
 
 from effort import effort
-from keyhole.auditing.online.disclosed import People, objection
+from keyhole.api.watch import watch
 from keyhole.auditing.examine import examine
+from keyhole.auditing.online.disclosed import People, objection
 from keyhole.auditing.online.online import Admission, OnlineAuditor, Permission
 from keyhole.basis.bits import unpack
 from keyhole.cli.demo import LOG
 from keyhole.cli.demo import PEOPLE as HOSPITAL
-from keyhole.errors import ConfigError
 from keyhole.config import Columns
+from keyhole.datasets import DuckDBRoster, load_roster
+from keyhole.errors import ConfigError
 from keyhole.model.predicate import And, Comparison, IsNull, IsTrue, Like, Membership, Not, Opaque, Or, Predicate
 from keyhole.model.query import Aggregate, Query, Term
+from keyhole.model.transcript import Line
 from keyhole.sessions.published import publish, unaccounted
 from keyhole.solve.rowspace import RowMatrix, RowSpace
 from keyhole.sql import lower, split
-from keyhole.datasets import DuckDBRoster, load_roster
-from keyhole.model.transcript import Line
-from keyhole.api.watch import watch
 
 
 def table(private: dict[str, list[float | None]], **public: list[object]) -> DuckDBRoster:

@@ -33,11 +33,11 @@ from keyhole.basis.bits import pack
 from keyhole.checker import Outcome, replay
 from keyhole.gather.evidence import Evidence, System
 from keyhole.gather.order import order_fact
-from keyhole.config import Knowledge, Prior
 from keyhole.model.predicate import Membership
+from keyhole.model.prior import Knowledge, Prior
 from keyhole.model.schema import Column, Kind, Role, Schema
-from keyhole.sql import lower
 from keyhole.model.transcript import Answer, Entry, Transcript
+from keyhole.sql import lower
 
 NAMES = "abcde"
 

@@ -12,16 +12,16 @@ import pytest
 
 from keyhole.auditing.base import Exposure
 from keyhole.auditing.examine import examine
+from keyhole.config import Config
+from keyhole.config.settings import settings
+from keyhole.datasets.open import Use, open_table
 from keyhole.errors import ConfigError, DataError, KeyholeError
 from keyhole.gather.transcribe import checked, lowered
-from keyhole.config import Config
 from keyhole.model.people import Counting
 from keyhole.model.predicate import And, Has
-from keyhole.reading import Validator
-from keyhole.config.settings import settings
-from keyhole.sql import lower
-from keyhole.datasets.open import Use, open_table
 from keyhole.model.transcript import Line
+from keyhole.reading import Validator
+from keyhole.sql import lower
 
 TABLES = """
 [tables.diag]

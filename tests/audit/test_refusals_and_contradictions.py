@@ -9,8 +9,8 @@ import pytest
 
 import keyhole
 from keyhole.auditing import Status
-from keyhole.errors import DataError
 from keyhole.config import Config
+from keyhole.errors import DataError
 from keyhole.logs.open import open_log
 from keyhole.report.verdict import Verdict
 

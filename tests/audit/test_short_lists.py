@@ -12,8 +12,8 @@ import pytest
 
 import keyhole
 from keyhole.checker import replay
-from keyhole.errors import ConfigError
 from keyhole.config import Config
+from keyhole.errors import ConfigError
 
 ROWS = [("Ann", "a", 53), ("Bob", "a", 54), ("Cyd", "a", 104), ("Dan", "b", 70), ("Eve", "b", 80), ("Fay", "b", 95)]
 LIST = (Decimal(53), Decimal(54), Decimal(104))

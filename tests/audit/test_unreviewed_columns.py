@@ -9,15 +9,15 @@ import pytest
 from click.testing import CliRunner, Result
 
 import keyhole
+from keyhole.api.watch import watched
 from keyhole.auditing.examine import roles_both_ways
 from keyhole.checker import Outcome, replay
 from keyhole.cli import app
-from keyhole.errors import ConfigError
 from keyhole.config import Config
+from keyhole.config.settings import settings, with_private
+from keyhole.errors import ConfigError
 from keyhole.logs.open import as_log
 from keyhole.sessions.open import Watching
-from keyhole.config.settings import settings, with_private
-from keyhole.api.watch import watched
 
 WARD = """patient_id,full name,zip,dx,los,charges
 1,Ann Lee,30301,flu,4,900

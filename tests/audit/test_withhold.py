@@ -13,6 +13,9 @@ import pytest
 from tests.third_party import folder
 
 import keyhole
+from keyhole.api.advise import advise
+from keyhole.api.suggest import TableRepair
+from keyhole.api.tables import drawn_from, judge
 from keyhole.auditing.advice.advise import LogAdvice, rounded, without
 from keyhole.auditing.advice.withhold import withhold
 from keyhole.crosstab.words import TableWords
@@ -20,9 +23,6 @@ from keyhole.logs.open import Log, as_log
 from keyhole.report.advice import sentence
 from keyhole.report.verdict import Verdict
 from keyhole.solve.hitting import smallest_hitting_set
-from keyhole.api.advise import advise
-from keyhole.api.suggest import TableRepair
-from keyhole.api.tables import drawn_from, judge
 
 HERE = Path(__file__).parents[1] / "crosstab"
 

@@ -11,11 +11,11 @@ import click
 import pytest
 
 import keyhole
-from keyhole.cli.shared import options
 from keyhole.cli.answer import MechanismName
 from keyhole.cli.demo import LOG, PEOPLE, TRANSCRIPT
 from keyhole.cli.plan import COLUMNS
 from keyhole.cli.root import ENTRIES, app, load
+from keyhole.cli.shared import options
 from keyhole.logs.open import LogFormat
 from keyhole.sessions.open import MECHANISMS
 from keyhole.sql import Dialect

@@ -13,16 +13,16 @@ import duckdb
 import pytest
 from click.testing import CliRunner, Result
 
+from keyhole.api.init import RELATED
+from keyhole.api.roles import propose
 from keyhole.cli import app
 from keyhole.cli.demo import LOG, PEOPLE
-from keyhole.errors import ConfigError
 from keyhole.config import Config, parse_private
-from keyhole.model.schema import Kind, Role
 from keyhole.config.settings import settings
 from keyhole.datasets import Use, open_table
 from keyhole.datasets.survey import Surveyed, SurveyedTable
-from keyhole.api.init import RELATED
-from keyhole.api.roles import propose
+from keyhole.errors import ConfigError
+from keyhole.model.schema import Kind, Role
 
 
 @pytest.fixture

@@ -17,9 +17,9 @@ import pytest
 from click.testing import CliRunner
 
 from keyhole.cli.demo import CONFIG, LOG, PEOPLE
+from keyhole.cli.root import ENTRIES, Subcommand, app, load
 from keyhole.cli.shared.fitting import BROKEN_AT, fitted
 from keyhole.cli.shared.help_lines import broken
-from keyhole.cli.root import ENTRIES, Subcommand, app, load
 from keyhole.report.words.text import WIDTH, wrapped
 
 PROGRAM = [sys.executable, "-c", "from keyhole.cli import main; main()"]

@@ -15,13 +15,13 @@ from click.testing import CliRunner, Result
 from tests.third_party import folder as third_party
 
 import keyhole
+from keyhole.api.plan import Asking, Plans
 from keyhole.attacks.plan import How
 from keyhole.cli.demo import PEOPLE
 from keyhole.cli.plan import command
+from keyhole.config.settings import settings
 from keyhole.errors import ConfigError
 from keyhole.report.plan import overview_lines
-from keyhole.config.settings import settings
-from keyhole.api.plan import Asking, Plans
 
 JEREMY = "Name = 'Jeremy Doe'"
 RANGE = "Blood sugar:3.0..10.0"

@@ -10,8 +10,8 @@ from click.testing import CliRunner, Result
 
 from keyhole.auditing.examine import examine
 from keyhole.cli import app
-from keyhole.errors import ConfigError, DataError
 from keyhole.config import Config
+from keyhole.errors import ConfigError, DataError
 from keyhole.report.plain import plain
 from keyhole.report.words.text import text
 

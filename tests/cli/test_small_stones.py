@@ -13,8 +13,8 @@ from click.testing import CliRunner, Result
 import keyhole
 from keyhole.cli import app
 from keyhole.cli.demo import LOG, PEOPLE
-from keyhole.errors import ConfigError, DataError, LogError
 from keyhole.config import Config
+from keyhole.errors import ConfigError, DataError, LogError
 
 SUM = 'SELECT SUM("Blood sugar") FROM people'
 BUT_ONE = f"{SUM} WHERE Name <> 'Jeremy Doe'"

@@ -8,11 +8,11 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner, Result
 
-from keyhole.cli.shared.advising import suggestion_data, suggestion_lines
-from keyhole.cli.root import app
-from keyhole.crosstab.words import TableWords
 from keyhole.api.suggest import TableRepair
 from keyhole.api.tables import drawn_from, judge
+from keyhole.cli.root import app
+from keyhole.cli.shared.advising import suggestion_data, suggestion_lines
+from keyhole.crosstab.words import TableWords
 
 HERE = Path(__file__).parents[1] / "crosstab"
 LINKED = [str(HERE / "towns.csv"), str(HERE / "sizes.csv"), "--value", "n", "--nested", "town:county"]

@@ -14,9 +14,9 @@ from pathlib import Path
 
 import pytest
 
-from keyhole.crosstab.words import TableWords
 from keyhole.api.suggest import TableRepair
 from keyhole.api.tables import drawn_from, judge, tables
+from keyhole.crosstab.words import TableWords
 
 COUNTY = {"A": "1", "B": "1", "C": "2", "D": "2"}
 BASE = list(product("ABCD", "fm"))

@@ -15,8 +15,8 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner, Result
 
-from keyhole.cli import app
 from keyhole.api.tables import tables
+from keyhole.cli import app
 
 ONE = "region,n\nA,2\nB,2\nC,10\nD,9\nTotal,23\n"
 ZERO = "region,n\nA,x\nB,x\nC,0\nTotal,0\n"

@@ -8,9 +8,9 @@ from pathlib import Path
 import pytest
 from tests.third_party import folder
 
+from keyhole.api.tables import tables
 from keyhole.checker.replay import replay
 from keyhole.report.published import TablesVerdict
-from keyhole.api.tables import tables
 
 HERE = Path(__file__).parent
 TOWNS, SIZES = HERE / "towns.csv", HERE / "sizes.csv"

@@ -20,17 +20,17 @@ from keyhole.basis.cells.categories import Categories
 from keyhole.basis.cells.declared import FALSE, NULL, TRUE
 from keyhole.basis.cells.domain import Domain
 from keyhole.basis.cells.ranges import Range
+from keyhole.config import Config
+from keyhole.datasets import load
 from keyhole.defence.base import Release
+from keyhole.defence.budget.loss import Loss, Neighbours
 from keyhole.defence.histogram import Histogram
 from keyhole.defence.load import asking_schema, count_cells, declared_domain
-from keyhole.defence.budget.loss import Loss, Neighbours
 from keyhole.defence.workload import pose
 from keyhole.errors import ConfigError, DataError, UnsupportedQuery
-from keyhole.config import Config
 from keyhole.model.predicate import Comparison, Opaque, to_sql
 from keyhole.model.schema import Column, Kind, Schema
 from keyhole.sql import lower
-from keyhole.datasets import load
 
 CONFIG = Config.parse("""
 [columns.public.sex]

@@ -14,9 +14,9 @@ from effort import effort
 from keyhole.basis.cells.categories import Categories
 from keyhole.basis.cells.domain import Domain
 from keyhole.basis.cells.ranges import Range
+from keyhole.defence.budget.loss import Neighbours
 from keyhole.defence.histogram import Histogram
 from keyhole.defence.linear import LinearQuery, Place, l1_sensitivity, l2_sensitivity_squared
-from keyhole.defence.budget.loss import Neighbours
 from keyhole.defence.workload import pose, pose_query
 from keyhole.errors import PrivacyParameterError
 from keyhole.model.schema import Column, Kind, Role, Schema

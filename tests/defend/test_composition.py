@@ -12,8 +12,8 @@ import pytest
 
 import keyhole
 from keyhole.book import Book
-from keyhole.defence.budget.composition import LossDistribution, bundle_delta, bundle_epsilon, bundle_share
 from keyhole.config import Config
+from keyhole.defence.budget.composition import LossDistribution, bundle_delta, bundle_epsilon, bundle_share
 
 TOLD = """
 [budget]

@@ -16,13 +16,13 @@ from tests.third_party import folder
 import keyhole
 from keyhole.book import Book, Mark
 from keyhole.cli import app
+from keyhole.config import Config
 from keyhole.defence.answering import Answered
 from keyhole.defence.planner.quantiles import scores, sensitivity
 from keyhole.defence.simulate.release import Setup, timed
 from keyhole.defence.simulate.release_workloads import workload
 from keyhole.defence.simulate.seeded_noise import SeededNoise
 from keyhole.errors import PrivacyParameterError
-from keyhole.config import Config
 
 N = 3000
 TOLD = """

@@ -13,9 +13,9 @@ import pytest
 from tests.laws.enumerated_noise import EnumeratedLaw, Play, enumerated
 
 from keyhole.defence.budget.budget import Budget, Cap
+from keyhole.defence.budget.loss import Loss
 from keyhole.defence.histogram import Histogram
 from keyhole.defence.linear import LinearQuery
-from keyhole.defence.budget.loss import Loss
 from keyhole.defence.mechanisms.iterative import IterativeConstruction, OfflinePlan
 from keyhole.defence.mechanisms.numeric_sparse import NumericSparse
 from keyhole.defence.mechanisms.online_ic import OnlineIC, OnlinePlan

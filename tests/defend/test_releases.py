@@ -14,18 +14,18 @@ from click.testing import CliRunner
 
 from keyhole.book import Book
 from keyhole.cli import app
+from keyhole.config import Config
+from keyhole.datasets import load
 from keyhole.defence.answering import Answering, Setting
 from keyhole.defence.budget.budget import Cap
 from keyhole.defence.budget.ledger import Ledger
-from keyhole.defence.load import count_cells, declared_domain
 from keyhole.defence.budget.loss import Loss, Neighbours
+from keyhole.defence.load import count_cells, declared_domain
 from keyhole.defence.releases import ReleaseLine, Releases
 from keyhole.defence.strategies.each import EachAlone
-from keyhole.config import Config
 from keyhole.model.query import Refused
 from keyhole.sessions.private import Private
 from keyhole.sessions.session import Session
-from keyhole.datasets import load
 
 SETTINGS = """
 [source]

@@ -9,16 +9,16 @@ import numpy as np
 import pandas as pd
 import pytest
 
+from keyhole.config import Config
+from keyhole.datasets import load
 from keyhole.defence.budget.budget import epsilon_budget
 from keyhole.defence.load import count_cells, declared_domain
 from keyhole.defence.mechanisms.laplace import Laplace
 from keyhole.defence.responder import Defended
 from keyhole.defence.simulate.seeded_noise import SeededNoise
 from keyhole.errors import BudgetExhausted, UnsupportedQuery
-from keyhole.config import Config
-from keyhole.sql import lower
-from keyhole.datasets import load
 from keyhole.model.transcript import Noise
+from keyhole.sql import lower
 
 CONFIG = Config.parse("[columns.public.who]\nmin=1\nmax=40\n[columns.private.bit]\nmin=0\nmax=1\nstep=1")
 

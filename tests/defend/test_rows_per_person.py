@@ -14,6 +14,9 @@ import pytest
 import keyhole
 from keyhole.basis.cells.cuts import Cuts
 from keyhole.book import Book
+from keyhole.config import Config
+from keyhole.config.settings import settings
+from keyhole.datasets.open import Use, open_table
 from keyhole.defence.answering import Answered
 from keyhole.defence.budget.budget import Cap
 from keyhole.defence.budget.ledger import Ledger
@@ -24,9 +27,6 @@ from keyhole.defence.planner.orders import Purchase
 from keyhole.defence.tables.margins import SourceMargins
 from keyhole.defence.tables.quantity import COUNT, Dose, price
 from keyhole.errors import KeyholeError
-from keyhole.config import Config
-from keyhole.config.settings import settings
-from keyhole.datasets.open import Use, open_table
 
 TOLD = """
 [budget]

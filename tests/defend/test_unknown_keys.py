@@ -12,10 +12,10 @@ import pytest
 from tests.laws.exact_laws import gaussian_mass, laplace_mass
 
 import keyhole
+from keyhole.config import Config
 from keyhole.defence.planner.keys import beyond, threshold
 from keyhole.defence.tables.quantity import NoiseLaw
 from keyhole.errors import KeyholeError
-from keyhole.config import Config
 
 TOLD = """
 [budget]

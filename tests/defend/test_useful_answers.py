@@ -11,9 +11,9 @@ from tests.defend.test_planner import TOLD, answer, people
 
 import keyhole
 from keyhole.book import Book, Mark
+from keyhole.config import Config
 from keyhole.defence.answering import Answered
 from keyhole.errors import PrivacyParameterError
-from keyhole.config import Config
 from keyhole.sessions.reply import Reply
 
 WORTHLESS = 10**9  # questions expected: the share of one buys nothing

@@ -17,12 +17,12 @@ from tests.fuzz.soak import FalseVerdict, run, say
 from tests.fuzz.twin import SLOW, _literal
 from tests.fuzz.world import PUBLIC, World, make_world
 
-from keyhole.errors import QueryError
 from keyhole.config import Columns, PrivateColumn
+from keyhole.datasets import DuckDBRoster, load_roster
+from keyhole.errors import QueryError
 from keyhole.model.query import Statement
 from keyhole.reading import Validator
 from keyhole.sql import lower
-from keyhole.datasets import DuckDBRoster, load_roster
 
 CONDITIONS = 40  # about one table
 MISREAD: list[str] = []  # what the check of readings caught: worth mending, and no danger

@@ -22,11 +22,11 @@ from tests.fuzz.world import Unknown, World, make_world
 
 import keyhole
 from keyhole.auditing import Exposure, Finding, Judge, Status
+from keyhole.config import Columns, Config, PrivateColumn
+from keyhole.datasets import DuckDBSource, load
 from keyhole.gather import gather
 from keyhole.gather.transcribe import checked, expanded, lowered
 from keyhole.gather.whole_table import WholeTableReader
-from keyhole.config import Columns, Config, PrivateColumn
-from keyhole.datasets import DuckDBSource, load
 from keyhole.model.transcript import ABSENT, Line
 
 LOGS = 12  # about one table

@@ -28,16 +28,16 @@ from tests.fuzz.soak import FalseVerdict, run
 from tests.fuzz.twin import EveryTable, Failed, written_rows
 from tests.fuzz.world import World, make_world
 
-from keyhole.gather.transcribe import Read, checked, lowered, spelt_out
-from keyhole.gather.whole_table import WholeTableReader
 from keyhole.config import PrivateColumn
-from keyhole.logs.open import as_log
-from keyhole.model.query import COVERED, FINER, Statement
 from keyhole.config.settings import settings, with_private
-from keyhole.sql.statements.table_names import tables_read
 from keyhole.datasets import Roster, Source
 from keyhole.datasets.open import Use, compared_with_text, open_table
+from keyhole.gather.transcribe import Read, checked, lowered, spelt_out
+from keyhole.gather.whole_table import WholeTableReader
+from keyhole.logs.open import as_log
+from keyhole.model.query import COVERED, FINER, Statement
 from keyhole.model.transcript import Line
+from keyhole.sql.statements.table_names import tables_read
 
 MUTANTS = 6  # of one statement
 TRIES = 40

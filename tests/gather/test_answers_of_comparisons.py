@@ -8,8 +8,8 @@ import pyarrow as pa
 import pytest
 
 import keyhole
-from keyhole.errors import LogError
 from keyhole.config import Config
+from keyhole.errors import LogError
 
 WHO = pa.table({"who": [0, 1, 2]})
 CONFIG = '[columns]\nid = ["who"]\n[columns.private.x]\nmin = 0\nmax = 9\nstep = 1\n'

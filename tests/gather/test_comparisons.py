@@ -14,8 +14,8 @@ import pytest
 import keyhole
 from keyhole.gather.arithmetic import Arithmetic, Computed, SummedPart
 from keyhole.gather.comparisons import OneSided
-from keyhole.config import Knowledge, Prior
 from keyhole.model.meaning import holds
+from keyhole.model.prior import Knowledge, Prior
 from keyhole.model.query import Aggregate, Query, Term, Threshold
 from keyhole.model.schema import Column, Kind, Role, Schema
 from keyhole.solve.interval import Polytope, RangeProblem, ranges

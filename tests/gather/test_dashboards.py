@@ -10,8 +10,7 @@ from tests.fuzz import dashboards
 from tests.fuzz.soak import attempt
 
 import keyhole
-from keyhole.auditing import Status
-from keyhole.auditing import shown
+from keyhole.auditing import Status, shown
 from keyhole.auditing.shown import TELLS_MORE
 
 STAFF = pa.table(

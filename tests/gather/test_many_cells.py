@@ -5,8 +5,8 @@ from __future__ import annotations
 import time
 
 from keyhole.model.forms import Unknowns
-from keyhole.config import Knowledge
 from keyhole.model.predicate import Comparison
+from keyhole.model.prior import Knowledge
 from keyhole.model.query import Aggregate, Query, Term
 from keyhole.model.schema import Column, Kind, Role, Schema
 

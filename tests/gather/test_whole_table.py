@@ -13,14 +13,14 @@ import sqlglot
 import keyhole
 from keyhole.auditing import Status
 from keyhole.checker.replay import replay
-from keyhole.errors import DIFFERS
-from keyhole.gather import whole_table as reader
 from keyhole.config import Columns
-from keyhole.model.schema import WholeTableColumn
-from keyhole.sql.rewriting.finer import NotTold
-from keyhole.sql.lowering.whole_table import whole_table
 from keyhole.datasets import load
 from keyhole.engines.duckdb.computed import CHANGES
+from keyhole.errors import DIFFERS
+from keyhole.gather import whole_table as reader
+from keyhole.model.schema import WholeTableColumn
+from keyhole.sql.lowering.whole_table import whole_table
+from keyhole.sql.rewriting.finer import NotTold
 
 STAFF = pa.table(
     {

@@ -7,10 +7,10 @@ from dataclasses import replace
 import numpy as np
 
 from keyhole.attacks.base import Reconstruction, State, Target
-from keyhole.attacks.problem.decoding_problem import NoiseLaw as Noise
-from keyhole.attacks.problem.decoding_problem import Problem
 from keyhole.attacks.methods.kaczmarz import Kaczmarz
 from keyhole.attacks.methods.least_squares import LeastSquares
+from keyhole.attacks.problem.decoding_problem import NoiseLaw as Noise
+from keyhole.attacks.problem.decoding_problem import Problem
 from keyhole.attacks.problem.records import RecordRows
 from keyhole.gather.evidence import Evidence
 

@@ -18,8 +18,8 @@ from tests.laws.law import Law, Specimen
 from tests.laws.worlds import WORLDS, evidence_of, verdict
 
 from keyhole.auditing import Auditor, Exposure, Finding, Judge, Proof, Status
-from keyhole.gather.evidence import Evidence
 from keyhole.datasets import Roster
+from keyhole.gather.evidence import Evidence
 
 SPECIMENS: tuple[Specimen[Auditor], ...] = (Specimen("Judge", Judge()),)
 

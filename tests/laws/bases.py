@@ -15,8 +15,9 @@ from keyhole.auditing.online.disclosed import People
 from keyhole.basis import Basis, Weights, row
 from keyhole.basis.bits import Words, holds, pack
 from keyhole.basis.cells import Categories, Cells, Domain, Range
-from keyhole.model.forms import ONE, Part
 from keyhole.config import Columns, PrivateColumn
+from keyhole.datasets import DuckDBRoster, load_roster
+from keyhole.model.forms import ONE, Part
 from keyhole.model.predicate import (
     FALSE,
     TRUE,
@@ -36,7 +37,6 @@ from keyhole.model.predicate import (
     leaf_truth,
     leaves,
 )
-from keyhole.datasets import DuckDBRoster, load_roster
 
 Record = Mapping[str, Scalar | None]
 RECORDS: tuple[Record, ...] = tuple(

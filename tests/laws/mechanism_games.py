@@ -25,9 +25,9 @@ from tests.laws.exact_laws import (
 from tests.laws.law import Specimen
 
 from keyhole.defence.budget.budget import Budget, Cap
+from keyhole.defence.budget.loss import Loss
 from keyhole.defence.histogram import Histogram
 from keyhole.defence.linear import LinearQuery
-from keyhole.defence.budget.loss import Loss
 from keyhole.defence.mechanisms.above_threshold import AboveThreshold
 from keyhole.defence.mechanisms.gaussian import Gaussian
 from keyhole.defence.mechanisms.iterative import IterativeConstruction, OfflinePlan

@@ -17,9 +17,9 @@ from tests.laws.law import Law
 from tests.laws.mechanism_games import SPECIMENS, Game
 
 from keyhole.defence.budget.budget import Budget, Cap
+from keyhole.defence.budget.loss import Loss
 from keyhole.defence.histogram import Histogram
 from keyhole.defence.linear import LinearQuery
-from keyhole.defence.budget.loss import Loss
 from keyhole.defence.noise import NoiseSource
 from keyhole.errors import BudgetExhausted, KeyholeError
 

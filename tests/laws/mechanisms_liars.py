@@ -16,9 +16,9 @@ from tests.laws.law import Specimen
 from tests.laws.mechanism_games import GAMES, HIGH, LOW, SEARCH, STREAM, THRESHOLD, Counts, Game, scaled, seeded
 
 from keyhole.defence.budget.budget import Budget
+from keyhole.defence.budget.loss import Loss
 from keyhole.defence.histogram import Histogram
 from keyhole.defence.linear import LinearQuery
-from keyhole.defence.budget.loss import Loss
 from keyhole.defence.mechanisms.numeric_sparse import numeric_sparse_scales
 from keyhole.defence.mechanisms.sparse import Sparse
 from keyhole.defence.noise import NoiseSource

@@ -14,12 +14,12 @@ from tests.laws import streams
 from tests.laws.crowd import Acknowledged, Opener
 
 from keyhole.book import Book, Mark
+from keyhole.config.settings import settings
 from keyhole.defence.answering import Posed
 from keyhole.defence.budget.ledger import Ledger
 from keyhole.sessions.open import Terms, Watching, audited_session, private_session
 from keyhole.sessions.private import Private
 from keyhole.sessions.session import Session
-from keyhole.config.settings import settings
 
 BOOK, WITNESS, CONFIG, DATA = "book.keyhole", "elsewhere/witness", "keyhole.toml", "t.csv"
 DEPTS = ("a", "b", "c")

@@ -14,6 +14,7 @@ from tests.laws.law import Law, Specimen
 from tests.laws.worlds import WORLDS, World
 
 from keyhole.basis import Atoms
+from keyhole.datasets import DuckDBSource, Roster, Rows, Source
 from keyhole.model.predicate import (
     FALSE,
     TRUE,
@@ -31,7 +32,6 @@ from keyhole.model.predicate import (
     to_sql,
 )
 from keyhole.model.query import Aggregate, Query, Term
-from keyhole.datasets import DuckDBSource, Roster, Rows, Source
 
 Opener = Callable[[World], Source]
 

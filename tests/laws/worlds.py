@@ -9,10 +9,11 @@ from pathlib import Path
 from typing import Any
 
 from keyhole.auditing import Auditor, Exposure
-from keyhole.gather.evidence import Evidence
-from keyhole.gather import gather, transcribe
-from keyhole.config import Columns, Knowledge, PrivateColumn
+from keyhole.config import Columns, PrivateColumn
 from keyhole.datasets import DuckDBSource, load
+from keyhole.gather import gather, transcribe
+from keyhole.gather.evidence import Evidence
+from keyhole.model.prior import Knowledge
 from keyhole.model.transcript import ABSENT, Line
 
 

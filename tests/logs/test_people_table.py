@@ -9,15 +9,15 @@ import pytest
 from click.testing import CliRunner
 
 import keyhole
+from keyhole.api.watch import watched
 from keyhole.cli import app
 from keyhole.config import Config
+from keyhole.config.settings import settings, with_private
 from keyhole.logs.open import as_log
 from keyhole.logs.people_table import keep_people_table
 from keyhole.model.schema import Related, Schema
 from keyhole.sessions.open import Watching
-from keyhole.config.settings import settings, with_private
 from keyhole.sql.statements.table_names import tables_read
-from keyhole.api.watch import watched
 
 ROWS = [("Ann", "a", 10), ("Bob", "a", 20), ("Cyd", "b", 30), ("Dan", "b", 41)]
 ALL, NOT_ANN = "SELECT SUM(pay) FROM {}", "SELECT SUM(pay) FROM {} WHERE name <> 'Ann'"

@@ -14,12 +14,12 @@ from click.testing import CliRunner, Result
 from keyhole.cli.attack import command
 from keyhole.cli.shared.learnt_report import between
 from keyhole.errors import ConfigError, KeyholeError
-from keyhole.oracles.learnt import Learnt
-from keyhole.oracles.learners.line_search import line_search
 from keyhole.oracles.certify.measured import MISFIT
+from keyhole.oracles.learners.line_search import line_search
+from keyhole.oracles.learners.silent import left_over
+from keyhole.oracles.learnt import Learnt
 from keyhole.oracles.real import AskingPlan, Questions, learn_target
 from keyhole.oracles.recorded import Recorded
-from keyhole.oracles.learners.silent import left_over
 from keyhole.oracles.targets import HttpTarget, bit, target_of
 
 SUMS = "SELECT SUM(pay) > {threshold} FROM staff WHERE name IN ({ids})"

@@ -20,8 +20,8 @@ from keyhole.oracles import (
     UniformBetween,
     UniformNoise,
 )
-from keyhole.oracles.real import AskingPlan, LearnerKind, Questions, learn_target
 from keyhole.oracles.certify.unknown_edge import _at_most, edge_free
+from keyhole.oracles.real import AskingPlan, LearnerKind, Questions, learn_target
 
 SPACE = Subspace.blocks(4, 2)
 

@@ -15,10 +15,10 @@ from sklearn.linear_model import LogisticRegression
 from sklearn.preprocessing import StandardScaler
 
 from effort import effort
-from keyhole.errors import ModelError, PrivacyParameterError
 from keyhole.config import Columns, PrivateColumn
+from keyhole.datasets import load
+from keyhole.errors import ModelError, PrivacyParameterError
 from keyhole.oracles.base import ModelWarning, ThresholdOracle
-from keyhole.oracles.learners.basis import principal_basis
 from keyhole.oracles.bounds import (
     average_error_floor,
     minimax_lower_bound,
@@ -28,22 +28,22 @@ from keyhole.oracles.bounds import (
     published_failure,
     stream_factor,
 )
+from keyhole.oracles.certify.tails import Floats
+from keyhole.oracles.database import DatabaseOracle, NoisyDatabaseOracle, asking
+from keyhole.oracles.learners.basis import principal_basis
 from keyhole.oracles.learners.classifier import (
     NoisyScores,
     angle,
     steal_classifier,
 )
-from keyhole.oracles.database import DatabaseOracle, NoisyDatabaseOracle, asking
 from keyhole.oracles.learners.ellipsoid import EllipsoidBisection
-from keyhole.oracles.levels import LevelNewton, quantile
 from keyhole.oracles.learners.newton import OneBitNewton
-from keyhole.oracles.noise import GaussianNoise, LaplaceNoise, UniformNoise
 from keyhole.oracles.learners.sequential import SequentialBisection
+from keyhole.oracles.levels import LevelNewton, quantile
+from keyhole.oracles.noise import GaussianNoise, LaplaceNoise, UniformNoise
 from keyhole.oracles.simulate import OracleMethod, hit_chance, play_many
 from keyhole.oracles.streams import Around, Concentrated, Spread
 from keyhole.oracles.subspace import Subspace
-from keyhole.oracles.certify.tails import Floats
-from keyhole.datasets import load
 
 SPACE = Subspace.blocks(4, 2)
 

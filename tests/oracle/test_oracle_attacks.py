@@ -10,18 +10,18 @@ import pytest
 
 from keyhole.errors import ConfigError, ModelError
 from keyhole.oracles.base import ThresholdOracle
-from keyhole.oracles.learners.bisection import OnlineBisection, PublishedConstants
 from keyhole.oracles.bounds import private_laplace_scale
+from keyhole.oracles.certify.tails import Floats
+from keyhole.oracles.learners.bisection import OnlineBisection, PublishedConstants
 from keyhole.oracles.learners.edge import EdgeBisection
-from keyhole.oracles.monotone import MonotoneOracle, NoisyOutputOracle, SteepNoise
 from keyhole.oracles.learners.newton import OneBitNewton
-from keyhole.oracles.noise import GaussianNoise, LaplaceNoise, TriangularNoise, UniformNoise, noise_of
 from keyhole.oracles.learners.oracle_off import OracleOff
 from keyhole.oracles.learners.sequential import SequentialBisection
+from keyhole.oracles.monotone import MonotoneOracle, NoisyOutputOracle, SteepNoise
+from keyhole.oracles.noise import GaussianNoise, LaplaceNoise, TriangularNoise, UniformNoise, noise_of
 from keyhole.oracles.simulate import OracleMethod, floor_of, play, play_many
 from keyhole.oracles.streams import Around, Concentrated, Scaled, Spread, Stream
 from keyhole.oracles.subspace import Subspace
-from keyhole.oracles.certify.tails import Floats
 
 SPACE = Subspace.blocks(4, 2)
 STREAMS: dict[str, Stream] = {"concentrated": Concentrated(SPACE), "spread": Spread(SPACE)}

@@ -15,6 +15,7 @@ from keyhole.errors import ModelError
 from keyhole.oracles.base import ModelWarning, ThresholdOracle
 from keyhole.oracles.bounds import average_error_floor, one_bit_deviation
 from keyhole.oracles.learners.newton import OneBitNewton
+from keyhole.oracles.learners.sequential import SequentialBisection
 from keyhole.oracles.noise import (
     CustomNoise,
     GaussianNoise,
@@ -23,7 +24,6 @@ from keyhole.oracles.noise import (
     TriangularNoise,
     UniformNoise,
 )
-from keyhole.oracles.learners.sequential import SequentialBisection
 from keyhole.oracles.streams import Concentrated, Scaled, Spread
 from keyhole.oracles.subspace import Subspace
 

@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 
 from effort import effort
 from keyhole.errors import ConfigError, ModelError
+from keyhole.oracles.certify.tails import tail
 from keyhole.oracles.learners.newton import smoothed_density
 from keyhole.oracles.noise import (
     CustomNoise,
@@ -22,7 +23,6 @@ from keyhole.oracles.noise import (
     noise_of,
     parse_noise,
 )
-from keyhole.oracles.certify.tails import tail
 
 
 def skew(x: float) -> float:

@@ -19,13 +19,16 @@ from keyhole.cli import app
 from keyhole.errors import ConfigError, ModelError
 from keyhole.oracles.base import DOUBT, ModelWarning, ThresholdOracle
 from keyhole.oracles.batch import train_then_test
-from keyhole.oracles.learners.bisection import OnlineBisection
 from keyhole.oracles.certify.calibration import calibrate
-from keyhole.oracles.learners.classifier import NoisyScores, angle, steal_classifier
+from keyhole.oracles.certify.tails import Floats
 from keyhole.oracles.database import DatabaseOracle
+from keyhole.oracles.learners.bisection import OnlineBisection
+from keyhole.oracles.learners.classifier import NoisyScores, angle, steal_classifier
 from keyhole.oracles.learners.edge import EdgeBisection
 from keyhole.oracles.learners.ellipsoid import EllipsoidBisection
 from keyhole.oracles.learners.newton import OneBitNewton
+from keyhole.oracles.learners.oracle_off import OracleOff
+from keyhole.oracles.learners.sequential import SequentialBisection
 from keyhole.oracles.noise import (
     CustomNoise,
     GaussianNoise,
@@ -35,12 +38,9 @@ from keyhole.oracles.noise import (
     UniformNoise,
     parse_noise,
 )
-from keyhole.oracles.learners.oracle_off import OracleOff
-from keyhole.oracles.learners.sequential import SequentialBisection
 from keyhole.oracles.simulate import OracleMethod, play_many
 from keyhole.oracles.streams import Around, Concentrated, Scaled, Spread, Stream, blocks
 from keyhole.oracles.subspace import Subspace
-from keyhole.oracles.certify.tails import Floats
 
 SPACE = Subspace.blocks(4, 2)
 R = np.random.default_rng

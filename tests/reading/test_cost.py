@@ -8,11 +8,11 @@ import duckdb
 import pytest
 
 from keyhole.config import Columns
+from keyhole.datasets import AsWritten, DuckDBRoster, Filling, load_roster
+from keyhole.engines.duckdb.probe import DuckDBProbe
 from keyhole.reading import Validator
 from keyhole.reading.heads import head
 from keyhole.sql import lower
-from keyhole.datasets import AsWritten, DuckDBRoster, Filling, load_roster
-from keyhole.engines.duckdb.probe import DuckDBProbe
 
 
 @pytest.fixture(scope="module")

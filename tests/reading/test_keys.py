@@ -9,8 +9,8 @@ import duckdb
 import pytest
 
 import keyhole
-from keyhole.errors import DIFFERS
 from keyhole.engines.duckdb import roster
+from keyhole.errors import DIFFERS
 
 TEXT = "SELECT k, SUM(pay) FROM t GROUP BY k"
 KEYS = [

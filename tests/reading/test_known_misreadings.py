@@ -12,9 +12,9 @@ import pytest
 import keyhole
 from keyhole.auditing.online.online import OnlineAuditor
 from keyhole.config import Columns
-from keyhole.report.words.text import sizes
-from keyhole.report.verdict import Verdict
 from keyhole.datasets import load_roster
+from keyhole.report.verdict import Verdict
+from keyhole.report.words.text import sizes
 
 D = pa.table(
     {

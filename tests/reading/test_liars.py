@@ -10,13 +10,13 @@ import pyarrow as pa
 import pytest
 
 import keyhole
-from keyhole.errors import DIFFERS
 from keyhole.config import Columns
-from keyhole.model.query import Statement
-from keyhole.reading import Validator
-from keyhole.model.schema import Schema
-from keyhole.sql import lower
 from keyhole.datasets import DuckDBRoster, load_roster
+from keyhole.errors import DIFFERS
+from keyhole.model.query import Statement
+from keyhole.model.schema import Schema
+from keyhole.reading import Validator
+from keyhole.sql import lower
 
 D = pa.table(
     {

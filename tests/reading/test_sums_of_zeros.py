@@ -7,11 +7,11 @@ from dataclasses import replace
 import pyarrow as pa
 import pytest
 
-from keyhole.errors import DIFFERS
 from keyhole.config import Columns, PrivateColumn
+from keyhole.datasets.load import load
+from keyhole.errors import DIFFERS
 from keyhole.reading import Validator
 from keyhole.sql import lower
-from keyhole.datasets.load import load
 
 DATA = pa.table(
     {

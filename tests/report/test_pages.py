@@ -12,8 +12,8 @@ import keyhole
 from keyhole.cli.demo import CONFIG, LOG, PEOPLE
 from keyhole.report.html.audit import audit_page
 from keyhole.report.html.axes import Axis
-from keyhole.report.words.query_map import query_map
 from keyhole.report.verdict import Verdict
+from keyhole.report.words.query_map import query_map
 
 NASTY = "<script>alert(1)</script>\"'&=1+1"
 TURNED = "\u202eevil\u2067 אבג"

@@ -19,8 +19,8 @@ from keyhole.errors import ConfigError
 from keyhole.logs.open import Log, open_log
 from keyhole.report.formats.baseline import Baseline, mark
 from keyhole.report.formats.junit import junit
-from keyhole.report.plain import plain
 from keyhole.report.formats.sarif import RULES, sarif
+from keyhole.report.plain import plain
 from keyhole.report.verdict import Verdict
 
 TROUBLE = """

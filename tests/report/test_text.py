@@ -16,10 +16,10 @@ from docs.refresh import BLOCK, pages
 
 import keyhole
 from keyhole.cli import app
+from keyhole.report.verdict import Verdict
 from keyhole.report.words.digits import digits, rounded
 from keyhole.report.words.glossary import OTHERS, PAGES, WORDS, found
 from keyhole.report.words.sentence import sentence
-from keyhole.report.verdict import Verdict
 
 DOCS = Path(__file__).resolve().parents[2] / "docs"
 N = 60

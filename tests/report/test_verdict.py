@@ -21,10 +21,10 @@ from keyhole.auditing.base import Exposure
 from keyhole.auditing.examine import examine
 from keyhole.auditing.index import Index
 from keyhole.gather.evidence import Evidence
+from keyhole.model.transcript import Transcript
 from keyhole.report.formats.as_json import dumps, number
 from keyhole.report.plain import plain
 from keyhole.report.verdict import Verdict
-from keyhole.model.transcript import Transcript
 
 WARD = pa.table({"name": ["a", "b", "c"], "g": ["F", "M", "M"], "ssn": [7, 8, 9], "x": [1, 2, 3]})
 

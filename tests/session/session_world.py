@@ -13,12 +13,12 @@ import pyarrow as pa
 from click.testing import CliRunner
 
 import keyhole
+from keyhole.api.ask import asking
 from keyhole.cli import app
 from keyhole.config import Config
+from keyhole.config.settings import settings
 from keyhole.sessions.open import Terms
 from keyhole.sessions.session import Session
-from keyhole.config.settings import settings
-from keyhole.api.ask import asking
 
 NAMES, PAY = ("Ann", "Bob", "Cyd", "Dan", "Eve"), (10, 20, 30, 40, 50)
 WHOLE = "SELECT SUM(pay) FROM staff"

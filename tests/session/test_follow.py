@@ -55,9 +55,9 @@ def follow(
         if step is not None:
             step()
 
-    from keyhole.sessions.open import Watching
-    from keyhole.config.settings import settings, with_private
     from keyhole.api.watch import watched
+    from keyhole.config.settings import settings, with_private
+    from keyhole.sessions.open import Watching
 
     given = with_private(settings("keyhole.toml"))
     session, _ = watched(given, "keyhole.toml", Watching(despite=True, explain=True))

@@ -12,14 +12,14 @@ from pathlib import Path
 
 import pytest
 
+from keyhole.api.watch import watched
 from keyhole.book import Book, Mark
+from keyhole.config.settings import settings, with_private
 from keyhole.logs.detect import LogFormat
 from keyhole.logs.open import open_log
 from keyhole.sessions import follow as following
 from keyhole.sessions.follow import Entered, Follower
 from keyhole.sessions.open import Watching
-from keyhole.config.settings import settings, with_private
-from keyhole.api.watch import watched
 
 SETTINGS = '[source]\ndata = "t.csv"\n[columns]\nid = ["name"]\n[columns.private.pay]\n[book]\npath = "book.keyhole"\n'
 ALL = "SELECT SUM(pay) FROM t"

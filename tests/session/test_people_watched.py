@@ -17,17 +17,17 @@ import pytest
 from session_world import call, written
 from tests.laws.brute import rank
 
+from keyhole.api.ask import ask
+from keyhole.api.watch import Watch, watch
+from keyhole.auditing.examine import examine
 from keyhole.auditing.online import participants
 from keyhole.auditing.online.admission import Admission
-from keyhole.auditing.examine import examine
-from keyhole.errors import BookError, ConfigError
 from keyhole.config import Config
-from keyhole.sessions.reply import Ending
 from keyhole.config.settings import settings
 from keyhole.datasets.fingerprint import fingerprint
 from keyhole.datasets.open import Use, open_table
-from keyhole.api.ask import ask
-from keyhole.api.watch import Watch, watch
+from keyhole.errors import BookError, ConfigError
+from keyhole.sessions.reply import Ending
 
 SEEDS = (0, 1, 9, 10)
 Record = tuple[int, str, int]  # person, sex, zip

@@ -36,18 +36,18 @@ from session_world import (
 )  # fmt: skip
 
 import keyhole
+from keyhole.api.ask import policy_of
 from keyhole.auditing.online.online import RISK, OnlineAuditor
 from keyhole.book import Book, Mark
+from keyhole.config.settings import settings
 from keyhole.defence.histogram import Histogram
+from keyhole.engines.duckdb.source import DuckDBSource
 from keyhole.errors import BookError, ConfigError, DataError, NotAvailable
+from keyhole.model.transcript import Line
 from keyhole.sessions.audited import Audited
 from keyhole.sessions.open import Terms
 from keyhole.sessions.private import Private
 from keyhole.sessions.session import Session
-from keyhole.config.settings import settings
-from keyhole.engines.duckdb.source import DuckDBSource
-from keyhole.model.transcript import Line
-from keyhole.api.ask import policy_of
 
 BY_LEVEL = "SELECT level, SUM(pay), COUNT(*) FROM staff GROUP BY level"
 

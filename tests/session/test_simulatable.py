@@ -22,8 +22,8 @@ from keyhole.book import Book, BookEntry, Mark
 from keyhole.book import book as book_module
 from keyhole.cli import app
 from keyhole.defence.noise import ExactNoise
-from keyhole.sessions.audited import Audited, Heard
 from keyhole.engines import seal
+from keyhole.sessions.audited import Audited, Heard
 
 PUBLIC = [(f"p{i}", "abc"[i % 3], 20 + 7 * i % 40) for i in range(12)]
 ABSENT = (5,)  # who has no private value; the same in both tables

@@ -30,8 +30,8 @@ from session_world import (
 
 import keyhole
 from keyhole.auditing.online.online import RISK
-from keyhole.errors import BookError, ConfigError, PrivacyParameterError
 from keyhole.config import Config
+from keyhole.errors import BookError, ConfigError, PrivacyParameterError
 
 RAISED = (10, 27, 30, 40, 50)  # Bob's
 

@@ -20,12 +20,12 @@ from sqlglot import exp
 from sqlglot.errors import ErrorLevel, SqlglotError
 
 from keyhole.auditing import Judge
+from keyhole.config.settings import settings, with_private
+from keyhole.datasets.open import Use, open_table
 from keyhole.gather import gather
 from keyhole.gather.transcribe import checked, expanded, lowered, spelt_out
 from keyhole.gather.whole_table import WholeTableReader
 from keyhole.logs.open import as_log
-from keyhole.config.settings import settings, with_private
-from keyhole.datasets.open import Use, open_table
 
 PEOPLE = "name,dept,age,kids\nAnn,a,30,2\nBob,a,41,0\nCyd,b,52,3\nDan,b,38,1\nEve,b,29,1\nFay,a,30,4\n"
 ANN = "(SELECT kids FROM t WHERE name = 'Ann')"

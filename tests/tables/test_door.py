@@ -10,13 +10,13 @@ import pyarrow as pa
 import pytest
 
 from keyhole.auditing.online.online import OnlineAuditor
-from keyhole.errors import ConfigError, DataError
 from keyhole.config import Config
+from keyhole.config.settings import settings
+from keyhole.datasets import Table, Use, open_table
+from keyhole.errors import ConfigError, DataError
 from keyhole.model.predicate import Comparison, IsNull, Opaque, negation
 from keyhole.model.query import Aggregate, Query, Term
 from keyhole.model.schema import Kind
-from keyhole.config.settings import settings
-from keyhole.datasets import Table, Use, open_table
 
 CSV = "name,dept,pay\nAnn,F,40\nBob,F,41\nCyd,F,45\n"
 

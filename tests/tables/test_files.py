@@ -20,12 +20,12 @@ import pytest
 
 import keyhole
 from effort import effort
-from keyhole.crosstab.excel import read_workbook
-from keyhole.errors import ConfigError, DataError
 from keyhole.config import Config
 from keyhole.config.settings import File, settings
+from keyhole.crosstab.excel import read_workbook
 from keyhole.datasets import Use, open_table
 from keyhole.datasets.files.csv_layout import Separation
+from keyhole.errors import ConfigError, DataError
 
 NAMES = ["Ann Ö", "Bob", "Çyd", "Dæ; x", "Eve, y", 'Fay "z"']
 TEXT = "name,team,pay\n" + "".join(

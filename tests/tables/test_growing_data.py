@@ -12,8 +12,8 @@ from pathlib import Path
 import pytest
 
 import keyhole
-from keyhole.errors import DataError
 from keyhole.datasets.files import growing
+from keyhole.errors import DataError
 
 HEADER = "name,dept,pay\n"
 ROW = "{},a,{}\n"

@@ -8,9 +8,9 @@ import pytest
 from click.testing import CliRunner
 
 from keyhole.cli import app
-from keyhole.errors import DataError
 from keyhole.config import Columns, PrivateColumn
 from keyhole.datasets.load import load, read_columns
+from keyhole.errors import DataError
 
 ROLES = Columns(id=("name",), private={"pay": PrivateColumn()})
 

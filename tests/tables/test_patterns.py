@@ -18,6 +18,8 @@ from effort import effort
 from keyhole.basis import Atoms
 from keyhole.basis.atoms import kernels as kernels
 from keyhole.basis.bits import unpack
+from keyhole.engines.duckdb import codes as patterns_codes
+from keyhole.engines.duckdb import patterns
 from keyhole.errors import DataError
 from keyhole.model.predicate import (
     FALSE,
@@ -37,8 +39,6 @@ from keyhole.model.predicate import (
     to_sql,
 )
 from keyhole.model.schema import Column, Kind, Schema
-from keyhole.engines.duckdb import codes as patterns_codes
-from keyhole.engines.duckdb import patterns
 
 SCHEMA = Schema(
     "people",

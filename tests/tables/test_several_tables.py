@@ -10,8 +10,8 @@ import duckdb
 import pytest
 
 from keyhole.auditing.examine import examine
-from keyhole.errors import KeyholeError
 from keyhole.config import Config
+from keyhole.errors import KeyholeError
 
 TOLD = Config.parse(
     '[source]\ntable = "adm"\n[columns]\nid = ["pid"]\n[columns.private.cost]\n'

@@ -11,15 +11,14 @@ import duckdb
 import numpy as np
 import pytest
 
-from keyhole.gather import gather, transcribe
-from keyhole.config import Columns, Knowledge
-from keyhole.logs.open import as_log
-from keyhole.sql.statements import templates
+from keyhole.config import Columns
 from keyhole.datasets import DuckDBRoster, load_roster
-from keyhole.engines.duckdb import codes
-from keyhole.engines.duckdb import patterns
-from keyhole.engines.duckdb import template_truths
+from keyhole.engines.duckdb import codes, patterns, template_truths
 from keyhole.engines.duckdb.template_truths import template_of
+from keyhole.gather import gather, transcribe
+from keyhole.logs.open import as_log
+from keyhole.model.prior import Knowledge
+from keyhole.sql.statements import templates
 
 lower_module = importlib.import_module("keyhole.sql.lowering.lower")
 TABLE = """

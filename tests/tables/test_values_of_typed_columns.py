@@ -12,8 +12,8 @@ import pyarrow.csv
 import pytest
 
 import keyhole
-from keyhole.errors import ConfigError
 from keyhole.config import Config, parse_private
+from keyhole.errors import ConfigError
 
 FLAGS = pa.table({"name": list("ABCDEF"), "flag": [0, 1, 1, 0, 1, 0]})
 CODES = Config.parse('[columns.private.flag]\nvalues = ["0", "1"]\n')

@@ -12,9 +12,9 @@ from click.testing import CliRunner
 import keyhole
 from keyhole.cli import app
 from keyhole.config import Columns, FileLayout, PrivateColumn
-from keyhole.model.schema import Kind
 from keyhole.datasets.load import load
 from keyhole.datasets.survey import Survey
+from keyhole.model.schema import Kind
 
 LOG = "SELECT SUM(pay) FROM p WHERE sex = '{0}';\nSELECT SUM(pay) FROM p WHERE sex = '{0}' AND id <> 1;\n"
 

@@ -6,11 +6,11 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 
 from keyhole.auditing.advice.advise import Alternatives, LogAdvice, cited, statement
+from keyhole.auditing.advice.withhold import SECONDS, Remedy, withhold
 from keyhole.auditing.base import Exposure, Proof
 from keyhole.auditing.deadline import Deadline
 from keyhole.auditing.examine import rules_for
 from keyhole.auditing.interrupted import interrupted
-from keyhole.auditing.advice.withhold import SECONDS, Remedy, withhold
 from keyhole.logs.open import Log
 from keyhole.report.verdict import Verdict
 

@@ -8,16 +8,16 @@ from fractions import Fraction
 from pathlib import Path
 from typing import Any
 
+from keyhole.config import Config
+from keyhole.config.settings import Names, Settings, settings
 from keyhole.defence.answering import Answered, Priced
 from keyhole.defence.budget.loss import Loss, Number
 from keyhole.errors import KeyholeError
-from keyhole.config import Config
 from keyhole.logs.open import read_log
 from keyhole.model.query import Refused
 from keyhole.report.answer import answer_json, price_json
 from keyhole.sessions.open import Terms, private_session
 from keyhole.sessions.private import Private
-from keyhole.config.settings import Names, Settings, settings
 
 
 @dataclass(frozen=True, slots=True, repr=False)

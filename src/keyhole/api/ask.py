@@ -7,9 +7,9 @@ from pathlib import Path
 from typing import Any
 
 from keyhole.config import Config
+from keyhole.config.settings import Names, Settings, settings, with_private
 from keyhole.sessions.open import Terms, Watching, audited_session, private_session
 from keyhole.sessions.session import Session
-from keyhole.config.settings import Names, Settings, settings, with_private
 
 
 def ask(

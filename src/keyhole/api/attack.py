@@ -13,25 +13,25 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from keyhole.attacks.base import Measure, Reconstruction, Target
-from keyhole.attacks.choose import Choice
-from keyhole.attacks.score import Score, ranked, right_of, score
-from keyhole.errors import ConfigError, LogError, QueryError
-from keyhole.gather.evidence import Evidence
-from keyhole.config import Config
-from keyhole.logs.open import Log, as_log
-from keyhole.logs.people_table import keep_people_table
-from keyhole.model.predicate import quote_name
-from keyhole.config.settings import Names, Settings, settings, with_private
-from keyhole.sql import lower
-from keyhole.datasets import DuckDBRoster
-from keyhole.datasets.open import Use, open_table
-from keyhole.model.transcript import Noise
 from keyhole.api.attack_log import evidence_of_log
 from keyhole.api.column_guess import NeverStopped, Progress, Stop, guess_column
 from keyhole.api.person_totals import PersonTotal, person_totals
 from keyhole.api.shown_rows import ShownRow, shown_rows
 from keyhole.api.true_values import true_values
+from keyhole.attacks.base import Measure, Reconstruction, Target
+from keyhole.attacks.choose import Choice
+from keyhole.attacks.score import Score, ranked, right_of, score
+from keyhole.config import Config
+from keyhole.config.settings import Names, Settings, settings, with_private
+from keyhole.datasets import DuckDBRoster
+from keyhole.datasets.open import Use, open_table
+from keyhole.errors import ConfigError, LogError, QueryError
+from keyhole.gather.evidence import Evidence
+from keyhole.logs.open import Log, as_log
+from keyhole.logs.people_table import keep_people_table
+from keyhole.model.predicate import quote_name
+from keyhole.model.transcript import Noise
+from keyhole.sql import lower
 
 AUTO = "auto"  # noise that is estimated
 

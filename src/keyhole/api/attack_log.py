@@ -6,16 +6,16 @@ from collections.abc import Iterator
 from dataclasses import replace
 from decimal import Decimal
 
+from keyhole.datasets import DuckDBRoster
 from keyhole.errors import LogError
-from keyhole.gather.evidence import Evidence
 from keyhole.gather import gather, transcribe
 from keyhole.gather.constraints import split_needs
 from keyhole.gather.counting import counts_people
-from keyhole.config import Knowledge
+from keyhole.gather.evidence import Evidence
 from keyhole.logs.open import Log
 from keyhole.model.predicate import IsNull, leaves
+from keyhole.model.prior import Knowledge
 from keyhole.model.query import DOUBTFUL, FINER, IF_SHOWN, Aggregate, Query, Term, Threshold
-from keyhole.datasets import DuckDBRoster
 from keyhole.model.transcript import ABSENT, Answer, Entry, Noise, Transcript
 
 YES = Answer(True, None, None)

@@ -11,12 +11,12 @@ from typing import Protocol
 import numpy as np
 from numpy.typing import NDArray
 
+from keyhole.api.proved_ranges import Proved, proved_ranges
 from keyhole.attacks.base import Measure, Reconstruction, Target
 from keyhole.attacks.choose import Choice, run
+from keyhole.datasets import DuckDBRoster
 from keyhole.gather.evidence import Evidence
 from keyhole.solve.status import SolverStatus
-from keyhole.datasets import DuckDBRoster
-from keyhole.api.proved_ranges import Proved, proved_ranges
 
 Progress = Callable[[str, int, int], None]
 DOUBTING = ("l1", "extended-kaczmarz")  # methods for answers that may be wrong: nothing is proved by such

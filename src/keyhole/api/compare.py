@@ -6,10 +6,10 @@ import time
 from dataclasses import asdict, dataclass, replace
 from typing import Any
 
+from keyhole.api.attack import Attacked, AttackTerms, attacked
+from keyhole.config.settings import Settings
 from keyhole.errors import ConfigError, KeyholeError
 from keyhole.logs.open import Log
-from keyhole.config.settings import Settings
-from keyhole.api.attack import Attacked, AttackTerms, attacked
 
 POINTS = 8  # prefixes of the log that are attacked
 METHODS = ("least-squares", "bounded", "l1", "integer")

@@ -13,11 +13,11 @@ from decimal import Decimal
 from pathlib import Path
 from typing import Any
 
-from keyhole.errors import DataError
-from keyhole.config import Config, FileLayout, PrivateColumn, toml_key
-from keyhole.model.schema import Kind, Role, folded
-from keyhole.datasets.survey import Survey, Surveyed, SurveyedTable
 from keyhole.api.roles import Proposed, as_key, is_person, propose, sounds_public
+from keyhole.config import Config, FileLayout, PrivateColumn, toml_key
+from keyhole.datasets.survey import Survey, Surveyed, SurveyedTable
+from keyhole.errors import DataError
+from keyhole.model.schema import Kind, Role, folded
 
 VALUES = 50  # of a public column that are listed
 BINS = 20

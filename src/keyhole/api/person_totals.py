@@ -11,9 +11,9 @@ from numpy.typing import NDArray
 
 from keyhole.attacks.base import Measure, Reconstruction, Target
 from keyhole.auditing.base import Finding, Status
+from keyhole.datasets import DuckDBRoster
 from keyhole.model.predicate import quote_name
 from keyhole.model.schema import Role
-from keyhole.datasets import DuckDBRoster
 
 
 @dataclass(frozen=True, slots=True)

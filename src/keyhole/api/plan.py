@@ -12,24 +12,25 @@ from typing import Any
 
 import numpy as np
 
+from keyhole.api.ask import asking, policy_of
+from keyhole.api.plan_categories import CategoryCounts
 from keyhole.attacks.plan import How, Planner, QueryPlan, Ways, operators, profiles_of, question_sql, unwritten
 from keyhole.attacks.plan.question import DEFAULT, Question
 from keyhole.auditing.judge import Judge
-from keyhole.errors import ConfigError, QueryError
-from keyhole.gather import gather, transcribe
-from keyhole.config import Config, Knowledge
-from keyhole.model.predicate import leaves, literal, quote_name
-from keyhole.report.plan import Label, Overview, Planned, PlayedPlan
-from keyhole.model.schema import Role, Schema
-from keyhole.sessions.open import Terms
-from keyhole.sessions.reply import Reply
+from keyhole.config import Config
 from keyhole.config.settings import Names, Settings, names, settings, with_private
-from keyhole.sql import lower
 from keyhole.datasets import DuckDBRoster
 from keyhole.datasets.open import Table, Use, open_table
+from keyhole.errors import ConfigError, QueryError
+from keyhole.gather import gather, transcribe
+from keyhole.model.predicate import leaves, literal, quote_name
+from keyhole.model.prior import Knowledge
+from keyhole.model.schema import Role, Schema
 from keyhole.model.transcript import Line
-from keyhole.api.ask import asking, policy_of
-from keyhole.api.plan_categories import CategoryCounts
+from keyhole.report.plan import Label, Overview, Planned, PlayedPlan
+from keyhole.sessions.open import Terms
+from keyhole.sessions.reply import Reply
+from keyhole.sql import lower
 
 ALL = "all"
 

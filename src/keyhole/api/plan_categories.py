@@ -15,12 +15,12 @@ import numpy as np
 from keyhole.attacks.plan import CodedColumn, counts_sql, group_sql
 from keyhole.attacks.plan.question import Question
 from keyhole.auditing.judge import Judge
-from keyhole.gather import gather, transcribe
-from keyhole.config import Knowledge
-from keyhole.model.predicate import Scalar
-from keyhole.sql import lower
 from keyhole.datasets import DuckDBRoster
+from keyhole.gather import gather, transcribe
+from keyhole.model.predicate import Scalar
+from keyhole.model.prior import Knowledge
 from keyhole.model.transcript import Line
+from keyhole.sql import lower
 
 MADE_UP = 2  # tables
 

@@ -12,9 +12,9 @@ from keyhole.attacks.base import Floats, Target
 from keyhole.auditing.base import Finding
 from keyhole.auditing.judge import Judge
 from keyhole.auditing.rules import RULES
+from keyhole.datasets import DuckDBRoster
 from keyhole.errors import ContradictionError
 from keyhole.gather.evidence import Contradiction, Evidence, System
-from keyhole.datasets import DuckDBRoster
 
 LARGEST = 200_000  # rows times groups up to which ranges are searched
 

@@ -10,9 +10,9 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from keyhole.errors import ConfigError, ContradictionError
 from keyhole.attacks.microdata.outcome import MicrodataFound, Progress, RowValues, rebuilt
 from keyhole.attacks.microdata.statistics import Statistics, load
+from keyhole.errors import ConfigError, ContradictionError
 
 if TYPE_CHECKING:
     from keyhole.crosstab.cells import TableLayout
@@ -110,13 +110,13 @@ def _from_model(path: Path, time_limit: float, progress: Progress | None) -> Mic
 
 
 def _tabled(paths: Sequence[Path], layout: TableLayout, nested: Sequence[str], rounding: str | None) -> Statistics:
+    from keyhole.attacks.microdata.counts import of_tables
     from keyhole.crosstab.cells import read_cells
     from keyhole.crosstab.nesting import nesting
     from keyhole.crosstab.publication import publication
     from keyhole.crosstab.sheet import read_sheet
     from keyhole.crosstab.totals import check_totals
     from keyhole.crosstab.words import step_of
-    from keyhole.attacks.microdata.counts import of_tables
 
     read = [read_cells(read_sheet(path), layout) for path in paths]
     check_totals(read, layout)

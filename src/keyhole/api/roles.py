@@ -5,8 +5,8 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 
-from keyhole.model.schema import Kind, Role
 from keyhole.datasets.survey import Surveyed, SurveyedTable
+from keyhole.model.schema import Kind, Role
 
 MANY = 50  # values of a number, from which on it is rather measured than a code
 FEW_ROWS = 8  # in a smaller file any column may tell all rows apart

@@ -15,10 +15,10 @@ import numpy as np
 
 from keyhole.auditing.base import Exposure
 from keyhole.crosstab.sensitivity import Contributions, SensitivityRule
-from keyhole.errors import UnsupportedQuery
-from keyhole.model.predicate import Scalar
 from keyhole.datasets import PrivateValues
 from keyhole.datasets.open import Table
+from keyhole.errors import UnsupportedQuery
+from keyhole.model.predicate import Scalar
 from keyhole.model.transcript import Entry
 
 

@@ -10,9 +10,9 @@ import numpy as np
 
 from keyhole.attacks.problem.yes_or_no import yes_or_no
 from keyhole.auditing.people import in_words
+from keyhole.datasets import DuckDBRoster
 from keyhole.gather.evidence import Evidence
 from keyhole.solve.counting import Conflict
-from keyhole.datasets import DuckDBRoster
 
 LISTED = 20_000  # conditions of people, the surest first
 

@@ -9,6 +9,7 @@ from decimal import Decimal
 from fractions import Fraction
 from typing import TypeVar
 
+from keyhole.api.tables import Drawn, judge
 from keyhole.auditing.advice.advise import Effect, steps_for
 from keyhole.auditing.advice.withhold import SECONDS, Remedy, withhold
 from keyhole.crosstab.cells import Key
@@ -16,7 +17,6 @@ from keyhole.crosstab.hidden import HiddenCells, combined_formula
 from keyhole.crosstab.recovered import recovered
 from keyhole.report.plain import INFERRED, Argument, Case
 from keyhole.report.published import TablesVerdict
-from keyhole.api.tables import Drawn, judge
 
 Way = TypeVar("Way")
 SUGGESTED = "(suggested)"

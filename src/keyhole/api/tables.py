@@ -14,6 +14,8 @@ from keyhole.auditing.judge import Judge
 from keyhole.auditing.known import Rules
 from keyhole.auditing.stoppable import stoppable
 from keyhole.auditing.width import Within
+from keyhole.config import Columns, Config, FactTable, PrivateColumn
+from keyhole.config.settings import settings
 from keyhole.crosstab.cells import Ends, Key, TableLayout, read_cells
 from keyhole.crosstab.contributors import Sensitive, counted, sensitive_cells, told
 from keyhole.crosstab.hidden import ID, NAME, HiddenCells
@@ -25,14 +27,12 @@ from keyhole.crosstab.sensitivity import Contributions, SensitivityRule
 from keyhole.crosstab.sheet import read_sheet
 from keyhole.crosstab.totals import check_totals
 from keyhole.crosstab.words import TableWords, number_of, step_of
+from keyhole.datasets.open import Use, open_table
 from keyhole.errors import ConfigError
 from keyhole.gather import gather, transcribe
-from keyhole.config import Columns, Config, FactTable, PrivateColumn
 from keyhole.logs.open import Log, LogFormat
 from keyhole.report.published import TablesVerdict
 from keyhole.report.verdict import Verdict
-from keyhole.config.settings import settings
-from keyhole.datasets.open import Use, open_table
 
 BY_RULE = "(rule)"
 

@@ -10,10 +10,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from keyhole.attacks.base import Reconstruction, Target
-from keyhole.errors import DataError
 from keyhole.config.settings import Settings
 from keyhole.datasets import DuckDBRoster
 from keyhole.datasets.open import read_columns
+from keyhole.errors import DataError
 
 
 def true_values(

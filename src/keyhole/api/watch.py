@@ -8,13 +8,13 @@ from pathlib import Path
 from keyhole.auditing.online.admission import Admission, Permission
 from keyhole.book import Mark
 from keyhole.config import Config
+from keyhole.config.settings import Names, Settings, settings, with_private
+from keyhole.datasets.open import Table
 from keyhole.sessions.audited import Audited, Heard
 from keyhole.sessions.open import Watching, audited_session
 from keyhole.sessions.reply import Ending, Exact, Reply
 from keyhole.sessions.session import Session
-from keyhole.config.settings import Names, Settings, settings, with_private
 from keyhole.sql import Dialect, carried
-from keyhole.datasets.open import Table
 
 
 class Watch(Session[Heard]):

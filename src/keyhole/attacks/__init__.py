@@ -1,6 +1,5 @@
 """What can be guessed: private values rebuilt from answers, exact or noisy, batch and streaming."""
 
-from keyhole.attacks.problem.arrays import blocks, from_arrays
 from keyhole.attacks.base import ActiveAttack, Attack, Measure, Reconstruction, Target
 from keyhole.attacks.choose import METHODS, Choice, choose, run
 from keyhole.attacks.methods.bounded import Bounded
@@ -16,6 +15,7 @@ from keyhole.attacks.methods.least_squares import LeastSquares
 from keyhole.attacks.methods.sgd import SigmoidSGD
 from keyhole.attacks.methods.sparse import BasisPursuit
 from keyhole.attacks.play import Exact, Noisy, Responder, play
+from keyhole.attacks.problem.arrays import blocks, from_arrays
 from keyhole.attacks.saved import resume, save
 from keyhole.attacks.score import Score, score
 from keyhole.attacks.streaming import Streaming, Tape, replay

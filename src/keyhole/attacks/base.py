@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 from keyhole.errors import ConfigError
 from keyhole.gather.evidence import Evidence
-from keyhole.config import Prior
+from keyhole.model.prior import Prior
 from keyhole.model.query import Query
 from keyhole.solve.status import SolverStatus
 

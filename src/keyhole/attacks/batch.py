@@ -9,12 +9,12 @@ from typing import ClassVar
 import numpy as np
 
 from keyhole.attacks.base import Floats, Measure, Reconstruction, State, Target, Watch, prior_reconstruction
-from keyhole.attacks.problem.decoding_problem import NoiseLaw, Problem, assemble
 from keyhole.attacks.estimates.guess_errors import guess_errors, read_guess
+from keyhole.attacks.estimates.standard_errors import errors_after, midpoint
+from keyhole.attacks.problem.decoding_problem import NoiseLaw, Problem, assemble
 from keyhole.attacks.problem.joined_blocks import join
 from keyhole.attacks.problem.loosened import loosened
 from keyhole.attacks.problem.order_answers import OrderAnswer
-from keyhole.attacks.estimates.standard_errors import errors_after, midpoint
 from keyhole.errors import CannotHonour, ContradictionError
 from keyhole.gather.evidence import Evidence
 from keyhole.model.forms import Feature

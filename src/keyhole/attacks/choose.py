@@ -12,9 +12,10 @@ from numpy.typing import NDArray
 from keyhole.attacks.base import Floats, Reconstruction, Target, Watch, prior_reconstruction
 from keyhole.attacks.batch import DENSE_LIMIT, BatchAttack, refuse_contradiction
 from keyhole.attacks.estimates.decode import decode, likelihood
-from keyhole.attacks.problem.decoding_problem import NoiseLaw, Problem, assemble
 from keyhole.attacks.estimates.guess_errors import guess_errors
 from keyhole.attacks.estimates.matrix_free import SMALL
+from keyhole.attacks.estimates.posterior import EVERY_VALUE
+from keyhole.attacks.estimates.standard_errors import SPREAD_LIMIT, standard_errors
 from keyhole.attacks.methods.bounded import Bounded
 from keyhole.attacks.methods.conjugate_gradient import ConjugateGradient
 from keyhole.attacks.methods.convex import Convex
@@ -27,10 +28,9 @@ from keyhole.attacks.methods.lbfgs import LBFGS
 from keyhole.attacks.methods.least_squares import LeastSquares
 from keyhole.attacks.methods.sgd import SigmoidSGD
 from keyhole.attacks.methods.sparse import BasisPursuit
+from keyhole.attacks.problem.decoding_problem import NoiseLaw, Problem, assemble
 from keyhole.attacks.problem.noise_estimate import fit_noise
-from keyhole.attacks.estimates.posterior import EVERY_VALUE
 from keyhole.attacks.problem.range_check import outside_range
-from keyhole.attacks.estimates.standard_errors import SPREAD_LIMIT, standard_errors
 from keyhole.attacks.streaming import Streaming, Tape, replay
 from keyhole.errors import ConfigError, ContradictionError, LogError
 from keyhole.gather.evidence import Evidence

@@ -10,11 +10,11 @@ from typing import Protocol
 import numpy as np
 
 from keyhole.attacks.base import Attack, Reconstruction
+from keyhole.datasets import Roster, Source
 from keyhole.errors import ConfigError
 from keyhole.gather import gather
-from keyhole.config import Knowledge
+from keyhole.model.prior import Knowledge
 from keyhole.model.query import Query
-from keyhole.datasets import Roster, Source
 from keyhole.model.transcript import NULL_ANSWER, Answer, Entry, Noise, Transcript
 
 

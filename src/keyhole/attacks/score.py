@@ -90,7 +90,7 @@ def score(
     """Compare with a known truth, record by record. `tolerance` defaults to half a grid step, or 1 % of the range.
 
     >>> from decimal import Decimal
-    >>> from keyhole.config import Prior
+    >>> from keyhole.model.prior import Prior
     >>> from keyhole.solve.status import SolverStatus
     >>> t = Target("bit", 4, Prior(Decimal(0), Decimal(1), Decimal(1)))
     >>> r = Reconstruction(np.array([0.9, 0.2, 0.1, 0.8]), np.zeros(4), 0.0, SolverStatus.CONVERGED)

@@ -2,10 +2,10 @@
 
 from typing import TYPE_CHECKING
 
-from keyhole.auditing.online.admission import Admission, Permission
 from keyhole.auditing.base import Auditor, Exposure, Finding, Group, Proof, Status
 from keyhole.auditing.examine import examine
 from keyhole.auditing.judge import Judge
+from keyhole.auditing.online.admission import Admission, Permission
 
 if TYPE_CHECKING:
     from keyhole.auditing.online.online import OnlineAuditor

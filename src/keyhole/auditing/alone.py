@@ -24,11 +24,21 @@ from keyhole.auditing.shown_numbers import outward
 from keyhole.gather.answers import interval
 from keyhole.model.grid import Grid
 from keyhole.model.meaning import compared
-from keyhole.model.predicate import FALSE, TRUE, Has, Predicate, PrivateLeaf, conjunction, disjunction, is_true, negation
+from keyhole.model.predicate import (
+    FALSE,
+    TRUE,
+    Has,
+    Predicate,
+    PrivateLeaf,
+    conjunction,
+    disjunction,
+    is_true,
+    negation,
+)
 from keyhole.model.query import Aggregate, Query, Term
+from keyhole.model.transcript import Entry
 from keyhole.solve.rowspace import RowMatrix, RowSpace
 from keyhole.solve.rowspace.supported import forms_on, null_space
-from keyhole.model.transcript import Entry
 
 ONE = "it can look at nobody else"
 MOST_CELLS = 4_000_000

@@ -30,13 +30,13 @@ from keyhole.auditing.exchanged_records import exchanged
 from keyhole.auditing.interrupted import interrupted, ordered
 from keyhole.auditing.known import Claim, Known
 from keyhole.auditing.promise import ASSUMED_OPEN, INTERRUPTED_GAP, SHOWN_OPEN, declaring_line
+from keyhole.datasets import PrivateValues, Roster, Source
 from keyhole.errors import engine_interruptions
 from keyhole.gather.evidence import Constraint, Evidence, System
-from keyhole.config import Knowledge, Prior
 from keyhole.model.predicate import Scalar
+from keyhole.model.prior import Knowledge, Prior
 from keyhole.model.query import DOUBTFUL
 from keyhole.model.schema import Column, Kind, Role
-from keyhole.datasets import PrivateValues, Roster, Source
 
 MOST_VALUES = 20  # different ones that are assumed to be all
 MANY_RECORDS = 10  # of each, from which on they are

@@ -12,9 +12,9 @@ from typing import TYPE_CHECKING, Any, Protocol, TypeAlias
 from keyhole.auditing.end_proof import EndProof, proved
 from keyhole.auditing.index import Index
 from keyhole.auditing.promise import COMPLETE, ENDED, NOISE_GAP, NOTHING, SHOWN_OPEN, SOUND, beyond_rank, undeclared
+from keyhole.datasets import Roster
 from keyhole.gather.evidence import Constraint, Contradiction, Evidence, System, Unjudged
 from keyhole.model.predicate import Predicate, Scalar
-from keyhole.datasets import Roster
 from keyhole.model.transcript import HandedOut, Noise, Refusal
 
 if TYPE_CHECKING:

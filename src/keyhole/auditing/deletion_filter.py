@@ -14,7 +14,7 @@ from dataclasses import dataclass, replace
 
 from keyhole.auditing.base import Exposure, query_order
 from keyhole.gather.evidence import Contradiction, Evidence
-from keyhole.config import Fact, Knowledge, Prior
+from keyhole.model.prior import Fact, Knowledge, Prior
 from keyhole.model.transcript import Transcript
 
 Again = Callable[[Transcript, Knowledge], Exposure]

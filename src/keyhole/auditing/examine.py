@@ -28,19 +28,20 @@ from keyhole.auditing.read_in_time import not_read, read_in_time
 from keyhole.auditing.rules import every_rule, groups
 from keyhole.auditing.rules.interval import SECONDS, interval
 from keyhole.auditing.width import Within
+from keyhole.config import Columns, Config, FactTable
+from keyhole.config.settings import Names, Settings, has_private, settings, with_private
+from keyhole.datasets.open import Table, Use, compared_with_text, open_table
 from keyhole.errors import ConfigError, NumberError, read_fraction
-from keyhole.gather.evidence import OF_TABLE, Evidence, System, Unjudged
 from keyhole.gather import gather, transcribe
+from keyhole.gather.evidence import OF_TABLE, Evidence, System, Unjudged
 from keyhole.gather.transcribe import may_show_rows
-from keyhole.config import Columns, Config, FactTable, Knowledge
 from keyhole.logs.fold import apart, folded
 from keyhole.logs.open import Log, as_log
 from keyhole.logs.people_table import keep_people_table
-from keyhole.config.settings import Names, Settings, has_private, settings, with_private
+from keyhole.model.prior import Knowledge
+from keyhole.model.transcript import ABSENT, Noise, Transcript
 from keyhole.sql.statements.clock import said_now
 from keyhole.sql.statements.table_names import tables_read
-from keyhole.datasets.open import Table, Use, compared_with_text, open_table
-from keyhole.model.transcript import ABSENT, Noise, Transcript
 
 Progress = Callable[[str, int, int], None]
 NO_TIME = "the time limit was reached before a statement was read: give it more (--time-limit)"

@@ -20,13 +20,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from keyhole.auditing.people_sums import SURE, PeopleSums, Residual, Summand
-from keyhole.model.cells import partition
+from keyhole.datasets import PrivateValues, Source
 from keyhole.gather.answers import finish
+from keyhole.model.cells import partition
 from keyhole.model.predicate import Has, Leaf, Opaque, quote_name
 from keyhole.model.query import Aggregate, Query
-from keyhole.solve.rowspace.supported import PRIME, null_space
-from keyhole.datasets import PrivateValues, Source
 from keyhole.model.transcript import Answer
+from keyhole.solve.rowspace.supported import PRIME, null_space
 
 Column = NDArray[np.int64]  # of each record, a residue
 MOST_RECORDS = 12  # of one person, up to which his values are looked at together

@@ -18,9 +18,9 @@ from numpy.typing import NDArray
 from keyhole.auditing.base import Status
 from keyhole.auditing.exchange import MOST_QUERIES, answers_truly
 from keyhole.auditing.known import Known
+from keyhole.datasets import PrivateValues, Source
 from keyhole.gather.evidence import Constraint, System
 from keyhole.model.query import ORDERED, Aggregate, Query
-from keyhole.datasets import PrivateValues, Source
 
 Codes: TypeAlias = NDArray[np.int64]
 

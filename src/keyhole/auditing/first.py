@@ -23,9 +23,9 @@ from keyhole.auditing.matrix import system_matrix
 from keyhole.auditing.meet import STRENGTH
 from keyhole.auditing.promise import beyond_rank
 from keyhole.gather.evidence import Constraint, System
+from keyhole.model.transcript import Transcript
 from keyhole.solve.rowspace import RowSpace
 from keyhole.solve.rowspace.online import OnlineRowSpace
-from keyhole.model.transcript import Transcript
 
 MOST_ROWS, MOST_CELLS = 2_000, 1 << 28  # of a row space that is built again
 MANY_EACH = 16  # rows a statement from which on whole prefixes are factorised

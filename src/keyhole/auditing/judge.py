@@ -27,11 +27,11 @@ from keyhole.auditing.rules.order import unused
 from keyhole.auditing.shown import examine_shown
 from keyhole.auditing.told_domain import without_domains
 from keyhole.auditing.whole_tables import look_for_second_tables
-from keyhole.errors import engine_interruptions
-from keyhole.gather.evidence import Contradiction, Evidence, Unjudged
-from keyhole.gather.answers import NOISY
-from keyhole.model.query import Aggregate
 from keyhole.datasets import Roster, Source
+from keyhole.errors import engine_interruptions
+from keyhole.gather.answers import NOISY
+from keyhole.gather.evidence import Contradiction, Evidence, Unjudged
+from keyhole.model.query import Aggregate
 
 _REASONS = {
     Aggregate.VAR: "a variance is judged where SUM or AVG of the same people was asked too",

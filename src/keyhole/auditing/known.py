@@ -20,15 +20,15 @@ from keyhole.auditing.bounded import BoundedSystem
 from keyhole.auditing.matrix import SystemMatrix, system_matrix
 from keyhole.auditing.meet import STRENGTH, meet
 from keyhole.auditing.person_form import PersonForm
+from keyhole.datasets import Roster, Source
 from keyhole.gather.evidence import Constraint, Contradiction, Evidence, System
 from keyhole.gather.totals import Totals
 from keyhole.model.grid import Grid
-from keyhole.config import Knowledge
 from keyhole.model.predicate import Scalar
+from keyhole.model.prior import Knowledge
 from keyhole.model.schema import Kind, Schema
 from keyhole.solve.interval import Ranges, ValueRange
 from keyhole.solve.rowspace import RowSpace
-from keyhole.datasets import Roster, Source
 
 Progress: TypeAlias = Callable[[str, int, int], None]
 MOST_FLOATS = 1_000_000  # records up to which DOUBLE values are added as fractions

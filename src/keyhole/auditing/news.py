@@ -13,8 +13,8 @@ from math import prod
 from typing import TypeAlias
 
 from keyhole.auditing.people_sums import Residual, Summand
-from keyhole.model.cells import Cell, Partition, partition
 from keyhole.gather.evidence import Evidence
+from keyhole.model.cells import Cell, Partition, partition
 from keyhole.model.people import Atom
 from keyhole.model.predicate import Has, PrivateLeaf
 from keyhole.model.schema import Kind, Schema

@@ -16,12 +16,12 @@ from numpy.typing import NDArray
 from keyhole.auditing.base import Finding, Proof, Status, query_order
 from keyhole.auditing.known import Claim, Known
 from keyhole.auditing.rules.counts import left_of_cells
-from keyhole.model.cells import Partition, partition
+from keyhole.datasets import Roster, Source
 from keyhole.gather.evidence import Contradiction, Evidence
+from keyhole.model.cells import Partition, partition
 from keyhole.model.people import Counting, Formula
 from keyhole.model.predicate import Has, Leaf, Scalar, to_sql
 from keyhole.solve.counting import OPEN, Conflict, Forced, Network, solve
-from keyhole.datasets import Roster, Source
 
 HAS, HAS_NOT, ONE_OF_HIS, NARROWED = "shown to have", "shown not to have", "one of his", "narrowed"
 FORCED = "the counts leave no other possibility"

@@ -19,15 +19,15 @@ import numpy as np
 from numpy.typing import NDArray
 
 from keyhole.basis import Atoms
+from keyhole.datasets import Roster
 from keyhole.errors import UnsupportedQuery
+from keyhole.gather.answers import interval, radius
 from keyhole.gather.evidence import Evidence
 from keyhole.model.forms import private_leaves
-from keyhole.gather.answers import interval, radius
 from keyhole.model.people import Conjunct, Literals, conjuncts_of
 from keyhole.model.predicate import Has, IsNull, Opaque, Predicate, quote_name
 from keyhole.model.query import Aggregate, Query, Term
 from keyhole.model.schema import Role
-from keyhole.datasets import Roster
 from keyhole.model.transcript import Entry
 
 Residual: TypeAlias = frozenset[Literals]  # it holds iff all literals of one of these hold; {{}} is TRUE, {} FALSE

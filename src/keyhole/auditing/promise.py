@@ -9,15 +9,15 @@ from fractions import Fraction
 import numpy as np
 from numpy.typing import NDArray
 
-from keyhole.gather.evidence import Evidence, System
 from keyhole.gather.answers import exact_weight
 from keyhole.gather.arithmetic import Computed
-from keyhole.config import Prior
+from keyhole.gather.evidence import Evidence, System
 from keyhole.model.predicate import Scalar
+from keyhole.model.prior import Prior
 from keyhole.model.query import CUT, FINER, Aggregate, Query
 from keyhole.model.schema import Column, Kind, Schema
-from keyhole.sql.statements.parse import divides_before_adding
 from keyhole.model.transcript import Entry
+from keyhole.sql.statements.parse import divides_before_adding
 
 COMPLETE = (
     "complete for values that range over all reals: nobody else is determined by the queries that were judged; "

@@ -10,9 +10,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from keyhole.auditing.base import Finding, Status, query_order
+from keyhole.datasets import Source
 from keyhole.gather.evidence import Contradiction, Evidence
 from keyhole.model.predicate import Comparison, Leaf, Membership, to_sql
-from keyhole.datasets import Source
 
 DUST = Fraction(1, 10**6)  # how far a value of floats may be from what exact answers give, as a share
 

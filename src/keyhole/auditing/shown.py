@@ -15,9 +15,9 @@ from typing import TypeAlias
 from keyhole.auditing.base import Exposure, Finding, Proof, Status, query_order
 from keyhole.auditing.interrupted import interrupted, ordered
 from keyhole.auditing.promise import INTERRUPTED_GAP
+from keyhole.datasets import Roster
 from keyhole.gather.evidence import Evidence, System, Unjudged
 from keyhole.model.query import COVERED, DOUBTFUL, FINER, IF_SHOWN, IN_PART
-from keyhole.datasets import Roster
 
 TELLS_MORE = (
     "as if all were shown that it is computed from, somebody would be given away; what it shows is less, and how much "

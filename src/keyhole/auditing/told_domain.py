@@ -14,8 +14,8 @@ from decimal import Decimal
 
 from keyhole.auditing.base import Finding, Status
 from keyhole.gather.evidence import Evidence, System
-from keyhole.config import Prior
 from keyhole.model.predicate import Scalar
+from keyhole.model.prior import Prior
 from keyhole.model.query import OTHER_GROUPS
 from keyhole.model.transcript import Entry
 

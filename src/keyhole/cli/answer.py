@@ -75,10 +75,10 @@ def answer(
     out: Path | None,
 ) -> None:
     """Load, open the ledger, answer or price, show."""
+    from keyhole.api.answer import answered
+    from keyhole.config.settings import settings
     from keyhole.logs.open import LogFormat, open_log
     from keyhole.sessions.open import Terms
-    from keyhole.config.settings import settings
-    from keyhole.api.answer import answered
 
     config = options.settled(config, data)
     given = settings(config, data=data, table=table, view=view, private=private, id=id, hidden=hidden)

@@ -62,12 +62,12 @@ def ask(
     out: Path | None,
 ) -> None:
     """Open the session, ask, show."""
+    from keyhole.api.ask import asking, policy_of
+    from keyhole.config.settings import settings
     from keyhole.report.reply import reply_json, reply_lines
     from keyhole.sessions.open import Terms
     from keyhole.sessions.private import Private
-    from keyhole.config.settings import settings
     from keyhole.sql.statements.clock import as_it_ran, said_now
-    from keyhole.api.ask import asking, policy_of
 
     config = options.settled(config, data)
     given = settings(config, data=data, table=table, view=view, private=private, id=id, hidden=hidden)
@@ -123,9 +123,9 @@ def _texts(questions: tuple[str, ...], clip: tuple[str, ...]) -> list[str]:
 
 def _clipping(session: Session[Any], column: str, analyst: str | None, *, dry_run: bool) -> str:
     """Bounds for a column that nobody declared, as lines for keyhole.toml."""
+    from keyhole.config import toml_key
     from keyhole.defence.planner.planning import Planning
     from keyhole.errors import ConfigError
-    from keyhole.config import toml_key
     from keyhole.sessions.private import Private
 
     policy = session.policy

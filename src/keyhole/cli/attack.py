@@ -13,8 +13,8 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from keyhole.cli.shared import options
 from keyhole.cli.attack_oracle import ORACLE_OPTIONS, AskingTerms, LearnerWord, attack_oracle, one_target
+from keyhole.cli.shared import options
 from keyhole.cli.shared.options import Format
 from keyhole.cli.shared.progress import progress_on_stderr
 from keyhole.cli.shared.terminal import check_out, emit, emit_json, printed, warn
@@ -23,11 +23,11 @@ from keyhole.errors import ConfigError
 if TYPE_CHECKING:
     from rich.console import Console
 
-    from keyhole.attacks.score import Score
-    from keyhole.logs.open import Log
-    from keyhole.config.settings import Settings
     from keyhole.api.attack import Attacked, AttackTerms
     from keyhole.api.compare import AttackComparison
+    from keyhole.attacks.score import Score
+    from keyhole.config.settings import Settings
+    from keyhole.logs.open import Log
 
 SHOWN = 40  # records printed as text; JSON has them all
 
@@ -122,10 +122,10 @@ def attack(
     out: Path | None,
 ) -> None:
     """Read, attack, score, print."""
-    from keyhole.logs.open import LogFormat, open_log
-    from keyhole.config.settings import settings, with_private
-    from keyhole.sql import Dialect
     from keyhole.api.attack import AttackTerms
+    from keyhole.config.settings import settings, with_private
+    from keyhole.logs.open import LogFormat, open_log
+    from keyhole.sql import Dialect
 
     where, told = options.either(data, roster), options.one_of(config, knowledge)
 
@@ -226,8 +226,8 @@ def _print(console: Console, found: Attacked, beside: AttackComparison | None) -
     from rich.markup import escape
     from rich.table import Table
 
-    from keyhole.attacks.base import Measure
     from keyhole.api.attack import tidy
+    from keyhole.attacks.base import Measure
 
     labels, scores = found.labels, found.scores
     for target, choice, result in found.found:

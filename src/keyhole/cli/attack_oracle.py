@@ -24,11 +24,11 @@ from keyhole.cli.shared.terminal import check_out
 from keyhole.errors import ConfigError
 
 if TYPE_CHECKING:
-    from keyhole.oracles.real import AskingPlan
-    from keyhole.oracles.targets import FunctionTarget, HttpTarget, StatementTarget
-    from keyhole.model.predicate import Predicate
     from keyhole.config.settings import Settings
     from keyhole.engines.base import Source
+    from keyhole.model.predicate import Predicate
+    from keyhole.oracles.real import AskingPlan
+    from keyhole.oracles.targets import FunctionTarget, HttpTarget, StatementTarget
 
 LEAST_CHECK = 5  # queries that the check of the noise takes
 FURTHEST = 1e60  # an end of --range: squares of it are added up
@@ -311,10 +311,10 @@ def _database(text: str, given: Settings, ids: list[str]) -> tuple[StatementTarg
     """
     import numpy as np
 
-    from keyhole.oracles.database import asking, check_additive
-    from keyhole.oracles.targets import StatementTarget
     from keyhole.datasets.fingerprint import fingerprint
     from keyhole.datasets.open import Use, open_table
+    from keyhole.oracles.database import asking, check_additive
+    from keyhole.oracles.targets import StatementTarget
 
     source = open_table(given, Use.AUDIT).whole
     if len(given.columns.id) != 1:

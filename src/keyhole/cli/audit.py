@@ -9,21 +9,21 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from keyhole.cli.review import read_key
 from keyhole.cli.shared import options
 from keyhole.cli.shared.options import Format
 from keyhole.cli.shared.output import Output, Withholding
 from keyhole.cli.shared.progress import Said, progress_on_stderr
-from keyhole.cli.review import read_key
 from keyhole.cli.shared.signing import Signing
 from keyhole.cli.shared.terminal import end
 from keyhole.errors import ConfigError, LogError
 
 if TYPE_CHECKING:
+    from keyhole.api.ruled import RuleCheck
     from keyhole.auditing.deadline import Deadline
     from keyhole.cli.shared.advising import Besides
     from keyhole.logs.open import Log
     from keyhole.report.verdict import Verdict
-    from keyhole.api.ruled import RuleCheck
 
 NO_TIME = "the time limit was reached while the log was read: give it more (--time-limit)"
 HELP = """Prove who is exposed by a log of aggregate queries.
@@ -87,8 +87,8 @@ def audit(
     advise: bool,
 ) -> None:
     """Read, examine, print; the exit code is the verdict."""
-    from keyhole.auditing.deadline import Deadline
     from keyhole.api.examine import examine
+    from keyhole.auditing.deadline import Deadline
 
     _shown_as(format, {"--by": by is not None, "--advise": advise, "--rule": bool(rule)})
     if redact and rule:
@@ -142,17 +142,17 @@ def _besides(
     advice, no_advice = None, ""
     checks: tuple[RuleCheck, ...] = ()
     if advise:
-        from keyhole.auditing.interrupted import interrupted
         from keyhole.api.advise import advise as advised
+        from keyhole.auditing.interrupted import interrupted
 
         if interrupted(verdict.exposure):
             no_advice = f"No advice was sought: {verdict.exposure.gap}."
         else:
             advice = advised(read, verdict, again, **limits)
     if rule:
-        from keyhole.crosstab.sensitivity import SensitivityRule
         from keyhole.api.open import open as opened
         from keyhole.api.ruled import ruled
+        from keyhole.crosstab.sensitivity import SensitivityRule
 
         rules = [SensitivityRule.parse(text) for text in rule]
         checks = ruled(verdict.exposure, opened(**table_given), rules)

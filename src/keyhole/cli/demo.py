@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING
 
 import click
 
-from keyhole.cli.shared import options
 from keyhole.cli.clinic import clinic_csv, clinic_log
+from keyhole.cli.shared import options
 from keyhole.cli.shared.terminal import console as stdout
 from keyhole.cli.shared.terminal import write_whole
 from keyhole.errors import ConfigError
@@ -139,8 +139,8 @@ def demo(folder: Path) -> None:
 
 def _reports(console: Console, folder: Path) -> None:
     """The same as pages; the second one of a hospital as large as a real one."""
-    from keyhole.auditing.deadline import Deadline
     from keyhole.api.examine import examine
+    from keyhole.auditing.deadline import Deadline
 
     story = examine(folder / "log.sql", config=folder / "keyhole.toml", within="60%")
     write_whole(folder / "report.html", story.to_html("log.sql"))

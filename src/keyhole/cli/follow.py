@@ -19,9 +19,9 @@ from keyhole.cli.shared.terminal import warn
 from keyhole.errors import ConfigError
 
 if TYPE_CHECKING:
+    from keyhole.api.watch import Watch
     from keyhole.logs.detect import LogFormat
     from keyhole.sessions.follow import Entered, FollowCounts
-    from keyhole.api.watch import Watch
 
 EVERY = 0.2  # seconds between two looks at a log that does not grow
 

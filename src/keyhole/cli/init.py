@@ -16,9 +16,9 @@ from keyhole.cli.shared.terminal import check_out, emit, emit_json, warn, write_
 from keyhole.errors import ConfigError
 
 if TYPE_CHECKING:
-    from keyhole.config import PrivateColumn
     from keyhole.api.init import Proposal
     from keyhole.api.roles import Proposed
+    from keyhole.config import PrivateColumn
 
 HELP = """Look at a file or database and propose a keyhole.toml.
 
@@ -63,11 +63,11 @@ def init(
     out: Path | None,
 ) -> None:
     """Look, propose, ask, write."""
+    from keyhole.api.init import elsewhere, proposal, toml, unsure
     from keyhole.config import Columns, Config, FileLayout, parse_private
-    from keyhole.model.schema import Role
     from keyhole.config.settings import FILE, File
     from keyhole.datasets.survey import Survey
-    from keyhole.api.init import elsewhere, proposal, toml, unsure
+    from keyhole.model.schema import Role
 
     at = out if out is not None else Path(FILE)
     check_out(at)
@@ -148,9 +148,9 @@ def _asked(made: Proposal) -> Proposal:
 
     The columns that a question or an answer names are reviewed by that; nobody has looked at the others.
     """
+    from keyhole.api.init import proposal
     from keyhole.config import Columns, Config
     from keyhole.model.schema import Role
-    from keyhole.api.init import proposal
 
     roles = {name: p.role for name, p in made.roles.items()}
     seen: set[str] = set()

@@ -95,11 +95,11 @@ def plan(
     out: Path | None,
 ) -> None:
     """Set up, plan, confirm, play, print."""
+    from keyhole.api.plan import ALL, Asking, Plans
     from keyhole.attacks.plan import operators as words
+    from keyhole.config.settings import settings
     from keyhole.report.formats.as_json import dumps
     from keyhole.report.plan import plan_json, plan_lines
-    from keyhole.config.settings import settings
-    from keyhole.api.plan import ALL, Asking, Plans
 
     given = settings(config, data=data, table=table, view=view, private=private, id=id, hidden=hidden)
     check_out(out)

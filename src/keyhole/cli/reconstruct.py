@@ -6,8 +6,7 @@ from pathlib import Path
 
 import click
 
-from keyhole.cli.shared import options
-from keyhole.cli.shared import table_options
+from keyhole.cli.shared import options, table_options
 from keyhole.cli.shared.options import Format
 from keyhole.cli.shared.progress import progress_on_stderr
 from keyhole.cli.shared.terminal import check_out, emit, emit_json, emit_lines, end

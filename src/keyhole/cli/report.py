@@ -6,8 +6,8 @@ from pathlib import Path
 
 import click
 
-from keyhole.cli.shared import options
 from keyhole.cli.review import read_verdict
+from keyhole.cli.shared import options
 from keyhole.cli.shared.terminal import check_out, emit
 from keyhole.errors import ConfigError
 

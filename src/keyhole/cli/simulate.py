@@ -13,9 +13,9 @@ import click
 
 from keyhole.cli.shared import options
 from keyhole.cli.shared.options import Format
+from keyhole.cli.shared.terminal import check_out, emit, emit_json, emit_text, write_whole
 from keyhole.cli.simulate_attack import command as attack_command
 from keyhole.cli.simulate_release import command as release_command
-from keyhole.cli.shared.terminal import check_out, emit, emit_json, emit_text, write_whole
 from keyhole.errors import ConfigError
 
 if TYPE_CHECKING:

@@ -50,8 +50,8 @@ def attack(
     out: Path | None,
 ) -> None:
     """Answer, attack, show; once for each epsilon."""
-    from keyhole.logs.open import read_log
     from keyhole.config.settings import settings
+    from keyhole.logs.open import read_log
 
     config = options.settled(config, data)
     given = settings(config, data=data, table=table, view=view, private=private, id=id, hidden=hidden)
@@ -88,9 +88,9 @@ def _attacked(
     """One row for each private column: what was answered, and how far off the best attack is."""
     from dataclasses import replace
 
-    from keyhole.errors import KeyholeError
     from keyhole.api.answer import answer
     from keyhole.api.attack import attack as attacked
+    from keyhole.errors import KeyholeError
 
     budget = replace(told.budget, epsilon=None, delta_for_keys=type(told.budget.delta)(0), analysts={}, accuracy=None)
     own = replace(told, budget=budget, book=replace(told.book, path=None))

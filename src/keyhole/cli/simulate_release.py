@@ -93,8 +93,8 @@ def _workload(
         from keyhole.defence.simulate.release_workloads import workload
 
         return workload(name, queries, zipf, seed), ""
-    from keyhole.defence.simulate.release_log import log_workload
     from keyhole.config import Config
+    from keyhole.defence.simulate.release_log import log_workload
     from keyhole.logs.open import read_log
 
     if config is None:

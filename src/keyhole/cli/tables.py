@@ -7,17 +7,16 @@ from typing import TYPE_CHECKING
 
 import click
 
-from keyhole.cli.shared import options
-from keyhole.cli.shared import table_options
+from keyhole.cli.shared import options, table_options
 from keyhole.cli.shared.options import Format
 from keyhole.cli.shared.progress import progress_on_stderr
 from keyhole.cli.shared.terminal import check_out, emit, emit_json, emit_lines, end
 from keyhole.errors import ConfigError
 
 if TYPE_CHECKING:
-    from keyhole.report.published import TablesVerdict
     from keyhole.api.suggest import Suggestion
     from keyhole.api.tables import Drawn
+    from keyhole.report.published import TablesVerdict
 
 HELP = """Prove which suppressed cells of published tables can be recovered.
 
@@ -89,10 +88,10 @@ def tables(
     out: Path | None,
 ) -> None:
     """Read, judge, print; the exit code is the verdict."""
+    from keyhole.api.tables import drawn_from, judge
     from keyhole.crosstab.cells import wide_value
     from keyhole.crosstab.sheet import read_sheet
     from keyhole.crosstab.words import TableWords
-    from keyhole.api.tables import drawn_from, judge
 
     if value is None and contributors is None:
         value = wide_value([read_sheet(file) for file in tables])

@@ -13,8 +13,8 @@ from keyhole.cli.shared import options
 from keyhole.cli.shared.layout import LAYOUT
 from keyhole.cli.shared.options import Format
 from keyhole.cli.shared.terminal import emit_json, emit_text, end
-from keyhole.errors import ConfigError, DataError
 from keyhole.config import PrivateColumn
+from keyhole.errors import ConfigError, DataError
 
 HELP = """Replay every proof of a verdict on made-up private values.
 

@@ -23,10 +23,10 @@ from keyhole.cli.shared.terminal import INTERRUPTED, SOME_REFUSED, end, growing,
 from keyhole.errors import LogError, read_decimal
 
 if TYPE_CHECKING:
-    from keyhole.auditing.online.online import Admission
-    from keyhole.logs.open import LogFormat
-    from keyhole.datasets.open import Table
     from keyhole.api.watch import Watch
+    from keyhole.auditing.online.online import Admission
+    from keyhole.datasets.open import Table
+    from keyhole.logs.open import LogFormat
 
 HELP = """Decide before each answer whether it would expose anybody.
 
@@ -82,12 +82,12 @@ def watch(
     out: Path | None,
 ) -> None:
     """Open roster and book, then decide statement by statement."""
+    from keyhole.api.watch import watched
+    from keyhole.config.settings import settings, with_private
     from keyhole.logs.open import LogFormat
     from keyhole.sessions.open import Watching
     from keyhole.sessions.published import accept
-    from keyhole.config.settings import settings, with_private
     from keyhole.sql.statements.clock import said_now
-    from keyhole.api.watch import watched
 
     when = said_now(now)
     given = with_private(settings(config, data=data, table=table, view=view, private=private, id=id, hidden=hidden))
@@ -224,8 +224,8 @@ def _from(text: str, line: int, column: int) -> str:
 
 
 def _from_json(line: str) -> tuple[str, Decimal | None]:
-    from keyhole.sessions.published import stated
     from keyhole.model.transcript import ABSENT, Line
+    from keyhole.sessions.published import stated
 
     try:
         raw = json.loads(line, parse_float=read_decimal, parse_int=read_decimal)

@@ -9,9 +9,9 @@ from fractions import Fraction
 from itertools import pairwise
 from typing import Any, Literal
 
+from keyhole.config.toml_table import Number, TomlTable, as_number
 from keyhole.errors import read_decimal
 from keyhole.model.prior import DomainState, Prior
-from keyhole.config.toml_table import Number, TomlTable, as_number
 
 Missing = str | int | bool | Number | None
 KindName = Literal["integer", "decimal", "double", "text", "boolean", "date", "timestamp"]

@@ -7,11 +7,11 @@ from decimal import Decimal
 from pathlib import Path
 from typing import Literal
 
-from keyhole.errors import ConfigError
 from keyhole.config.columns import Columns, TableRoles
 from keyhole.config.file_layout import SourceTable
-from keyhole.model.prior import Fact, Knowledge
 from keyhole.config.toml_table import Number, TomlTable, read_toml
+from keyhole.errors import ConfigError
+from keyhole.model.prior import Fact, Knowledge
 
 
 @dataclass(frozen=True, slots=True)

@@ -6,8 +6,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass, fields, replace
 from pathlib import Path
 
+from keyhole.config import Columns, Config, FileLayout, PrivateColumn, SourceTable, parse_private
 from keyhole.errors import ConfigError
-from keyhole.config import Columns, Config, FileLayout, Knowledge, PrivateColumn, SourceTable, parse_private
+from keyhole.model.prior import Knowledge
 
 FILE = "keyhole.toml"  # what settings are called
 Names = str | Sequence[str]  # one column, or several

@@ -8,9 +8,9 @@ from collections.abc import Sequence
 from decimal import Decimal
 from typing import get_args
 
-from keyhole.errors import ConfigError, NumberError
 from keyhole.config.columns import KindName, PrivateColumn, even_grid
 from keyhole.config.toml_table import as_number, toml_key
+from keyhole.errors import ConfigError, NumberError
 
 _NUMBER = r"-?(?:\d+\.?\d*|\.\d+)"
 _DASHED = re.compile(

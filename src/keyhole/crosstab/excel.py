@@ -10,8 +10,8 @@ import zipfile
 from pathlib import Path
 from xml.etree import ElementTree
 
-from keyhole.errors import DataError
 from keyhole.datasets.files.workbook import refuse_entities
+from keyhole.errors import DataError
 
 MAIN = "{http://schemas.openxmlformats.org/spreadsheetml/2006/main}"
 LINKS = "{http://schemas.openxmlformats.org/officeDocument/2006/relationships}"

@@ -12,8 +12,8 @@ from typing import Any
 
 import duckdb
 
-from keyhole.errors import ConfigError
 from keyhole.config import Config
+from keyhole.errors import ConfigError
 from keyhole.model.schema import folded
 
 

@@ -9,12 +9,13 @@ from typing import TypeAlias
 
 import duckdb
 
-from keyhole.errors import ConfigError, DataError
-from keyhole.config import FEW_VALUES, Columns, PrivateColumn, toml_key
-from keyhole.model.predicate import literal, quote_name
-from keyhole.model.schema import Column, Kind, Role, Schema
+from keyhole.config import Columns, PrivateColumn, toml_key
 from keyhole.datasets.files.csv_layout import no_header
 from keyhole.engines.duckdb.roster import first
+from keyhole.errors import ConfigError, DataError
+from keyhole.model.predicate import literal, quote_name
+from keyhole.model.prior import FEW_VALUES
+from keyhole.model.schema import Column, Kind, Role, Schema
 
 Connection: TypeAlias = duckdb.DuckDBPyConnection
 LARGE = 10**15

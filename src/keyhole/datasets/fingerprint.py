@@ -7,9 +7,9 @@ import json
 from collections.abc import Sequence
 from typing import Any
 
+from keyhole.engines.duckdb.roster import DuckDBRoster, first
 from keyhole.model.predicate import held_as, quote_name
 from keyhole.model.schema import Related, Role
-from keyhole.engines.duckdb.roster import DuckDBRoster, first
 
 
 def fingerprint(roster: DuckDBRoster) -> str:

@@ -6,8 +6,8 @@ from collections.abc import Collection, Sequence
 
 import duckdb
 
-from keyhole.model.predicate import quote_name
 from keyhole.engines.duckdb.roster import first
+from keyhole.model.predicate import quote_name
 
 DAY = r"\d{4}-\d{1,2}-\d{1,2}"
 MOMENT = rf"{DAY}[ T]\d{{1,2}}:\d{{2}}(:\d{{2}}(\.\d{{1,6}})?)?"

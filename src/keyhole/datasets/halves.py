@@ -9,12 +9,12 @@ from typing import TypeAlias
 
 import duckdb
 
-from keyhole.model.predicate import quote_name
-from keyhole.model.schema import Column, Kind, Role, Schema
-from keyhole.engines.duckdb.copy import copied
 from keyhole.datasets.faults import type_of
 from keyhole.datasets.related import hand_over
+from keyhole.engines.duckdb.copy import copied
 from keyhole.engines.duckdb.roster import closed, first, scalar
+from keyhole.model.predicate import quote_name
+from keyhole.model.schema import Column, Kind, Role, Schema
 
 Connection: TypeAlias = duckdb.DuckDBPyConnection
 

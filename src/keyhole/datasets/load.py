@@ -14,23 +14,23 @@ from typing import Any, TypeAlias
 
 import duckdb
 
-from keyhole.errors import ConfigError, DataError
 from keyhole.config import Columns, FileLayout, TableRoles
-from keyhole.engines.open_files import Lifetime
-from keyhole.model.predicate import quote_name
-from keyhole.model.schema import Column, Kind, Role, Schema, folded
 from keyhole.datasets.faults import check_ids, check_names, check_unbounded, check_values, make_finite, type_of
+from keyhole.datasets.files.growing import unchanged
+from keyhole.datasets.files.prepare import prepared
+from keyhole.datasets.files.written import written_alike
 from keyhole.datasets.frames import as_dates, origin_with
 from keyhole.datasets.halves import as_held, split
-from keyhole.engines.duckdb.kinds import cast_to, finer_than_micro, kind_of_type
 from keyhole.datasets.listed import listed_values
 from keyhole.datasets.opening import called, create_loaded, names_of, opened, origin_as
-from keyhole.datasets.files.prepare import prepared
 from keyhole.datasets.related import joined, read_related
+from keyhole.engines.duckdb.kinds import cast_to, finer_than_micro, kind_of_type
 from keyhole.engines.duckdb.roster import DuckDBRoster, scalar
 from keyhole.engines.duckdb.source import DuckDBSource
-from keyhole.datasets.files.written import written_alike
-from keyhole.datasets.files.growing import unchanged
+from keyhole.engines.open_files import Lifetime
+from keyhole.errors import ConfigError, DataError
+from keyhole.model.predicate import quote_name
+from keyhole.model.schema import Column, Kind, Role, Schema, folded
 
 Connection: TypeAlias = duckdb.DuckDBPyConnection
 

@@ -13,15 +13,15 @@ from enum import Enum
 from types import TracebackType
 from typing import Self
 
-from keyhole.errors import ConfigError, DataError
-from keyhole.engines.open_files import Lifetime
-from keyhole.model.schema import Column, Kind, Role, Schema
 from keyhole.config.settings import Settings
 from keyhole.datasets.fact_conditions import public_facts
 from keyhole.datasets.load import Loaded, Reading, read, read_columns
 from keyhole.engines.duckdb.roster import DuckDBRoster
 from keyhole.engines.duckdb.source import DuckDBSource
+from keyhole.engines.open_files import Lifetime
 from keyhole.engines.seal import Seal
+from keyhole.errors import ConfigError, DataError
+from keyhole.model.schema import Column, Kind, Role, Schema
 from keyhole.model.transcript import Line
 
 __all__ = ["Table", "Use", "compared_with_text", "open_table", "read_columns"]

@@ -8,13 +8,13 @@ from typing import TypeAlias
 
 import duckdb
 
-from keyhole.errors import ConfigError, DataError
-from keyhole.extras import require_extra
-from keyhole.model.predicate import literal, quote_name
 from keyhole.datasets.files.csv_layout import Separation, with_texts
 from keyhole.datasets.files.misquoted import in_our_words, unreadable
 from keyhole.datasets.files.prepare import cannot_attach
 from keyhole.datasets.related import Origin, chosen, folder, reader_of
+from keyhole.errors import ConfigError, DataError
+from keyhole.extras import require_extra
+from keyhole.model.predicate import literal, quote_name
 
 Connection: TypeAlias = duckdb.DuckDBPyConnection
 TEXT_FILES = (".csv", ".tsv", ".json", ".jsonl")  # their kinds are not written down: they are declared, or read off

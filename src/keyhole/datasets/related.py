@@ -13,15 +13,15 @@ from pathlib import Path
 
 import duckdb
 
-from keyhole.errors import ConfigError, DataError
 from keyhole.config import TableRoles
+from keyhole.datasets.files.csv_layout import csv_reader
+from keyhole.datasets.files.misquoted import in_our_words
+from keyhole.engines.duckdb.copy import copied
+from keyhole.engines.duckdb.kinds import kind_of_type
+from keyhole.engines.duckdb.roster import first, scalar
+from keyhole.errors import ConfigError, DataError
 from keyhole.model.predicate import held_as, literal, quote_name
 from keyhole.model.schema import Column, Kind, Related, Role, Schema, folded
-from keyhole.engines.duckdb.copy import copied
-from keyhole.datasets.files.csv_layout import csv_reader
-from keyhole.engines.duckdb.kinds import kind_of_type
-from keyhole.datasets.files.misquoted import in_our_words
-from keyhole.engines.duckdb.roster import first, scalar
 
 NEED = "[tables.*] are tables of a .duckdb file or files of a folder: data = that file or folder"
 

@@ -14,16 +14,16 @@ from typing import Any
 
 import duckdb
 
-from keyhole.errors import ConfigError, DataError
 from keyhole.config import FileLayout
-from keyhole.model.predicate import literal, quote_name
-from keyhole.model.schema import Kind, folded
 from keyhole.datasets.files.csv_layout import Separation, check_escapes, csv_reader, first_rows, no_header
-from keyhole.engines.duckdb.kinds import kind_of_type
-from keyhole.datasets.files.misquoted import in_our_words, unreadable
-from keyhole.datasets.files.prepare import BLANKS, Content, cannot_attach, content_of, prepared
 from keyhole.datasets.files.encodings import encoding_of
 from keyhole.datasets.files.growing import TABLES
+from keyhole.datasets.files.misquoted import in_our_words, unreadable
+from keyhole.datasets.files.prepare import BLANKS, Content, cannot_attach, content_of, prepared
+from keyhole.engines.duckdb.kinds import kind_of_type
+from keyhole.errors import ConfigError, DataError
+from keyhole.model.predicate import literal, quote_name
+from keyhole.model.schema import Kind, folded
 
 NOTHING = (
     "?",

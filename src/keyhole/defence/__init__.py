@@ -5,11 +5,11 @@ from keyhole.basis.cells.domain import Domain
 from keyhole.basis.cells.ranges import Range
 from keyhole.defence.base import Mechanism, Release
 from keyhole.defence.budget.budget import Budget, Cap, epsilon_budget
-from keyhole.defence.histogram import Histogram
 from keyhole.defence.budget.ledger import Ledger
+from keyhole.defence.budget.loss import Loss
+from keyhole.defence.histogram import Histogram
 from keyhole.defence.linear import LinearQuery
 from keyhole.defence.load import count_cells, declared_domain
-from keyhole.defence.budget.loss import Loss
 from keyhole.defence.mechanisms.above_threshold import AboveThreshold
 from keyhole.defence.mechanisms.gaussian import Gaussian
 from keyhole.defence.mechanisms.iterative import Construction, IterativeConstruction, OfflinePlan, plan_offline

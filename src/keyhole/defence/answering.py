@@ -10,10 +10,10 @@ from typing import Any, Protocol, TypeAlias
 from keyhole.basis.cells.domain import Domain
 from keyhole.book import BookEntry
 from keyhole.defence.base import Release, half_of_everybody
-from keyhole.defence.histogram import Histogram
 from keyhole.defence.budget.ledger import Bought, Kept, Ledger
-from keyhole.defence.load import asking_schema
 from keyhole.defence.budget.loss import Loss, Neighbours
+from keyhole.defence.histogram import Histogram
+from keyhole.defence.load import asking_schema
 from keyhole.defence.releases import ReleasedStatement, Releases
 from keyhole.defence.workload import Estimate, GroupKey, Question, pose
 from keyhole.errors import QueryError

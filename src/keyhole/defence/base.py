@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from fractions import Fraction
 from typing import Literal, Protocol
 
-from keyhole.defence.linear import LinearQuery
 from keyhole.defence.budget.loss import Loss, Neighbours
+from keyhole.defence.linear import LinearQuery
 
 NoiseName = Literal["discrete-laplace", "discrete-gaussian"]
 DISCRETE_LAPLACE: NoiseName = "discrete-laplace"

@@ -8,9 +8,9 @@ from dataclasses import dataclass, field
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from keyhole.defence.budget.loss import Neighbours
 from keyhole.defence.kernels import dot_counts
 from keyhole.defence.linear import LinearQuery
-from keyhole.defence.budget.loss import Neighbours
 from keyhole.errors import DataError, PrivacyParameterError
 
 

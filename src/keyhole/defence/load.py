@@ -15,15 +15,15 @@ from keyhole.basis.cells.categories import Categories
 from keyhole.basis.cells.declared import Declared
 from keyhole.basis.cells.domain import Domain
 from keyhole.basis.cells.ranges import Range
+from keyhole.config import Columns, PrivateColumn, PublicColumn
+from keyhole.datasets import DuckDBSource
+from keyhole.defence.budget.loss import Neighbours
 from keyhole.defence.histogram import Histogram
 from keyhole.defence.kernels import dot_counts
 from keyhole.defence.linear import LinearQuery
-from keyhole.defence.budget.loss import Neighbours
 from keyhole.errors import ConfigError, PrivacyParameterError, read_decimal
-from keyhole.config import Columns, PrivateColumn, PublicColumn
 from keyhole.model.predicate import Scalar
 from keyhole.model.schema import Column, Kind, Role, Schema
-from keyhole.datasets import DuckDBSource
 
 
 def declared_domain(roles: Columns, schema: Schema) -> Domain:

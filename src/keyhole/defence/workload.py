@@ -16,8 +16,8 @@ from keyhole.basis import row
 from keyhole.basis.cells import Cells, Domain
 from keyhole.basis.cells.base import Said
 from keyhole.defence.base import Release
-from keyhole.defence.linear import LARGEST_UNIT, LinearQuery, Place
 from keyhole.defence.budget.loss import Neighbours
+from keyhole.defence.linear import LARGEST_UNIT, LinearQuery, Place
 from keyhole.errors import UnsupportedQuery
 from keyhole.model.forms import Form, Part, combined, weighted_count
 from keyhole.model.predicate import Opaque, Scalar, leaves

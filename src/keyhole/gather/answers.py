@@ -8,10 +8,10 @@ from decimal import Decimal
 from fractions import Fraction
 
 from keyhole.errors import LogError
-from keyhole.gather.evidence import GIVEN, ROUNDED
 from keyhole.gather.comparisons import OneSided
-from keyhole.config import Knowledge
+from keyhole.gather.evidence import GIVEN, ROUNDED
 from keyhole.model.meaning import compared, rounded, rounds
+from keyhole.model.prior import Knowledge
 from keyhole.model.query import Aggregate, Query, Threshold
 from keyhole.model.schema import Kind, Schema
 from keyhole.model.transcript import NULL_ANSWER, Answer, Given, Noise, parse_answer, shifted, simplest_decimal

@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 
 from keyhole.gather.answers import TINY, ULP, exact_weight
 from keyhole.model.grid import Grid
-from keyhole.config import Knowledge
+from keyhole.model.prior import Knowledge
 from keyhole.model.query import Query
 from keyhole.model.schema import Kind, Schema
 

@@ -11,13 +11,13 @@ from dataclasses import replace
 from fractions import Fraction
 
 from keyhole.basis import Atoms
+from keyhole.datasets import Roster, Source
 from keyhole.errors import ConfigError, UnsupportedQuery
-from keyhole.gather.evidence import Evidence, OrderFact, System, Unjudged
-from keyhole.model.forms import Unknowns, conditional, private_leaves
 from keyhole.gather.answers import finish
 from keyhole.gather.arithmetic import Computed
 from keyhole.gather.constraints import Asked, Reader, split_needs, zero_counts
 from keyhole.gather.counting import counting, counts_people
+from keyhole.gather.evidence import Evidence, OrderFact, System, Unjudged
 from keyhole.gather.facts import KnownFact, known_facts, settled
 from keyhole.gather.notes import Notes
 from keyhole.gather.order import compare_with_data, order_fact
@@ -25,11 +25,11 @@ from keyhole.gather.quotients import Quotients
 from keyhole.gather.squares import square_constraint, variances
 from keyhole.gather.tied import TiedQueries, admissible, blocks_of
 from keyhole.gather.totals import Totals
-from keyhole.config import Knowledge
+from keyhole.model.forms import Unknowns, conditional, private_leaves
 from keyhole.model.predicate import IsNull, Predicate, negation, to_sql
+from keyhole.model.prior import Knowledge
 from keyhole.model.query import FINER, ORDERED, OTHER_GROUPS, Aggregate, Query, Term
 from keyhole.model.schema import Kind
-from keyhole.datasets import Roster, Source
 from keyhole.model.transcript import NULL_ANSWER, Entry, Transcript
 
 Progress = Callable[[str, int, int], None]

@@ -8,16 +8,16 @@ from fractions import Fraction
 from math import ceil, floor
 from typing import Literal
 
-from keyhole.gather.evidence import GIVEN, ROUNDED, Constraint, Unjudged
-from keyhole.model.forms import ONE, Form, Part, combined, conditional, private_leaves, private_part
 from keyhole.gather.answers import ULP, Interval, described, finish, interval, largest_end, radius
 from keyhole.gather.arithmetic import Arithmetic, Computed, SummedPart
+from keyhole.gather.evidence import GIVEN, ROUNDED, Constraint, Unjudged
 from keyhole.gather.notes import Notes
 from keyhole.gather.quotients import Quotients
 from keyhole.gather.totals import Evaluated, Totals
-from keyhole.config import Knowledge
+from keyhole.model.forms import ONE, Form, Part, combined, conditional, private_leaves, private_part
 from keyhole.model.meaning import OVER_ZERO, NoNumber, rounded, value
 from keyhole.model.predicate import And, IsNull, Predicate, conjunction, negation
+from keyhole.model.prior import Knowledge
 from keyhole.model.query import HALF, Query
 from keyhole.model.schema import Schema
 from keyhole.model.transcript import Answer, Entry, simplest_decimal

@@ -10,17 +10,17 @@ from fractions import Fraction
 import numpy as np
 
 from keyhole.basis import Atoms
+from keyhole.datasets import Roster, Source
 from keyhole.errors import UnsupportedQuery
-from keyhole.model.forms import private_leaves
 from keyhole.gather.answers import finish, interval, radius
 from keyhole.gather.notes import Notes
 from keyhole.gather.ties import exclusive, ties
-from keyhole.config import Knowledge
+from keyhole.model.forms import private_leaves
 from keyhole.model.people import Atom, BoundedCount, Clause, Conjunct, Counting, Formula, Ints, conjuncts_of
 from keyhole.model.predicate import Comparison, Has, IsNull, Predicate, PrivateLeaf, conjunction, quote_name, to_sql
+from keyhole.model.prior import Knowledge
 from keyhole.model.query import Aggregate, Query
 from keyhole.model.schema import Kind, Role, Schema
-from keyhole.datasets import Roster, Source
 from keyhole.model.transcript import Answer, Entry
 
 EXTREMES = (Aggregate.MIN, Aggregate.MAX)

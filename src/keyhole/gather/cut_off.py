@@ -12,10 +12,10 @@ from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from itertools import groupby
 
+from keyhole.datasets import GroupKey, Roster
 from keyhole.model.predicate import Scalar
 from keyhole.model.query import COUNTED, Cut, Statement
 from keyhole.model.schema import Kind
-from keyhole.datasets import GroupKey, Roster
 
 Named = frozenset[tuple[str, Scalar | None]]
 _SORTED_ALIKE = (Kind.INTEGER, Kind.DATE)  # in all engines, where it is not NULL

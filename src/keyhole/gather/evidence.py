@@ -11,12 +11,12 @@ from dataclasses import dataclass, field, replace
 from fractions import Fraction
 
 from keyhole.basis import Atoms, Row, row
-from keyhole.model.cells import Partition
 from keyhole.errors import CannotHonour
+from keyhole.model.cells import Partition
 from keyhole.model.forms import UNIT, Feature, Part
-from keyhole.config import Knowledge, Prior
 from keyhole.model.people import Counting
 from keyhole.model.predicate import Predicate
+from keyhole.model.prior import Knowledge, Prior
 from keyhole.model.query import Query
 from keyhole.model.transcript import Answer, Noise, Transcript
 

@@ -6,18 +6,18 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
 
+from keyhole.datasets import Roster, Source
+from keyhole.datasets.fact_conditions import not_public
 from keyhole.errors import ConfigError, QueryError
 from keyhole.gather.evidence import Bound, Constraint, Unjudged
-from keyhole.model.forms import Feature, Part
 from keyhole.gather.notes import Notes
 from keyhole.gather.totals import Totals
-from keyhole.config import Fact, Knowledge
+from keyhole.model.forms import Feature, Part
 from keyhole.model.predicate import Has, IsNull, Predicate, columns, conjunction, leaves, negation, quote_name
+from keyhole.model.prior import Fact, Knowledge
 from keyhole.model.query import Aggregate, Query, Term
 from keyhole.model.schema import Role, Schema
 from keyhole.sql import lower
-from keyhole.datasets import Roster, Source
-from keyhole.datasets.fact_conditions import not_public
 
 
 @dataclass(frozen=True, slots=True)

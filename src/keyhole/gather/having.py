@@ -11,12 +11,12 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from decimal import Decimal
 
+from keyhole.datasets import GroupKey, Roster, Source
 from keyhole.errors import LogError
 from keyhole.model.forms import private_leaves
 from keyhole.model.meaning import on_nobody, passed
 from keyhole.model.predicate import Scalar, conjunction
 from keyhole.model.query import Aggregate, AllOf, AnyOf, Query, Statement, Term, Test, Threshold, questions
-from keyhole.datasets import GroupKey, Roster, Source
 from keyhole.model.transcript import Answer
 
 OPEN = "HAVING has several tests of private values, and which of them decided is not told"

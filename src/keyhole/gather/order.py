@@ -13,14 +13,14 @@ from dataclasses import replace
 from decimal import Decimal
 from fractions import Fraction
 
-from keyhole.gather.evidence import OrderFact
+from keyhole.datasets import Source
 from keyhole.gather.answers import ULP, around, around_ends, described, interval
+from keyhole.gather.evidence import OrderFact
 from keyhole.gather.notes import Notes
-from keyhole.config import Prior
 from keyhole.model.predicate import Predicate
+from keyhole.model.prior import Prior
 from keyhole.model.query import CUT, ORDERED, Aggregate, Query
 from keyhole.model.schema import Column, Kind
-from keyhole.datasets import Source
 from keyhole.model.transcript import Answer, Entry
 
 Ends = tuple[Fraction | None, Fraction | None, bool]

@@ -7,10 +7,10 @@ from dataclasses import dataclass
 from fractions import Fraction
 from math import lcm
 
-from keyhole.model.forms import ONE, Feature, Form, Part
 from keyhole.gather.answers import ULP, Interval
+from keyhole.model.forms import ONE, Feature, Form, Part
 from keyhole.model.grid import Grid
-from keyhole.config import Knowledge
+from keyhole.model.prior import Knowledge
 from keyhole.model.query import Term
 from keyhole.model.schema import Kind, Schema
 

@@ -10,6 +10,7 @@ from collections.abc import Sequence
 
 from sqlglot import exp
 
+from keyhole.datasets import Source
 from keyhole.errors import QueryError, UnsupportedQuery
 from keyhole.model.predicate import Scalar, literal
 from keyhole.model.query import Statement
@@ -17,7 +18,6 @@ from keyhole.model.schema import Related, Schema, folded
 from keyhole.sql import Unread, read
 from keyhole.sql.dialects.engines import Dialect
 from keyhole.sql.lowering.grammar import orders_by_shown
-from keyhole.datasets import Source
 
 MOST = 200  # values of one column of rows
 _CLAUSES = frozenset(("expressions", "from_", "joins", "where", "group", "order"))

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 
+from keyhole.datasets import Roster
 from keyhole.errors import QueryError
 from keyhole.model.predicate import quote_name
 from keyhole.model.query import Key, Statement
@@ -12,7 +13,6 @@ from keyhole.model.schema import WholeTableColumn
 from keyhole.sql import Unread, read
 from keyhole.sql.dialects.engines import Dialect
 from keyhole.sql.lowering.second_aggregation import SecondAggregation
-from keyhole.datasets import Roster
 
 MAX_DIVISORS = 60  # each is a term of the form
 MAX_COLUMNS = 100  # that the engine has computed for a log: each costs a copy of the table

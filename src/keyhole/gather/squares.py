@@ -8,14 +8,14 @@ from decimal import Decimal
 from fractions import Fraction
 from math import ceil, floor
 
-from keyhole.gather.evidence import Constraint, Equal
-from keyhole.model.forms import Part, conditional
+from keyhole.datasets import Source
 from keyhole.gather.answers import ULP, double, dust_of, squared
+from keyhole.gather.evidence import Constraint, Equal
 from keyhole.gather.notes import Notes
 from keyhole.gather.quotients import Quotients
 from keyhole.gather.totals import Totals
+from keyhole.model.forms import Part, conditional
 from keyhole.model.query import DOUBTFUL, Aggregate, Term
-from keyhole.datasets import Source
 from keyhole.model.transcript import NULL_ANSWER, Answer, Entry
 
 

@@ -11,13 +11,13 @@ from decimal import ROUND_FLOOR, Decimal
 
 from sqlglot import exp
 
+from keyhole.datasets import Source
 from keyhole.errors import QueryError
 from keyhole.model.query import FINER, Aggregate, Statement
 from keyhole.model.schema import Kind, Schema, folded
 from keyhole.sql import Unread, read
 from keyhole.sql.dialects.engines import Dialect
 from keyhole.sql.statements.scopes import of_with
-from keyhole.datasets import Source
 
 DIGITS = 12  # behind the point, of a constant that is read
 

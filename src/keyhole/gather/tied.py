@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from keyhole.datasets import Roster
 from keyhole.model.forms import private_leaves
 from keyhole.model.predicate import TRUE, Opaque, Predicate, leaves
 from keyhole.model.query import Aggregate
-from keyhole.datasets import Roster
 from keyhole.model.transcript import Entry, Refusal, Transcript
 
 

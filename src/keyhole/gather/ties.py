@@ -13,9 +13,9 @@ from decimal import Decimal
 
 import numpy as np
 
-from keyhole.config import Knowledge, Prior
 from keyhole.model.people import Atom, Tied
 from keyhole.model.predicate import TRUE, And, Comparison, Has, Leaf, Membership, Predicate, Scalar, leaf_truth
+from keyhole.model.prior import Knowledge, Prior
 from keyhole.model.schema import Column, Kind, Schema
 
 

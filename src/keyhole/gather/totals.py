@@ -17,11 +17,11 @@ from numpy.typing import NDArray
 
 from keyhole.basis import Atoms, Weights
 from keyhole.basis.bits import unpack
+from keyhole.datasets import PrivateValues, Source
 from keyhole.model.cells import Partition
 from keyhole.model.forms import ONE, Feature, Part, private_part
 from keyhole.model.predicate import Predicate
 from keyhole.solve.rowspace.matrix import RowMatrix
-from keyhole.datasets import PrivateValues, Source
 
 ULP = Fraction(1, 2**52)
 

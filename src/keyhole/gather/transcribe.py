@@ -13,13 +13,14 @@ from typing import Any, TypeAlias
 import sqlglot
 from sqlglot import exp
 
+from keyhole.datasets import GroupKey, Roster, Source
 from keyhole.errors import DIFFERS, LogError, ParseError, QueryError, pass_on_interruption
-from keyhole.model.forms import private_leaves
 from keyhole.gather.answers import given_answer
 from keyhole.gather.cut_off import Certain, certain, group_of
 from keyhole.gather.having import named, told
 from keyhole.gather.union_rows import of_each, told_apart
 from keyhole.gather.whole_table import WholeTableReader, read_over
+from keyhole.model.forms import private_leaves
 from keyhole.model.predicate import FALSE, Scalar, conjunction, disjunction, negation
 from keyhole.model.query import (
     COUNTED_ROWS,
@@ -35,16 +36,15 @@ from keyhole.model.query import (
     Statement,
     Term,
 )
-from keyhole.reading import FAILS, Spelling, Validator, refusals
 from keyhole.model.schema import Kind, Schema
+from keyhole.model.transcript import ABSENT, Answer, Entry, HandedOut, Line, Noise, Refusal, Transcript
+from keyhole.reading import FAILS, Spelling, Validator, refusals
 from keyhole.sql import Unread
-from keyhole.sql.statements.clock import stamped
 from keyhole.sql.dialects.engines import CASELESS, OTHERS, Dialect
+from keyhole.sql.rewriting.row_lists import may_show_private_values, shows_private_values
+from keyhole.sql.statements.clock import stamped
 from keyhole.sql.statements.looks_like import suspicion
 from keyhole.sql.statements.of_dimensions import of_dimensions
-from keyhole.sql.rewriting.row_lists import may_show_private_values, shows_private_values
-from keyhole.datasets import GroupKey, Roster, Source
-from keyhole.model.transcript import ABSENT, Answer, Entry, HandedOut, Line, Noise, Refusal, Transcript
 
 Asked: TypeAlias = tuple[Query, Answer | None, str]  # with the certainty that it was shown
 CUT_PRIVATELY = "which groups there are depends on private values, and not all of them are listed: leave the LIMIT out"

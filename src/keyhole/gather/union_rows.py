@@ -12,10 +12,10 @@ from collections.abc import Set as AbstractSet
 from decimal import Decimal, InvalidOperation
 from typing import Any
 
+from keyhole.datasets import GroupKey, Roster
 from keyhole.errors import LogError
 from keyhole.model.predicate import literal, quote_name
 from keyhole.model.query import COVERED, FINER, Shown, Statement
-from keyhole.datasets import GroupKey, Roster
 from keyhole.model.transcript import ABSENT
 
 Label = tuple[str | Decimal, ...]

@@ -11,23 +11,23 @@ import sqlglot
 from sqlglot import exp
 from sqlglot.errors import SqlglotError
 
+from keyhole.datasets import Roster, Source
 from keyhole.errors import DIFFERS, QueryError, UnsupportedQuery
 from keyhole.gather.row_groups import by_row_groups
 from keyhole.gather.second_aggregation import linear_rows
 from keyhole.gather.thresholds import with_thresholds
 from keyhole.model.query import FINER, Statement
 from keyhole.model.schema import Schema, WholeTableColumn
+from keyhole.model.transcript import ABSENT, Line
 from keyhole.sql import Unread, read
-from keyhole.sql.statements.clock import told
-from keyhole.sql.dialects.to_duckdb import carried
 from keyhole.sql.dialects.engines import Dialect
-from keyhole.sql.rewriting.finer import NotTold
+from keyhole.sql.dialects.to_duckdb import carried
 from keyhole.sql.lowering.grammar import find_unclaimed
-from keyhole.sql.read import written_as
 from keyhole.sql.lowering.second_aggregation import second_aggregation
 from keyhole.sql.lowering.whole_table import whole_table
-from keyhole.datasets import Roster, Source
-from keyhole.model.transcript import ABSENT, Line
+from keyhole.sql.read import written_as
+from keyhole.sql.rewriting.finer import NotTold
+from keyhole.sql.statements.clock import told
 
 BY_ITSELF = (
     "what is computed from a private figure decides who is meant: ask for the figure by itself, and compare with that "

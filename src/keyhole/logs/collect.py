@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from keyhole.logs.lines import GROWING, NOT_UTF8, readable, shown
-from keyhole.sql.dialects.engines import Dialect
 from keyhole.model.transcript import Line, Refusal
+from keyhole.sql.dialects.engines import Dialect
 
 if TYPE_CHECKING:
     from keyhole.logs.importers.exported import Exported

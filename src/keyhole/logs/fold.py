@@ -20,11 +20,11 @@ from keyhole.logs.detect import LogFormat
 from keyhole.logs.importers.exported import Exported, stepped
 from keyhole.logs.lines import Progress, readable
 from keyhole.logs.open import Log, is_book, open_log, opened
+from keyhole.model.transcript import ABSENT, Line, Refusal
 from keyhole.sql import Fragment
 from keyhole.sql.dialects.engines import Dialect
 from keyhole.sql.statements.pieces import Waiting
 from keyhole.sql.statements.scripts import Script
-from keyhole.model.transcript import ABSENT, Line, Refusal
 
 REMEMBERED, LONGEST = 10_000, 2_000  # lines that are worth remembering, and characters of such a line
 UNNAMED = "(not named)"

@@ -13,8 +13,8 @@ from pathlib import Path
 from types import TracebackType
 from typing import BinaryIO, Self, TextIO, TypeAlias
 
-from keyhole.errors import LogError
 from keyhole.engines.open_files import written_elsewhere
+from keyhole.errors import LogError
 
 Progress: TypeAlias = Callable[[str, int, int], None]
 LONGEST = 1 << 26  # characters of one line

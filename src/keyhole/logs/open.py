@@ -13,9 +13,9 @@ from keyhole.errors import LogError
 from keyhole.logs.collect import Collection
 from keyhole.logs.detect import LogFormat, detect
 from keyhole.logs.lines import LogLines, Progress, readable
+from keyhole.model.transcript import ABSENT, Line, Refusal, noise_of, parse_line, read_jsonl
 from keyhole.sql import Dialect, split
 from keyhole.sql.dialects.engines import spoken
-from keyhole.model.transcript import ABSENT, Line, Refusal, noise_of, parse_line, read_jsonl
 
 if TYPE_CHECKING:
     from keyhole.logs.importers.exported import Exported

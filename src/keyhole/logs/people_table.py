@@ -8,8 +8,14 @@ from shlex import quote
 
 from keyhole.logs.open import Log
 from keyhole.model.schema import Schema, folded
-from keyhole.sql.statements.table_names import TableName, is_file_or_catalog, is_ignored, reads_nothing_of_people, tables_read
 from keyhole.model.transcript import Line, Refusal
+from keyhole.sql.statements.table_names import (
+    TableName,
+    is_file_or_catalog,
+    is_ignored,
+    reads_nothing_of_people,
+    tables_read,
+)
 
 
 @dataclass(frozen=True, slots=True)

@@ -16,8 +16,8 @@ from itertools import product
 
 from keyhole.errors import UnsupportedQuery
 from keyhole.model.grid import Grid
-from keyhole.config import Prior
 from keyhole.model.predicate import Comparison, Leaf, Like, Membership, Scalar, leaf_truth
+from keyhole.model.prior import Prior
 from keyhole.model.schema import Column, Kind
 from keyhole.model.transcript import simplest_decimal
 

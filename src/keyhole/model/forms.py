@@ -13,9 +13,8 @@ from fractions import Fraction
 from itertools import product
 from math import prod
 
-from keyhole.model.cells import Cell, Partition, partition
 from keyhole.errors import UnsupportedQuery
-from keyhole.config import Knowledge
+from keyhole.model.cells import Cell, Partition, partition
 from keyhole.model.predicate import (
     FALSE,
     NULL,
@@ -34,6 +33,7 @@ from keyhole.model.predicate import (
     quote_name,
     restrict,
 )
+from keyhole.model.prior import Knowledge
 from keyhole.model.query import Query, Term
 from keyhole.model.schema import Schema
 

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from fractions import Fraction
 from math import ceil, floor, lcm
 
-from keyhole.config import Prior
+from keyhole.model.prior import Prior
 from keyhole.model.schema import Kind
 
 _WHOLE = (Kind.INTEGER, Kind.DATE, Kind.TIMESTAMP)  # days, and the smallest unit of time

@@ -337,7 +337,7 @@ class Cut:
 
 @dataclass(frozen=True, slots=True)
 class RowList:
-    """The rows that a statement hands out, read as groupings by the columns that it shows (`keyhole.sql.rewriting.row_lists`).
+    """The rows that a statement hands out, read as groupings by the columns that it shows (`sql.rewriting.row_lists`).
 
     `whole` counts records by all columns; None if it cannot be read so. `alone` say the same where the public columns
     of each row point to one record; then no order of rows tells more. Elsewhere that is so if they are `in_order`.

@@ -118,7 +118,7 @@ class Line:
 class Entry:
     """One query with its answer; `number` is "3" or, for a part of a statement, "3.2".
 
-    `certainty` is empty if the answer was shown, else why it may not have been (`keyhole.model.query.IF_SHOWN`, `FINER`);
+    `certainty` is empty if the answer was shown, else why it may not have been (`query.IF_SHOWN`, `FINER`);
     `COVERED` was shown and has FINER ones beside it, `IN_PART` needs them: something of its statement is not here.
     """
 

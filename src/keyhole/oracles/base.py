@@ -19,9 +19,9 @@ from typing import Protocol, runtime_checkable
 import numpy as np
 
 from keyhole.errors import ConfigError, ModelError
+from keyhole.oracles.certify.tails import Floats
 from keyhole.oracles.noise import OracleNoise, a_law
 from keyhole.oracles.subspace import Subspace
-from keyhole.oracles.certify.tails import Floats
 
 NOISE_BLOCK = 8192  # noise is drawn in blocks of this size, so the draws do not depend on how a stream is cut
 PIECE_ROWS = 1 << 14

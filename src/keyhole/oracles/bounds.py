@@ -7,10 +7,10 @@ import math
 import numpy as np
 
 from keyhole.errors import PrivacyParameterError
+from keyhole.oracles.certify.tails import Floats
 from keyhole.oracles.learners.bisection import PublishedConstants
 from keyhole.oracles.noise import OracleNoise
 from keyhole.oracles.subspace import Subspace
-from keyhole.oracles.certify.tails import Floats
 
 
 def one_bit_deviation(noise: OracleNoise) -> float:

@@ -10,16 +10,16 @@ from decimal import Decimal
 import numpy as np
 from sqlglot import exp
 
+from keyhole.engines.base import Source
 from keyhole.errors import ConfigError, ModelError
-from keyhole.oracles.noise import OracleNoise
-from keyhole.oracles.certify.tails import Floats
-from keyhole.oracles.targets import shape_of
 from keyhole.model.predicate import And, Comparison, Membership, Predicate
 from keyhole.model.query import Aggregate, Query, Threshold
 from keyhole.model.schema import Schema
+from keyhole.oracles.certify.tails import Floats
+from keyhole.oracles.noise import OracleNoise
+from keyhole.oracles.targets import shape_of
 from keyhole.sql.lowering.lower import lower
 from keyhole.sql.statements.parse import parse
-from keyhole.engines.base import Source
 
 SAMPLES = (0.5, 987654321.5)  # thresholds at which a statement is looked at: far apart, no condition takes both for one
 

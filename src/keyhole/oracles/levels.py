@@ -9,9 +9,9 @@ import numpy as np
 
 from keyhole.errors import ModelError
 from keyhole.oracles.base import ThresholdOracle
+from keyhole.oracles.certify.tails import Floats
 from keyhole.oracles.noise import OracleNoise, a_law
 from keyhole.oracles.subspace import Subspace
-from keyhole.oracles.certify.tails import Floats
 
 GRID = 40  # deviations of the estimate for which scores are tabulated
 _Z = np.linspace(-6.5, 6.5, 201)

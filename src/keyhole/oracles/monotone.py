@@ -9,8 +9,8 @@ import numpy as np
 
 from keyhole.errors import ModelError
 from keyhole.oracles.base import ThresholdOracle, YesNoOracle
-from keyhole.oracles.noise import OracleNoise
 from keyhole.oracles.certify.tails import Floats
+from keyhole.oracles.noise import OracleNoise
 
 
 class MonotoneOracle:

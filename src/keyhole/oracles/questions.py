@@ -7,12 +7,12 @@ from itertools import chain
 from typing import Any
 
 from keyhole.errors import ConfigError
+from keyhole.oracles.certify.tails import Floats
 from keyhole.oracles.database import DatabaseOracle
-from keyhole.oracles.noise import GaussianNoise, LaplaceNoise, OracleNoise, UniformNoise
 from keyhole.oracles.learners.oracle_off import OracleOff
+from keyhole.oracles.noise import GaussianNoise, LaplaceNoise, OracleNoise, UniformNoise
 from keyhole.oracles.simulate import OracleMethod, build, dealt
 from keyhole.oracles.streams import Stream, blocks
-from keyhole.oracles.certify.tails import Floats
 
 TABLE, ID, COLUMN = "hidden", "id", "w"
 MOST = 100_000  # questions that are written down

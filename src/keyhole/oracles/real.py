@@ -13,18 +13,18 @@ import numpy as np
 from keyhole.errors import ConfigError, ModelError
 from keyhole.oracles.base import YesNoOracle
 from keyhole.oracles.certify.certified import learn_noisy
-from keyhole.oracles.learners.edge import edge_of
-from keyhole.oracles.learnt import Learnt, RestsOn, nothing_learnt
-from keyhole.oracles.levels import LevelNewton
-from keyhole.oracles.learners.line_search import independent
 from keyhole.oracles.certify.measured import measured_law
-from keyhole.oracles.noise import GaussianNoise, LaplaceNoise, OracleNoise, TriangularNoise, UniformNoise
-from keyhole.oracles.recorded import BudgetReached, Recorded
-from keyhole.oracles.learners.silent import SEARCH, learn_silent, predictions
 from keyhole.oracles.certify.stated_range import uncertified, widened, without_range
-from keyhole.oracles.subspace import Subspace
 from keyhole.oracles.certify.tails import Floats
 from keyhole.oracles.certify.uniform_between import UniformBetween
+from keyhole.oracles.learners.edge import edge_of
+from keyhole.oracles.learners.line_search import independent
+from keyhole.oracles.learners.silent import SEARCH, learn_silent, predictions
+from keyhole.oracles.learnt import Learnt, RestsOn, nothing_learnt
+from keyhole.oracles.levels import LevelNewton
+from keyhole.oracles.noise import GaussianNoise, LaplaceNoise, OracleNoise, TriangularNoise, UniformNoise
+from keyhole.oracles.recorded import BudgetReached, Recorded
+from keyhole.oracles.subspace import Subspace
 
 TWO_ANSWERS = "one query was answered above a threshold, and not above a lower one: the target changed, or has noise"
 LAWS: dict[str, Callable[[float], OracleNoise]] = {

@@ -12,7 +12,6 @@ import numpy as np
 
 from keyhole.errors import ConfigError
 from keyhole.oracles.base import ModelWarning, Run, StreamAttack, ThresholdOracle
-from keyhole.oracles.learners.bisection import OnlineBisection, PublishedConstants
 from keyhole.oracles.bounds import (
     average_error_floor,
     coordinates_factor,
@@ -24,14 +23,15 @@ from keyhole.oracles.bounds import (
     published_least_queries,
     published_reach,
 )
+from keyhole.oracles.certify.tails import Floats
+from keyhole.oracles.learners.bisection import OnlineBisection, PublishedConstants
 from keyhole.oracles.learners.edge import EdgeBisection
 from keyhole.oracles.learners.newton import OneBitNewton
-from keyhole.oracles.noise import OracleNoise
 from keyhole.oracles.learners.oracle_off import OracleOff
 from keyhole.oracles.learners.sequential import SequentialBisection
+from keyhole.oracles.noise import OracleNoise
 from keyhole.oracles.streams import Concentrated, Spread, Stream, blocks
 from keyhole.oracles.subspace import Subspace
-from keyhole.oracles.certify.tails import Floats
 
 SAMPLE = 20_000  # queries from which a stream's second moments are estimated
 

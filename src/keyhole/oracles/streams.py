@@ -10,9 +10,9 @@ from typing import Protocol
 import numpy as np
 
 from keyhole.errors import ModelError
+from keyhole.oracles.certify.tails import Floats
 from keyhole.oracles.learners.bisection import PublishedConstants
 from keyhole.oracles.subspace import Subspace
-from keyhole.oracles.certify.tails import Floats
 
 BLOCK = 1 << 16
 BLOCK_BYTES = 32 << 20  # a block of long queries has fewer rows

@@ -19,9 +19,9 @@ from keyhole.basis.truth_masks import Mask
 from keyhole.model.meaning import Value, compared, passed, quantile, value
 from keyhole.model.predicate import Truth
 from keyhole.model.query import CUT, HALF, ZERO, Aggregate, Key, Query, Shown, Statement, Term
+from keyhole.model.schema import Kind
 from keyhole.reading.filled import Filled
 from keyhole.reading.trial import Trial
-from keyhole.model.schema import Kind
 
 Codes = NDArray[np.int64]
 _ULP = 2.0**-50

@@ -10,10 +10,10 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 
-from keyhole.model.query import Statement
-from keyhole.reading.rows import copies
-from keyhole.model.schema import Role
 from keyhole.datasets import Filling, Roster
+from keyhole.model.query import Statement
+from keyhole.model.schema import Role
+from keyhole.reading.rows import copies
 
 FAILS = "the engine refuses to run it as it is written"
 RESERVED = """

@@ -16,13 +16,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from keyhole.basis.truth_masks import Mask, Truths, every_mask, truth_masks
+from keyhole.datasets import ProbeTable
 from keyhole.errors import pass_on_interruption
 from keyhole.model.meaning import OPERATIONS
 from keyhole.model.predicate import And, Has, IsNull, Leaf, Like, Membership, Opaque, Predicate, fold, leaves
 from keyhole.model.query import Term
-from keyhole.reading.trial import Trial, looks_at, secrets
 from keyhole.model.schema import Column, Kind
-from keyhole.datasets import ProbeTable
+from keyhole.reading.trial import Trial, looks_at, secrets
 
 _EXACT = 2**62
 _PLAIN = {Kind.INTEGER: int, Kind.TEXT: str, Kind.DATE: dt.date}

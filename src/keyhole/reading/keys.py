@@ -6,10 +6,10 @@ or a group nobody's. What does not come back is not judged.
 
 from __future__ import annotations
 
+from keyhole.datasets import Roster
 from keyhole.errors import pass_on_interruption
 from keyhole.model.predicate import TRUE, Opaque, Predicate, Scalar, disjunction, to_sql
 from keyhole.model.query import Aggregate, Key, Query, Statement, Term
-from keyhole.datasets import Roster
 
 FETCHED = 2_000  # about so many values of a key are fetched, chosen by their hash
 TRIED = 40  # of these are written as conditions

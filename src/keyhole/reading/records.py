@@ -9,11 +9,11 @@ from __future__ import annotations
 import datetime as dt
 from collections.abc import Iterator, Mapping, Sequence
 
+from keyhole.datasets import Filling
 from keyhole.model.predicate import And, Has, Leaf, Predicate, Scalar, leaves
+from keyhole.model.schema import Column, Kind, Related, Schema
 from keyhole.reading.rows import Record, about, all_true, alone
 from keyhole.reading.trial import Trial
-from keyhole.model.schema import Column, Kind, Related, Schema
-from keyhole.datasets import Filling
 
 COPIES = 7  # of the record that matches, each with rows of its own
 NOBODY: dict[Kind, Scalar] = {Kind.TEXT: "nobody", Kind.INTEGER: 987_654_321}

@@ -22,8 +22,8 @@ from keyhole.model.predicate import (
     evaluate,
     leaf_truth,
 )
-from keyhole.reading.trial import Trial, constants
 from keyhole.model.schema import Column, Kind
+from keyhole.reading.trial import Trial, constants
 
 Record = dict[str, Scalar | None]
 MOST = 10  # rows for one statement

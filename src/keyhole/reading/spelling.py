@@ -5,11 +5,11 @@ from __future__ import annotations
 import re
 from itertools import chain
 
+from keyhole.datasets import Roster
 from keyhole.model.predicate import Comparison, Leaf, Like, Membership, leaves, literal
 from keyhole.model.query import Statement
-from keyhole.reading.trial import conditions
 from keyhole.model.schema import Column, Kind, Role
-from keyhole.datasets import Roster
+from keyhole.reading.trial import conditions
 
 
 class Spelling:

@@ -10,11 +10,11 @@ from itertools import chain
 import numpy as np
 from numpy.typing import NDArray
 
+from keyhole.datasets import AsWritten
 from keyhole.model.predicate import And, Comparison, Has, Leaf, Membership, Opaque, Predicate, Scalar, leaves
 from keyhole.model.query import Query, Statement
-from keyhole.reading.heads import head
 from keyhole.model.schema import Schema
-from keyhole.datasets import AsWritten
+from keyhole.reading.heads import head
 
 FEW = 16
 

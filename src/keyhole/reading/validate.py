@@ -19,10 +19,12 @@ from typing import Any
 import numpy as np
 
 from keyhole.basis.truth_masks import Mask
+from keyhole.datasets import AsWritten, Filling, ProbeTable, Roster
 from keyhole.errors import DIFFERS, pass_on_interruption
 from keyhole.model.meaning import OVER_ZERO, rounds
 from keyhole.model.predicate import Scalar
 from keyhole.model.query import Aggregate, Statement
+from keyhole.model.schema import Role, Schema
 from keyhole.reading.answers import FREE, FormAnswer, rows_of
 from keyhole.reading.as_written import ROWS, refusal
 from keyhole.reading.filled import Filled, Placed
@@ -30,8 +32,6 @@ from keyhole.reading.keys import KeysThereAndBack
 from keyhole.reading.records import made_up_rows, with_keys_of_their_own
 from keyhole.reading.rows import Record, copies, deciding_rows, with_ids_of_their_own
 from keyhole.reading.trial import Trial, partly, secrets
-from keyhole.model.schema import Role, Schema
-from keyhole.datasets import AsWritten, Filling, ProbeTable, Roster
 
 BATCH = 250  # statements that share a made-up table
 REMEMBERED = 100_000

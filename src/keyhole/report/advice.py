@@ -8,8 +8,8 @@ from fractions import Fraction
 from typing import Any, Protocol
 
 from keyhole.auditing.advice.advise import Alternatives, Effect
-from keyhole.report.formats.as_json import number
 from keyhole.model.transcript import simplest_decimal
+from keyhole.report.formats.as_json import number
 
 SHOWN = 40
 

@@ -22,15 +22,15 @@ from keyhole.auditing.base import (
 )
 from keyhole.auditing.end_proof import BoundUsed, EndProof
 from keyhole.gather.evidence import OF_TABLE, Constraint, Contradiction, Unjudged
-from keyhole.config import Prior
 from keyhole.model.predicate import Scalar
+from keyhole.model.prior import Prior
 from keyhole.model.query import Aggregate
+from keyhole.model.transcript import Answer, Entry, HandedOut, Refusal, simplest_decimal
 from keyhole.report.formats.certificate import NOT_TOLD, RATIO, WITHOUT_PART, Certifier
-from keyhole.report.words.completion import Completion, Completions
 from keyhole.report.formats.provenance import Provenance
+from keyhole.report.words.completion import Completion, Completions
 from keyhole.report.words.record_names import RecordNames
 from keyhole.report.words.tally import Tally, tally
-from keyhole.model.transcript import Answer, Entry, HandedOut, Refusal, simplest_decimal
 
 Record = Mapping[str, Scalar | None]
 

@@ -9,10 +9,10 @@ from typing import Any
 
 from keyhole.attacks.plan import How, QueryPlan
 from keyhole.model.predicate import Scalar
+from keyhole.model.transcript import simplest_decimal
 from keyhole.report.formats.as_json import number, plainly
 from keyhole.report.reply import reply_json
 from keyhole.sessions.reply import Ending, Reply
-from keyhole.model.transcript import simplest_decimal
 
 DOES = {"monitored": ", which answers whatever is asked", "audited": ", which answers what exposes nobody"}
 SHOWN = 12  # questions and names printed as text; JSON has them all

@@ -14,10 +14,10 @@ from keyhole.crosstab.contributors import Sensitive
 from keyhole.crosstab.hidden import ID, HiddenCells
 from keyhole.crosstab.protection import ProtectionInterval, Unprotected
 from keyhole.crosstab.sensitivity import SensitivityRule
+from keyhole.model.transcript import simplest_decimal
 from keyhole.report.formats.as_json import dumps, number
 from keyhole.report.plain import INFERRED, Case
 from keyhole.report.verdict import Verdict
-from keyhole.model.transcript import simplest_decimal
 
 NOT_JOINT = (
     "tables that share dimensions in a circle may give away more than their margins do, and that was not searched"

@@ -9,9 +9,9 @@ from keyhole.auditing.base import name_of
 from keyhole.crosstab.cells import Key, label
 from keyhole.crosstab.hidden import combined_formula
 from keyhole.crosstab.protection import Unprotected
-from keyhole.report.words.added_up import added_up
 from keyhole.report.plain import Bounding, Case, EndArgument
 from keyhole.report.published import TablesVerdict, shown_number
+from keyhole.report.words.added_up import added_up
 from keyhole.report.words.text import claim, known, narrowest_first
 from keyhole.report.words.troubles import SHOWN, more
 

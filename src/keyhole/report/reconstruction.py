@@ -6,8 +6,8 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 from typing import Any
 
-from keyhole.auditing.base import visible
 from keyhole.attacks.microdata.outcome import MicrodataFound, RebuiltStatus, RowValues
+from keyhole.auditing.base import visible
 from keyhole.report.formats.as_json import number
 
 SHOWN = 40

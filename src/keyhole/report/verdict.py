@@ -10,11 +10,11 @@ import numpy as np
 
 from keyhole.auditing.base import Exposure, Finding, Group
 from keyhole.gather.evidence import Contradiction, Evidence, Unjudged
+from keyhole.model.transcript import Refusal
 from keyhole.report.formats.as_json import as_json, dumps, lists_everybody
 from keyhole.report.plain import Case, Plain, Record, plain
 from keyhole.report.words.tally import Tally
 from keyhole.report.words.text import lines, why
-from keyhole.model.transcript import Refusal
 
 if TYPE_CHECKING:
     import pandas as pd

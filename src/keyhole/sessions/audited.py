@@ -14,17 +14,18 @@ from keyhole.auditing.online.admission import Admission, Permission
 from keyhole.auditing.online.online import PRIVATELY, OnlineAuditor, Past
 from keyhole.book import Book, BookEntry, Mark
 from keyhole.book.chain import canonical
+from keyhole.config import PrivateColumn, toml_key
+from keyhole.datasets import GroupKey, Source
 from keyhole.errors import BookError, QueryError
-from keyhole.config import FEW_VALUES, PrivateColumn, toml_key
+from keyhole.model.prior import FEW_VALUES
 from keyhole.model.query import Statement
-from keyhole.reading import Spelling
 from keyhole.model.schema import Column, Kind, Schema
+from keyhole.model.transcript import Refusal
+from keyhole.reading import Spelling
 from keyhole.sessions.exact import exact
 from keyhole.sessions.reply import Ending, Exact, Reply
 from keyhole.sql import lower
 from keyhole.sql.rewriting.coarser import coarser
-from keyhole.datasets import GroupKey, Source
-from keyhole.model.transcript import Refusal
 
 NUMBER = 400  # bytes that one exact number takes at most: a DOUBLE may have 309 digits
 TRIED = 8  # coarser statements that a denial looks at

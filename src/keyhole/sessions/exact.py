@@ -9,14 +9,14 @@ from __future__ import annotations
 from decimal import Context, Decimal
 from fractions import Fraction
 
+from keyhole.datasets import Source
 from keyhole.errors import DataError
 from keyhole.gather.build import gather
 from keyhole.gather.transcribe import Read, expanded
-from keyhole.config import Knowledge
+from keyhole.model.prior import Knowledge
 from keyhole.model.query import Aggregate, Statement
-from keyhole.sessions.reply import Exact
-from keyhole.datasets import Source
 from keyhole.model.transcript import Answer, Entry, Line
+from keyhole.sessions.reply import Exact
 
 DIGITS = Context(prec=17)  # of a quotient that has no end
 

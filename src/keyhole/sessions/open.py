@@ -11,12 +11,17 @@ from keyhole.auditing.online.epochs import Changes
 from keyhole.basis.cells.cuts import Cuts
 from keyhole.book import Book
 from keyhole.book.state import PUBLIC, WHOLE
+from keyhole.config import BudgetTable, Config
+from keyhole.config.settings import Settings
+from keyhole.datasets import DuckDBSource
+from keyhole.datasets.fingerprint import fingerprint
+from keyhole.datasets.open import Table, Use, open_table
 from keyhole.defence.answering import Answering, Setting, Strategy
 from keyhole.defence.budget.budget import Cap
 from keyhole.defence.budget.conversion import rho_within
 from keyhole.defence.budget.ledger import Ledger
-from keyhole.defence.load import count_cells, declared_domain
 from keyhole.defence.budget.loss import Loss, Number, Unit, exact, probability
+from keyhole.defence.load import count_cells, declared_domain
 from keyhole.defence.planner.columns import Partitions
 from keyhole.defence.planner.planning import Planning
 from keyhole.defence.planner.terms import HORIZON, SPEND, PlanTerms
@@ -26,7 +31,6 @@ from keyhole.defence.strategies.each import EachAlone
 from keyhole.defence.strategies.run import PrepaidRun
 from keyhole.defence.tables.margins import SourceMargins
 from keyhole.errors import BookError, ConfigError, PrivacyParameterError
-from keyhole.config import BudgetTable, Config
 from keyhole.model.schema import Role
 from keyhole.sessions.audited import Audited, Heard, incomplete, is_bounded
 from keyhole.sessions.monitored import Monitored
@@ -35,10 +39,6 @@ from keyhole.sessions.private import Private, Quoted
 from keyhole.sessions.session import Session
 from keyhole.sessions.version import Version, enter
 from keyhole.sessions.where import book_path, open_book
-from keyhole.config.settings import Settings
-from keyhole.datasets import DuckDBSource
-from keyhole.datasets.fingerprint import fingerprint
-from keyhole.datasets.open import Table, Use, open_table
 
 ExactPolicy: TypeAlias = Literal["audited", "watch", "monitored"]
 MECHANISMS = ("planner", "laplace", "gaussian", "online-ic", "online-ic-median", "online-ic-perceptron", "iterative",

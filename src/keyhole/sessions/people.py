@@ -11,11 +11,11 @@ from keyhole.auditing.online.epochs import Changes, Epochs, ToldRow
 from keyhole.auditing.online.online import OnlineAuditor
 from keyhole.auditing.online.population import Epoch, Population, id_key, person_keys
 from keyhole.book import Book, Mark
+from keyhole.datasets import Roster
 from keyhole.errors import BookError, ConfigError, LogError, QueryError
-from keyhole.config import Knowledge
+from keyhole.model.prior import Knowledge
 from keyhole.model.schema import Role
 from keyhole.sessions.audited import past
-from keyhole.datasets import Roster
 
 
 @dataclass(frozen=True, slots=True)

@@ -10,10 +10,10 @@ from decimal import Decimal
 from keyhole.auditing.online.minmax import ANSWERED
 from keyhole.book import Mark
 from keyhole.errors import QueryError, read_decimal
+from keyhole.model.transcript import Line, Refusal
 from keyhole.sessions.audited import Audited, past, unjudged_entries
 from keyhole.sql import carried
 from keyhole.sql.statements.clock import as_it_ran
-from keyhole.model.transcript import Line, Refusal
 
 
 def as_they_ran(lines: Iterable[Line], now: dt.date | None = None) -> list[Line]:

@@ -8,9 +8,9 @@ from enum import StrEnum
 from typing import TypeAlias
 
 from keyhole.auditing.online.admission import Admission
+from keyhole.datasets import GroupKey
 from keyhole.defence.answering import Answered, Priced
 from keyhole.model.query import Refused
-from keyhole.datasets import GroupKey
 
 Exact: TypeAlias = tuple[tuple[GroupKey, tuple[Decimal | bool | None, ...]], ...]
 

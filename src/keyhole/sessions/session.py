@@ -9,8 +9,8 @@ from types import TracebackType
 from typing import Generic, Protocol, Self, TypeVar
 
 from keyhole.book import Book
-from keyhole.errors import KeyholeError, NotAvailable
 from keyhole.engines.open_files import Lifetime
+from keyhole.errors import KeyholeError, NotAvailable
 from keyhole.model.query import Refused
 from keyhole.model.schema import Schema
 from keyhole.sessions.reply import Reply

@@ -16,8 +16,8 @@ from typing import TypeAlias
 from keyhole.book import Book, Mark
 from keyhole.book.book import MEMORY
 from keyhole.book.state import PUBLIC, WHOLE
-from keyhole.errors import BookError
 from keyhole.engines.seal import KEY_BYTES, key_file, make_key, read_key
+from keyhole.errors import BookError
 
 Digests: TypeAlias = Callable[[bytes], Mapping[str, str]]  # key -> digest of each part of the data at hand
 

@@ -6,10 +6,10 @@ import os
 from pathlib import Path
 
 from keyhole.book import Book
-from keyhole.errors import BookError, ConfigError
 from keyhole.config import Config, home
 from keyhole.config.settings import Settings
 from keyhole.engines.seal import read_key
+from keyhole.errors import BookError, ConfigError
 
 BOOK = "book.keyhole"
 

@@ -18,20 +18,20 @@ from keyhole.errors import ParseError, QueryError, UnsupportedQuery, read_fracti
 from keyhole.model.predicate import columns
 from keyhole.model.query import COUNTED_ROWS, COVERED, FINER, IF_SHOWN, Aggregate, Cut, Query, RowList, Statement, Term
 from keyhole.model.schema import Schema, folded
-from keyhole.sql.rewriting.beside import plain_part
-from keyhole.sql.statements.clock import told
-from keyhole.sql.dialects.to_duckdb import Carried, carried, without_own_catalog
 from keyhole.sql.dialects.engines import Dialect
+from keyhole.sql.dialects.in_duckdb import in_duckdb
+from keyhole.sql.dialects.to_duckdb import Carried, carried, without_own_catalog
+from keyhole.sql.dialects.tsql import plainly
+from keyhole.sql.lowering.grammar import find_unclaimed
+from keyhole.sql.lowering.lower import lower
+from keyhole.sql.rewriting.beside import plain_part
 from keyhole.sql.rewriting.finer import NotTold, finer
 from keyhole.sql.rewriting.flatten import flat
-from keyhole.sql.lowering.grammar import find_unclaimed
-from keyhole.sql.dialects.in_duckdb import in_duckdb
-from keyhole.sql.lowering.lower import lower
 from keyhole.sql.rewriting.ranked import ranked
 from keyhole.sql.rewriting.ranking import RowRange, most_shown, rows_shown
 from keyhole.sql.rewriting.row_lists import RowGrouping, columns_in, group_rows
+from keyhole.sql.statements.clock import told
 from keyhole.sql.statements.split import comment_in_doubt
-from keyhole.sql.dialects.tsql import plainly
 
 _CUT = ("limit", "offset", "qualify", "fetch")
 _WEAKER = {"": 0, COVERED: 0, IF_SHOWN: 1, FINER: 2}

@@ -9,10 +9,10 @@ from typing import ClassVar
 
 import numpy as np
 
-from keyhole.attacks.problem.arrays import from_arrays
 from keyhole.attacks.base import Target
 from keyhole.attacks.design.base import Number, Queries, Secrets, records
 from keyhole.attacks.methods.sparse import BasisPursuit
+from keyhole.attacks.problem.arrays import from_arrays
 from keyhole.errors import ModelError
 
 

@@ -10,11 +10,11 @@ from typing import ClassVar
 
 import numpy as np
 
-from keyhole.attacks.problem.arrays import from_arrays
 from keyhole.attacks.base import Target
 from keyhole.attacks.design.base import Number, Queries, Secrets, records
 from keyhole.attacks.methods.l1 import L1
-from keyhole.config import Prior
+from keyhole.attacks.problem.arrays import from_arrays
+from keyhole.model.prior import Prior
 
 BIT = Prior(Decimal(0), Decimal(1))
 

@@ -8,9 +8,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from keyhole.attacks.base import Floats, Watch
+from keyhole.attacks.estimates.standard_errors import carried, midpoint
 from keyhole.attacks.problem.cell_constraints import cell_rows
 from keyhole.attacks.problem.decoding_problem import NoiseLaw, Problem
-from keyhole.attacks.estimates.standard_errors import carried, midpoint
 from keyhole.solve.decode.bitrows import overlaps, transpose
 from keyhole.solve.decode.interior.method import Rows, RowTerm, Solution, minimise
 from keyhole.solve.status import SolverStatus

@@ -7,10 +7,10 @@ from collections.abc import Callable
 import numpy as np
 
 from keyhole.attacks.base import Floats, Reconstruction, Watch
-from keyhole.attacks.problem.decoding_problem import NoiseLaw, Problem
 from keyhole.attacks.estimates.guess_errors import read_guess, read_tilted
 from keyhole.attacks.estimates.record_values import read_values
 from keyhole.attacks.estimates.standard_errors import SPREAD_LIMIT, errors_after
+from keyhole.attacks.problem.decoding_problem import NoiseLaw, Problem
 from keyhole.errors import ContradictionError
 from keyhole.solve.decode.lstsq import cgls
 from keyhole.solve.decode.operator import Operator

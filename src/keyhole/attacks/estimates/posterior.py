@@ -11,9 +11,9 @@ from numpy.typing import NDArray
 from scipy.special import gammaln
 
 from keyhole.attacks.base import Floats
+from keyhole.attacks.estimates.record_values import holds_value
 from keyhole.attacks.problem.decoding_problem import NoiseLaw, Problem
 from keyhole.attacks.problem.order_answers import CountRows, count_rows
-from keyhole.attacks.estimates.record_values import holds_value
 from keyhole.errors import ContradictionError
 from keyhole.solve.decode.posterior import RowLaw, Units
 

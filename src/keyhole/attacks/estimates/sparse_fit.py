@@ -13,12 +13,12 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from keyhole.attacks.base import Floats, Reconstruction, Watch
-from keyhole.attacks.problem.decoding_problem import NOISY, Problem
 from keyhole.attacks.estimates.guess_errors import read_tilted
 from keyhole.attacks.estimates.matrix_free import operator, plain_operator, refuse_misfit, row_noise
-from keyhole.attacks.problem.moderated_variances import moderated
 from keyhole.attacks.estimates.record_values import read_values
 from keyhole.attacks.estimates.tilted_chances import linear_prior
+from keyhole.attacks.problem.decoding_problem import NOISY, Problem
+from keyhole.attacks.problem.moderated_variances import moderated
 from keyhole.solve.decode.box import box_least_squares
 from keyhole.solve.decode.csr import Csr
 from keyhole.solve.decode.lsqr import LANES, lsqr

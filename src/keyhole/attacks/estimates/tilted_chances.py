@@ -9,10 +9,10 @@ from __future__ import annotations
 import numpy as np
 
 from keyhole.attacks.base import Floats
-from keyhole.attacks.problem.decoding_problem import Problem
-from keyhole.attacks.problem.number_parts import declared_parts, parts_of
 from keyhole.attacks.estimates.posterior import DeclaredValues, features_of
 from keyhole.attacks.estimates.standard_errors import midpoint, prior_deviation
+from keyhole.attacks.problem.decoding_problem import Problem
+from keyhole.attacks.problem.number_parts import declared_parts, parts_of
 
 FINEST = 24  # values of a grid that are looked at one by one; a finer one is taken as parts of a range
 

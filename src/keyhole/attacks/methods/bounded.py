@@ -9,9 +9,9 @@ import numpy as np
 from keyhole.attacks.base import Reconstruction
 from keyhole.attacks.batch import BatchAttack, dense_design, reconstruct, refuse_contradiction
 from keyhole.attacks.estimates.decode import decode, likelihood
-from keyhole.attacks.problem.decoding_problem import NoiseLaw, Problem
-from keyhole.attacks.methods.lbfgs import most_likely
 from keyhole.attacks.estimates.sparse_fit import fit_sparse
+from keyhole.attacks.methods.lbfgs import most_likely
+from keyhole.attacks.problem.decoding_problem import NoiseLaw, Problem
 from keyhole.solve.status import SolverStatus
 
 
@@ -28,7 +28,7 @@ class Bounded(BatchAttack):
     >>> from decimal import Decimal
     >>> from keyhole.attacks.problem.arrays import from_arrays
     >>> from keyhole.attacks.base import Target
-    >>> from keyhole.config import Prior
+    >>> from keyhole.model.prior import Prior
     >>> e = from_arrays(np.array([[1, 1, 0], [0, 1, 1]]), [2.0, 1.0], prior=Prior(Decimal(0), Decimal(1)))
     >>> attack = Bounded(Target.of(e))
     >>> attack.observe(e)

@@ -6,8 +6,8 @@ from typing import ClassVar
 
 from keyhole.attacks.base import Reconstruction
 from keyhole.attacks.batch import BatchAttack
-from keyhole.attacks.problem.decoding_problem import Problem
 from keyhole.attacks.estimates.matrix_free import reconstruct_matrix_free, solve_cg
+from keyhole.attacks.problem.decoding_problem import Problem
 
 
 class ConjugateGradient(BatchAttack):

@@ -11,8 +11,8 @@ from numpy.typing import NDArray
 
 from keyhole.attacks.base import Floats, Reconstruction, Target
 from keyhole.attacks.batch import BatchAttack, dense_design, reconstruct
-from keyhole.attacks.problem.decoding_problem import NoiseLaw, Problem
 from keyhole.attacks.estimates.matrix_free import row_noise
+from keyhole.attacks.problem.decoding_problem import NoiseLaw, Problem
 from keyhole.solve.status import SolverStatus
 
 

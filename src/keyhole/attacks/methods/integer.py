@@ -9,8 +9,8 @@ from numpy.typing import NDArray
 
 from keyhole.attacks.base import Floats, Measure, Reconstruction, Target
 from keyhole.attacks.batch import BatchAttack, called, culprits, dense_design
-from keyhole.attacks.problem.decoding_problem import Problem
 from keyhole.attacks.estimates.posterior import EVERY_VALUE, allowed, discrete, features_of, values_of
+from keyhole.attacks.problem.decoding_problem import Problem
 from keyhole.errors import CannotHonour, ContradictionError
 from keyhole.solve.decode.posterior import Marginals, marginals
 from keyhole.solve.status import SolverStatus
@@ -30,7 +30,7 @@ class Integer(BatchAttack):
 
     >>> from decimal import Decimal
     >>> from keyhole.attacks.problem.arrays import from_arrays
-    >>> from keyhole.config import Prior
+    >>> from keyhole.model.prior import Prior
     >>> e = from_arrays(np.array([[1, 1, 0], [0, 1, 1]]), [2, 1], prior=Prior(Decimal(0), Decimal(1), Decimal(1)))
     >>> attack = Integer(Target.of(e))
     >>> attack.observe(e)

@@ -8,9 +8,9 @@ import numpy as np
 
 from keyhole.attacks.base import Floats, Reconstruction, Watch
 from keyhole.attacks.batch import BatchAttack
-from keyhole.attacks.problem.decoding_problem import NoiseLaw, Problem
 from keyhole.attacks.estimates.matrix_free import operator, reconstruct_matrix_free
 from keyhole.attacks.estimates.standard_errors import midpoint
+from keyhole.attacks.problem.decoding_problem import NoiseLaw, Problem
 from keyhole.solve.decode.jacobi import projected_jacobi
 from keyhole.solve.status import SolverStatus
 

@@ -9,10 +9,10 @@ import numpy as np
 
 from keyhole.attacks.base import Floats, Reconstruction, Watch
 from keyhole.attacks.batch import BatchAttack
-from keyhole.attacks.problem.decoding_problem import NoiseLaw, Problem
 from keyhole.attacks.estimates.matrix_free import operator, plain_operator, reconstruct_matrix_free
 from keyhole.attacks.estimates.sparse_fit import fit_sparse
 from keyhole.attacks.estimates.standard_errors import midpoint
+from keyhole.attacks.problem.decoding_problem import NoiseLaw, Problem
 from keyhole.solve.status import SolverStatus
 
 _ROUND_CORNER = 0.02  # Laplace losses are rounded off within this share of the noise scale: sqrt(r^2 + d^2) - d

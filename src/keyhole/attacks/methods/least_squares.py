@@ -8,9 +8,9 @@ import numpy as np
 
 from keyhole.attacks.base import Floats, Reconstruction
 from keyhole.attacks.batch import DENSE_LIMIT, BatchAttack, reconstruct, refuse_contradiction
-from keyhole.attacks.problem.decoding_problem import Problem
 from keyhole.attacks.estimates.matrix_free import reconstruct_matrix_free, row_noise, solve_cg
 from keyhole.attacks.estimates.sparse_fit import fit_sparse
+from keyhole.attacks.problem.decoding_problem import Problem
 from keyhole.solve.decode.lstsq import minimum_norm
 from keyhole.solve.status import SolverStatus
 

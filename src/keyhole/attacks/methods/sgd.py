@@ -29,7 +29,7 @@ class SigmoidSGD(Streaming):
 
     >>> from decimal import Decimal
     >>> from keyhole.attacks.problem.arrays import from_arrays
-    >>> from keyhole.config import Prior
+    >>> from keyhole.model.prior import Prior
     >>> e = from_arrays(np.array([[1, 1]] * 200), [3.0] * 200, prior=Prior(Decimal(0), Decimal(2)))
     >>> attack = SigmoidSGD(Target.of(e), rate=0.1)
     >>> attack.observe(e)

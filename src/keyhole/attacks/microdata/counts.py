@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from fractions import Fraction
 
+from keyhole.attacks.microdata.statistics import Attribute, Ends, Figure, GroupFigures, Statistics
 from keyhole.crosstab.cells import Ends as MarkerEnds
 from keyhole.crosstab.cells import Key, label
 from keyhole.crosstab.nesting import Nesting
 from keyhole.crosstab.publication import Publication
 from keyhole.errors import ConfigError
-from keyhole.attacks.microdata.statistics import Attribute, Ends, Figure, GroupFigures, Statistics
 from keyhole.model.predicate import literal, quote_name
 
 

@@ -20,9 +20,9 @@ from math import ceil, floor, lcm, prod
 import numpy as np
 from numpy.typing import NDArray
 
-from keyhole.errors import ConfigError, DataError, QueryError
 from keyhole.attacks.microdata.outcome import MOST_ROWS
 from keyhole.attacks.microdata.statistics import Attribute, Ends, Figure, GroupFigures, Statistics
+from keyhole.errors import ConfigError, DataError, QueryError
 from keyhole.model.predicate import Kleene, Leaf, Opaque, Predicate, Scalar, fold, leaf_truth
 from keyhole.model.schema import Column, Kind, Role, Schema
 from keyhole.solve.integers.system import NO_END, IntegerSystem, LinearRow, RowChoice, of_rows

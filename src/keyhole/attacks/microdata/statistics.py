@@ -29,9 +29,9 @@ from fractions import Fraction
 from pathlib import Path
 from typing import Any
 
+from keyhole.config.toml_table import read_toml
 from keyhole.crosstab.numbers import digits_of
 from keyhole.errors import ConfigError, DataError, NumberError, read_decimal
-from keyhole.config.toml_table import read_toml
 from keyhole.model.predicate import Scalar
 
 FIGURES = ("sum", "mean", "median", "min", "max")

@@ -9,9 +9,9 @@ import numpy as np
 
 from keyhole.attacks.plan.profiles import Profiles
 from keyhole.attacks.plan.question import CodedColumn
+from keyhole.datasets import DuckDBRoster
 from keyhole.errors import ConfigError
 from keyhole.model.schema import Column, Kind, Role
-from keyhole.datasets import DuckDBRoster
 
 WRITTEN = tuple(kind for kind in Kind if kind is not Kind.OTHER)  # kinds whose values can be written as constants
 

@@ -16,12 +16,12 @@ from keyhole.basis.atoms.sparse import PACKED, SparseAtoms, group_columns, packe
 from keyhole.errors import DataError
 from keyhole.gather.evidence import Constraint, Evidence, System
 from keyhole.model.forms import Feature, Part
-from keyhole.config import Knowledge, Prior
 from keyhole.model.predicate import Opaque, Predicate
+from keyhole.model.prior import Knowledge, Prior
 from keyhole.model.query import Aggregate, Query, Term
-from keyhole.solve.decode.bitrows import pack
 from keyhole.model.transcript import Answer, Noise, Transcript
 from keyhole.model.transcript import Entry as Asked
+from keyhole.solve.decode.bitrows import pack
 
 
 def from_arrays(

@@ -20,13 +20,13 @@ from keyhole.attacks.problem.noisy_comparisons import Ends, number_behind
 from keyhole.attacks.problem.order_answers import OrderAnswer, order_answers
 from keyhole.basis import Row
 from keyhole.basis.atoms.sparse import SparseAtoms
-from keyhole.model.cells import Cell
 from keyhole.errors import CannotHonour, ConfigError, ContradictionError, LogError
 from keyhole.gather.evidence import Constraint, Evidence, System
+from keyhole.model.cells import Cell
 from keyhole.model.forms import Feature
+from keyhole.model.transcript import Answer, Noise
 from keyhole.solve.decode.bitrows import Words, pack, unpack
 from keyhole.solve.decode.csr import Csr
-from keyhole.model.transcript import Answer, Noise
 
 
 class NoiseLaw(IntEnum):

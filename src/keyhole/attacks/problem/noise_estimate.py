@@ -14,12 +14,12 @@ from scipy.linalg import null_space
 
 from keyhole.attacks.base import Floats
 from keyhole.attacks.batch import DENSE_LIMIT
-from keyhole.attacks.problem.cell_constraints import cell_rows
 from keyhole.attacks.estimates.decode import decode
-from keyhole.attacks.problem.decoding_problem import BETWEEN, NOISY, NoiseLaw, Problem
-from keyhole.attacks.problem.loosened import loosened
 from keyhole.attacks.estimates.matrix_free import plain_operator, solve_cg
 from keyhole.attacks.estimates.sparse_fit import sparse_fitted
+from keyhole.attacks.problem.cell_constraints import cell_rows
+from keyhole.attacks.problem.decoding_problem import BETWEEN, NOISY, NoiseLaw, Problem
+from keyhole.attacks.problem.loosened import loosened
 from keyhole.basis.atoms.sparse import group_columns
 from keyhole.errors import ConfigError
 from keyhole.solve.decode.interior.method import RowTerm

@@ -11,8 +11,8 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from keyhole.attacks.base import Floats
-from keyhole.attacks.problem.decoding_problem import BETWEEN, NoiseLaw, Problem
 from keyhole.attacks.estimates.posterior import DeclaredValues, discrete
+from keyhole.attacks.problem.decoding_problem import BETWEEN, NoiseLaw, Problem
 from keyhole.model.cells import Piece
 from keyhole.solve.decode.posterior.compute import quick_chances
 

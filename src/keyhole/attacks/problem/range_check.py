@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 from scipy.special import ndtri
 
-from keyhole.attacks.problem.decoding_problem import NOISY, NoiseLaw, Problem
 from keyhole.attacks.estimates.matrix_free import row_noise
+from keyhole.attacks.problem.decoding_problem import NOISY, NoiseLaw, Problem
 
 MOST = 400  # unknowns up to which it is looked at
 ENTRIES = 2_000_000
@@ -24,7 +24,7 @@ def outside_range(problem: Problem) -> tuple[str, ...]:
     >>> from keyhole.attacks.problem.arrays import from_arrays
     >>> from keyhole.attacks.base import Target
     >>> from keyhole.attacks.problem.decoding_problem import assemble
-    >>> from keyhole.config import Prior
+    >>> from keyhole.model.prior import Prior
     >>> from keyhole.model.transcript import Noise
     >>> law, bit = Noise("gaussian", Fraction(1, 10)), Prior(Decimal(0), Decimal(1))
     >>> e = from_arrays(np.eye(2), [0.5, 1.6], noise=law, prior=bit)

@@ -9,9 +9,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from keyhole.attacks.base import Floats
+from keyhole.attacks.estimates.matrix_free import row_noise
 from keyhole.attacks.problem.decoding_problem import NoiseLaw, Problem
 from keyhole.attacks.problem.loosened import loosened
-from keyhole.attacks.estimates.matrix_free import row_noise
 from keyhole.basis.bits import splitmix
 from keyhole.errors import CannotHonour
 from keyhole.solve.decode.bitrows import Words, gathered, words_for

@@ -14,11 +14,11 @@ from fractions import Fraction
 import numpy as np
 from numpy.typing import NDArray
 
+from keyhole.auditing.advice.withhold import SECONDS, Remedy, withhold
 from keyhole.auditing.base import Exposure, Finding, Proof, Status
 from keyhole.auditing.judge import Judge
 from keyhole.auditing.known import Rules
 from keyhole.auditing.rules import RULES, quick_rules
-from keyhole.auditing.advice.withhold import SECONDS, Remedy, withhold
 from keyhole.gather.evidence import ROUNDED, Constraint, Evidence, System
 from keyhole.model.predicate import Predicate
 

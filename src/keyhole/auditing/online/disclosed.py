@@ -17,14 +17,14 @@ import numpy as np
 
 from keyhole.basis import Atoms, Basis, Row, Weights, measure, row
 from keyhole.basis.records import Records
+from keyhole.datasets import GroupKey, Roster
 from keyhole.errors import DataError, UnsupportedQuery
 from keyhole.model.forms import ONE, Part, Unknowns, private_leaves, private_part, public_part
-from keyhole.config import Knowledge
 from keyhole.model.meaning import OVER_ZERO, compared, passed, value
 from keyhole.model.predicate import TRUE, Has, Opaque, Predicate, leaves
+from keyhole.model.prior import Knowledge
 from keyhole.model.query import Aggregate, Query, Refused, Statement, Term, questions
 from keyhole.model.schema import Related, Schema, folded
-from keyhole.datasets import GroupKey, Roster
 
 FEW = 12  # predicates up to which the engine is asked one by one; beyond, records are grouped once
 MAX_BYTES = 1 << 28  # of rows that one statement may have

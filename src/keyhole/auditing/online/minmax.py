@@ -17,8 +17,8 @@ from keyhole.auditing.online.extremes import Extremes
 from keyhole.basis.bits import Words, pack, unpack
 from keyhole.errors import read_fraction
 from keyhole.model.forms import private_leaves
-from keyhole.config import Knowledge
 from keyhole.model.predicate import TRUE, IsNull, conjunction, negation
+from keyhole.model.prior import Knowledge
 from keyhole.model.query import Aggregate, Query, Statement
 
 Ints: TypeAlias = NDArray[np.int64]

@@ -14,21 +14,21 @@ from contextlib import suppress
 from dataclasses import dataclass, replace
 from typing import Any, TypeAlias
 
-from keyhole.auditing.online.admission import Admission, Permission, Premise
 from keyhole.auditing.base import Finding
+from keyhole.auditing.online.admission import Admission, Permission, Premise
 from keyhole.auditing.online.disclosed import Disclosed, People, disclosed, looks_at_rows, objection, private_rows
 from keyhole.auditing.online.epochs import Epochs, ToldRow
 from keyhole.auditing.online.minmax import MinMax
 from keyhole.auditing.online.participants import Participants
 from keyhole.auditing.online.ruling import ColumnState, Judged, Prover, Space, each_once, proved, ruling, unproved
-from keyhole.errors import ConfigError, LogError, QueryError
-from keyhole.config import Knowledge
-from keyhole.model.predicate import quote_name
-from keyhole.model.query import Query, Refused, Statement
-from keyhole.reading import Validator
-from keyhole.model.schema import Role
-from keyhole.sql import lower
 from keyhole.datasets import Roster
+from keyhole.errors import ConfigError, LogError, QueryError
+from keyhole.model.predicate import quote_name
+from keyhole.model.prior import Knowledge
+from keyhole.model.query import Query, Refused, Statement
+from keyhole.model.schema import Role
+from keyhole.reading import Validator
+from keyhole.sql import lower
 
 __all__ = ["Admission", "OnlineAuditor", "Permission", "Space"]
 
@@ -55,7 +55,7 @@ class OnlineAuditor:
     that earlier ones determine is always admitted. Everything whose answer could be extreme is refused
     (`disclosed.objection`). Guarantee: if only admitted queries are answered, nobody's value is determined by the
     answers, for values that range over all reals; with insiders = 1 neither by the answers and any one other value.
-    MIN and MAX: `keyhole.auditing.online.minmax`, for columns of that family. Bounded and 0/1 columns need more (see the interval
+    MIN and MAX: `minmax.py`, for columns of that family. Bounded and 0/1 columns need more (see the interval
     auditor, or differential privacy). A false "safe" for numerical
     reasons: see `OnlineRowSpace` (below 10^-5 for a whole history of 1,000). Cost of a decision: one engine pass and
     O(r^2 + n). One caller at a time: between `admit` and `record` nobody else may be answered. With `epochs` (a table

@@ -7,19 +7,19 @@ from typing import Any
 
 import numpy as np
 
-from keyhole.auditing.online.admission import Premise
 from keyhole.auditing.base import Finding, Status
+from keyhole.auditing.online.admission import Premise
 from keyhole.auditing.online.epochs import Changes, Epochs, Ints, ToldRow
 from keyhole.auditing.online.packed import Sparse
 from keyhole.auditing.online.ruling import ColumnState, Space
 from keyhole.basis import Row
 from keyhole.basis.bits import Words, unpack
+from keyhole.datasets import Roster
 from keyhole.errors import ConfigError
 from keyhole.model.predicate import Scalar, quote_name
 from keyhole.model.schema import Role
 from keyhole.solve.rowspace.online import OnlineRowSpace
 from keyhole.solve.rowspace.versions import VersionSpace
-from keyhole.datasets import Roster
 
 MOST_CELLS = 1 << 27  # residues of the shadow columns: 1 GB a private column
 

@@ -19,10 +19,10 @@ from numpy.typing import NDArray
 
 from keyhole.auditing.online.packed import bits_of, packed, packed_bits, unpacked
 from keyhole.basis.bits import Words, pack, unpack
+from keyhole.datasets import Roster
 from keyhole.errors import ConfigError, LogError
 from keyhole.model.predicate import Scalar
 from keyhole.model.schema import Role
-from keyhole.datasets import Roster
 
 Ints: TypeAlias = NDArray[np.int64]
 

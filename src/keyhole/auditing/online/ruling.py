@@ -7,8 +7,8 @@ from dataclasses import dataclass, field, replace
 from fractions import Fraction
 from typing import Any, Protocol, TypeAlias
 
-from keyhole.auditing.online.admission import Admission, Permission, Premise
 from keyhole.auditing.base import Finding, Proof
+from keyhole.auditing.online.admission import Admission, Permission, Premise
 from keyhole.auditing.online.disclosed import Disclosed
 from keyhole.auditing.online.epochs import ToldRow
 from keyhole.auditing.online.packed import Sparse

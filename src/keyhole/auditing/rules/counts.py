@@ -20,10 +20,10 @@ from numpy.typing import NDArray
 from keyhole.auditing.base import Proof, Status, query_order
 from keyhole.auditing.known import Claim, Known
 from keyhole.auditing.rules.linear import linear_proof
-from keyhole.model.cells import Cell, Piece, ends, sole
 from keyhole.gather.evidence import Constraint, Contradiction, System
-from keyhole.config import Knowledge, Prior
+from keyhole.model.cells import Cell, Piece, ends, sole
 from keyhole.model.predicate import Scalar
+from keyhole.model.prior import Knowledge, Prior
 from keyhole.model.schema import Column
 
 WHOLE = "the count is as large as it can be: everybody it matches is counted"

@@ -24,9 +24,9 @@ from keyhole.auditing.rules.counts import left_of_cells
 from keyhole.auditing.rules.integer_model import Alternative, OptionModel, PeopleAlike, TooLarge, option_model, scalar
 from keyhole.auditing.rules.order_cases import components
 from keyhole.auditing.width import Within
-from keyhole.model.cells import Cell
 from keyhole.gather.evidence import Contradiction, System
-from keyhole.config import Prior
+from keyhole.model.cells import Cell
+from keyhole.model.prior import Prior
 from keyhole.solve.cases import TooManyCases
 from keyhole.solve.tables import Alike, Condition, OptionsLeft, possible
 

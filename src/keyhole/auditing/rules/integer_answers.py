@@ -1,6 +1,6 @@
 """Does a table give an answer? Exactly, with NULL, HAVING and ROUND, and with the dust of DOUBLE where there is some.
 
-`keyhole.model.meaning` says what SQL answers over given totals. Here that is compared with what was told: yes, no, or perhaps
+`model.meaning` says what SQL answers over given totals. Here that is compared with what was told: yes, no, or perhaps
 (a quotient near the printed one, a number at the edge of a rounding, a hidden group whose sum may have been NULL).
 """
 
@@ -13,9 +13,9 @@ from fractions import Fraction
 from math import ceil, floor
 
 from keyhole.auditing.known import Known
-from keyhole.gather.evidence import ROUNDED
 from keyhole.gather.answers import interval, largest_end, noise_compared, radius
 from keyhole.gather.arithmetic import EXACT, Arithmetic
+from keyhole.gather.evidence import ROUNDED
 from keyhole.model.meaning import OVER_ZERO, Value, holds, value
 from keyhole.model.transcript import Entry
 

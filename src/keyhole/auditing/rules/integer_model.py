@@ -22,14 +22,14 @@ from keyhole.auditing.known import Known
 from keyhole.auditing.rules.integer_answers import AnswerTest
 from keyhole.auditing.rules.integer_order import MOST_VALUES, OrderTest, ValueCount, is_order
 from keyhole.basis import Atoms
-from keyhole.model.cells import Cell, Partition, partition
-from keyhole.gather.evidence import Bound, System
-from keyhole.model.forms import private_leaves
 from keyhole.gather.arithmetic import Computed, SummedPart
+from keyhole.gather.evidence import Bound, System
+from keyhole.model.cells import Cell, Partition, partition
+from keyhole.model.forms import private_leaves
 from keyhole.model.predicate import FALSE, NULL, TRUE, Constant, Leaf, Predicate, Scalar, leaf_truth, restrict, to_sql
 from keyhole.model.query import OTHER_GROUPS, Aggregate, Query, Term
-from keyhole.solve.tables import Alike, Condition
 from keyhole.model.transcript import Entry, simplest_decimal
+from keyhole.solve.tables import Alike, Condition
 
 PEOPLE = 3_000
 VALUES = 2_000  # of one column

@@ -13,8 +13,8 @@ from decimal import Decimal
 from fractions import Fraction
 from itertools import accumulate
 
-from keyhole.gather.evidence import OrderFact
 from keyhole.gather.arithmetic import dyadic
+from keyhole.gather.evidence import OrderFact
 from keyhole.gather.order import SURE
 from keyhole.model.meaning import holds, ranks, rounded
 from keyhole.model.predicate import Predicate

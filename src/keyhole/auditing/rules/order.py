@@ -27,8 +27,8 @@ from keyhole.basis.bits import Words
 from keyhole.gather.evidence import Contradiction, OrderFact, System
 from keyhole.model.meaning import ranks
 from keyhole.model.query import ORDERED
-from keyhole.solve.ranks import Narrowing, RankBounds, Ranked
 from keyhole.model.transcript import simplest_decimal
+from keyhole.solve.ranks import Narrowing, RankBounds, Ranked
 
 LARGEST = "it is the largest of a group in which nobody else can reach it"
 SMALLEST = "it is the smallest of a group in which nobody else can be so low"

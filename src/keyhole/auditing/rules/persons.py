@@ -18,8 +18,8 @@ from keyhole.auditing.person_form import PersonForm
 from keyhole.auditing.rules.settle import settled
 from keyhole.gather.evidence import System
 from keyhole.model.grid import Grid
-from keyhole.config import Prior
 from keyhole.model.predicate import quote_name
+from keyhole.model.prior import Prior
 from keyhole.model.schema import Role
 from keyhole.solve.rowspace.supported import PRIME, forms_on, null_space
 

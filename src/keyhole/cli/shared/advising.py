@@ -7,11 +7,11 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from keyhole.report.formats.redacted import Withheld
-    from keyhole.report.verdict import Verdict
     from keyhole.api.advise import Advice
     from keyhole.api.ruled import RuleCheck, RuledAnswer
     from keyhole.api.suggest import Suggestion
+    from keyhole.report.formats.redacted import Withheld
+    from keyhole.report.verdict import Verdict
 
 Lines = Iterator[tuple[str, str]]
 FEW = 10  # answers of a rule that are listed
@@ -162,9 +162,9 @@ def suggestion_lines(found: Suggestion) -> Lines:
 
 def suggestion_data(found: Suggestion) -> dict[str, Any]:
     """The field `suggestion`."""
+    from keyhole.model.transcript import simplest_decimal
     from keyhole.report.advice import as_data, effect_data
     from keyhole.report.formats.as_json import number
-    from keyhole.model.transcript import simplest_decimal
 
     cells = [dict(sorted(key)) for key in found.cells]
     coarser = [{"what": what, "cells": cost, **effect_data(e)} for what, cost, e in found.coarser]

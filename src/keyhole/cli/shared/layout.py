@@ -1,4 +1,4 @@
-"""Options about how a file is written: they go with the file (`keyhole.config.settings.File`), whichever command it is for."""
+"""Options about how a file is written: they go with the file (`config.settings.File`), whichever command it is for."""
 
 from __future__ import annotations
 

@@ -18,9 +18,9 @@ if TYPE_CHECKING:
     from keyhole.cli.shared.signing import Counted
     from keyhole.logs.open import Log
     from keyhole.report.formats.baseline import Baseline
-    from keyhole.report.plain import Plain
     from keyhole.report.formats.redacted import Withheld
     from keyhole.report.formats.sarif import Views
+    from keyhole.report.plain import Plain
     from keyhole.report.verdict import Verdict
 
 SHOWN = 20

@@ -12,8 +12,8 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import TypeAlias
 
-from keyhole.errors import DataError
 from keyhole.engines.open_files import written_elsewhere
+from keyhole.errors import DataError
 
 State: TypeAlias = tuple[int, int, int]  # inode, bytes, time of the last change
 TABLES = (".csv", ".tsv", ".parquet", ".json", ".jsonl", ".xlsx")  # what of a folder is a table

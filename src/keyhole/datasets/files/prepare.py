@@ -19,15 +19,15 @@ from pathlib import Path
 
 import duckdb
 
-from keyhole.errors import ConfigError, DataError
 from keyhole.config import FileLayout
-from keyhole.model.predicate import literal, quote_name
 from keyhole.datasets.files.csv_layout import Separation, check_escapes, check_header, header
-from keyhole.datasets.files.misquoted import in_our_words, unreadable
-from keyhole.engines.duckdb.roster import first
 from keyhole.datasets.files.encodings import GZIP, UTF8, checked, encoding_of, transcoded
 from keyhole.datasets.files.growing import TABLES
+from keyhole.datasets.files.misquoted import in_our_words, unreadable
 from keyhole.datasets.files.workbook import Workbook
+from keyhole.engines.duckdb.roster import first
+from keyhole.errors import ConfigError, DataError
+from keyhole.model.predicate import literal, quote_name
 
 DAY = 10  # places of a date
 MOMENT = re.compile(r"\d{4}-\d{2}-\d{2}( \d{2}:\d{2}:\d{2}(\.\d+)?)?")

@@ -11,10 +11,10 @@ from collections.abc import Collection
 import duckdb
 
 from keyhole.config import Columns
-from keyhole.model.predicate import quote_name
-from keyhole.datasets.files.csv_layout import with_texts
 from keyhole.datasets.faults import type_of
+from keyhole.datasets.files.csv_layout import with_texts
 from keyhole.engines.duckdb.roster import first
+from keyhole.model.predicate import quote_name
 
 
 def written_alike(

@@ -6,9 +6,9 @@ from fractions import Fraction
 from numbers import Integral
 
 from keyhole.defence.budget.budget import Budget
+from keyhole.defence.budget.loss import Loss, Number, positive
 from keyhole.defence.histogram import Histogram
 from keyhole.defence.linear import LinearQuery
-from keyhole.defence.budget.loss import Loss, Number, positive
 from keyhole.defence.noise import NoiseSource, checked, door
 from keyhole.errors import BudgetExhausted, PrivacyParameterError
 

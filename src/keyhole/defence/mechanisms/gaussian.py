@@ -9,9 +9,9 @@ from fractions import Fraction
 
 from keyhole.defence.base import DISCRETE_GAUSSIAN, Release
 from keyhole.defence.budget.budget import Budget
+from keyhole.defence.budget.loss import Loss, Number, positive, probability, rounded_up
 from keyhole.defence.histogram import Histogram
 from keyhole.defence.linear import LinearQuery, l2_sensitivity_squared
-from keyhole.defence.budget.loss import Loss, Number, positive, probability, rounded_up
 from keyhole.defence.noise import NoiseSource, checked, door
 
 

@@ -9,9 +9,9 @@ from fractions import Fraction
 
 from keyhole.defence.base import DISCRETE_LAPLACE, Release
 from keyhole.defence.budget.budget import Budget
+from keyhole.defence.budget.loss import Loss, Number, positive, probability, rounded_up
 from keyhole.defence.histogram import Histogram
 from keyhole.defence.linear import LinearQuery, l1_sensitivity
-from keyhole.defence.budget.loss import Loss, Number, positive, probability, rounded_up
 from keyhole.defence.noise import NoiseSource, checked, door
 
 

@@ -7,9 +7,9 @@ from dataclasses import dataclass
 from fractions import Fraction
 
 from keyhole.defence.budget.budget import Budget
+from keyhole.defence.budget.loss import Loss, Number, positive, probability
 from keyhole.defence.histogram import Histogram
 from keyhole.defence.linear import LinearQuery
-from keyhole.defence.budget.loss import Loss, Number, positive, probability
 from keyhole.defence.mechanisms.above_threshold import Gate, whole
 from keyhole.defence.mechanisms.firings import PrepaidFirings
 from keyhole.defence.mechanisms.sparse import above, composes

@@ -13,9 +13,9 @@ from numpy.typing import NDArray
 
 from keyhole.defence.base import DISCRETE_LAPLACE, Release
 from keyhole.defence.budget.budget import Budget
+from keyhole.defence.budget.loss import Loss, Number, exact, positive, probability, rounded_up
 from keyhole.defence.histogram import Histogram
 from keyhole.defence.linear import LinearQuery
-from keyhole.defence.budget.loss import Loss, Number, exact, positive, probability, rounded_up
 from keyhole.defence.mechanisms.numeric_sparse import NumericSparse
 from keyhole.defence.noise import NoiseSource
 from keyhole.defence.theorems import answer_scale, numeric_sparse_alpha, smallest

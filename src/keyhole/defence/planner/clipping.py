@@ -15,6 +15,7 @@ from fractions import Fraction
 
 import numpy as np
 
+from keyhole.datasets import DuckDBSource
 from keyhole.defence.budget.ledger import Bought, Ledger
 from keyhole.defence.noise import NoiseSource
 from keyhole.defence.planner.single import LAWS
@@ -23,7 +24,6 @@ from keyhole.defence.tables.quantity import COUNT, Dose, NoiseLaw, noise_for, pr
 from keyhole.defence.tables.tails import ErrorLaw
 from keyhole.errors import ConfigError
 from keyhole.model.predicate import quote_name
-from keyhole.datasets import DuckDBSource
 
 POWERS = range(-10, 41)  # |x| from 2^-10 to 2^40; beyond them the outermost cells
 SHARE = Fraction(1, 100)  # of what is left of the budget

@@ -10,12 +10,13 @@ from itertools import product
 
 from keyhole.basis.cells.domain import Domain
 from keyhole.book.noisy_tables import table_lines
+from keyhole.config import toml_key
 from keyhole.defence.answering import Answered, Priced
 from keyhole.defence.base import half_of_everybody
 from keyhole.defence.budget.conversion import epsilon_at
 from keyhole.defence.budget.ledger import Ledger
-from keyhole.defence.load import asking_schema
 from keyhole.defence.budget.loss import rounded_down
+from keyhole.defence.load import asking_schema
 from keyhole.defence.noise import NoiseSource, door
 from keyhole.defence.planner.affordable import affordable
 from keyhole.defence.planner.asks import AskedStatement, asked
@@ -41,7 +42,6 @@ from keyhole.defence.planner.tree import buy_tree
 from keyhole.defence.tables.margins import Margins, SourceMargins
 from keyhole.defence.workload import Estimate, GroupKey
 from keyhole.errors import BudgetExhausted, ConfigError, PrivacyParameterError, QueryError
-from keyhole.config import toml_key
 from keyhole.model.query import Refused, Statement
 from keyhole.model.schema import Role, Schema
 from keyhole.sql import lower

@@ -9,6 +9,7 @@ import numpy as np
 
 from keyhole.basis.cells.cuts import Cuts
 from keyhole.basis.cells.domain import Domain
+from keyhole.config import Columns
 from keyhole.defence.load import asking_schema
 from keyhole.defence.planner.asks import AskedStatement, asked
 from keyhole.defence.planner.columns import CutAxis, Partitions
@@ -17,7 +18,6 @@ from keyhole.defence.planner.ways import cuts_of
 from keyhole.defence.simulate.release_workloads import Masks, TrueMargins, Workload, made_up_people
 from keyhole.defence.tables.quantity import COUNT
 from keyhole.errors import ConfigError, KeyholeError
-from keyhole.config import Columns
 from keyhole.model.schema import Column, Kind, Role, Schema
 from keyhole.sql import lower
 

@@ -9,8 +9,8 @@ from fractions import Fraction
 from keyhole.defence.answering import Made, Setting
 from keyhole.defence.base import Release
 from keyhole.defence.budget.ledger import Bought
-from keyhole.defence.linear import LinearQuery
 from keyhole.defence.budget.loss import Loss
+from keyhole.defence.linear import LinearQuery
 from keyhole.defence.mechanisms.iterative import IterativeConstruction, OfflinePlan, plan_offline
 from keyhole.defence.noise import NoiseSource
 from keyhole.defence.strategies.planned import UPDATES, best_plan

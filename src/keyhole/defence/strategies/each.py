@@ -12,8 +12,8 @@ from keyhole.defence.answering import Made, Setting
 from keyhole.defence.base import Release
 from keyhole.defence.budget.bundle import Bundle
 from keyhole.defence.budget.ledger import Bought
-from keyhole.defence.linear import l1_sensitivity, l2_sensitivity_squared
 from keyhole.defence.budget.loss import Loss, rounded_down
+from keyhole.defence.linear import l1_sensitivity, l2_sensitivity_squared
 from keyhole.defence.mechanisms.gaussian import Gaussian, gaussian_quantile, gaussian_rho
 from keyhole.defence.mechanisms.laplace import Laplace, laplace_epsilon, laplace_quantile
 from keyhole.defence.noise import NoiseSource, checked

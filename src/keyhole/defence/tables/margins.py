@@ -12,12 +12,12 @@ from numpy.typing import NDArray
 
 from keyhole.basis.cells.cuts import Cuts
 from keyhole.basis.cells.declared import Declared
+from keyhole.datasets import DuckDBSource
 from keyhole.defence.budget.loss import Neighbours
 from keyhole.defence.tables.bought import Whole
 from keyhole.defence.tables.functional import Functional
 from keyhole.defence.tables.quantity import COUNT, Quantity
 from keyhole.errors import UnsupportedQuery
-from keyhole.datasets import DuckDBSource
 
 MOST_CELLS = 2**22  # of one table
 

@@ -28,9 +28,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from keyhole.basis.atoms.plan import Bools
+from keyhole.engines.duckdb.template_truths import template_truths
 from keyhole.model.predicate import Comparison, IsNull, Leaf, Membership, Opaque, Scalar, quote_name, to_sql
 from keyhole.model.schema import Schema
-from keyhole.engines.duckdb.template_truths import template_truths
 
 NARROW = 4096  # a range this small is coded by its values, whatever is asked
 DICTIONARY = 65_535  # more values than this are not listed: codes stay within two bytes

@@ -14,12 +14,12 @@ from typing import Any
 
 import duckdb
 
-from keyhole.errors import pass_on_interruption
-from keyhole.model.predicate import literal, quote_name
-from keyhole.model.schema import Column, Kind, Schema, WholeTableColumn
 from keyhole.engines.duckdb.copy import copied
 from keyhole.engines.duckdb.kinds import kind_of_type
 from keyhole.engines.duckdb.limited import limited
+from keyhole.errors import pass_on_interruption
+from keyhole.model.predicate import literal, quote_name
+from keyhole.model.schema import Column, Kind, Schema, WholeTableColumn
 
 SECONDS = 20.0
 CHANGES = "several people share a place in the order, so it changes from run to run: add the id to its ORDER BY"

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import duckdb
 
+from keyhole.engines.duckdb.roster import first, scalar
 from keyhole.errors import DataError
 from keyhole.model.predicate import quote_name
 from keyhole.model.schema import Kind
-from keyhole.engines.duckdb.roster import first, scalar
 
 DIGITS = 38  # of a DECIMAL
 PLACES = 9  # decimals that are kept where no value may decide how many

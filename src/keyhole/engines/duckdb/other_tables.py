@@ -9,9 +9,9 @@ import duckdb
 import numpy as np
 from numpy.typing import NDArray
 
+from keyhole.engines.duckdb.copy import copied
 from keyhole.model.predicate import Has, Leaf, Scalar, held_as, quote_name, to_sql
 from keyhole.model.schema import Kind, Schema
-from keyhole.engines.duckdb.copy import copied
 
 MOST = 50_000  # rows of a public table that are taken
 _TYPES = {

@@ -19,12 +19,12 @@ from keyhole.basis import Atoms, Weights
 from keyhole.basis.atoms.plan import Leaves, Pick, Plan, Tree, decide, plan, settle
 from keyhole.basis.atoms.tables import Ints, Keys, Place, Words, join_tables, mask_table, packed
 from keyhole.basis.truth_masks import truth_masks
-from keyhole.errors import DataError
-from keyhole.model.predicate import Predicate, fold, leaves, to_sql
-from keyhole.model.schema import Schema
 from keyhole.engines.duckdb.codes import CELLS, decided, encode, truths
 from keyhole.engines.duckdb.template_truths import FEWEST
 from keyhole.engines.duckdb.weights import weigh
+from keyhole.errors import DataError
+from keyhole.model.predicate import Predicate, fold, leaves, to_sql
+from keyhole.model.schema import Schema
 
 DIRECT = 2_000_000  # up to this many (record, predicate) pairs the engine evaluates every predicate on every record
 DIRECT_ROWS = 50_000

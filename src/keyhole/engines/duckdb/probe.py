@@ -16,15 +16,15 @@ import duckdb
 import numpy as np
 from numpy.typing import NDArray
 
-from keyhole.errors import pass_on_interruption
-from keyhole.model.predicate import Has, Leaf, Scalar, held_as, literal, quote_name, to_sql
-from keyhole.model.schema import Column, Kind, Schema
 from keyhole.engines.base import AsWritten, Filling, MadeUp
 from keyhole.engines.duckdb.copy import copied
 from keyhole.engines.duckdb.limited import limited
 from keyhole.engines.duckdb.other_tables import OtherTables
 from keyhole.engines.duckdb.roster import closed
 from keyhole.engines.duckdb.template_truths import template_truths
+from keyhole.errors import pass_on_interruption
+from keyhole.model.predicate import Has, Leaf, Scalar, held_as, literal, quote_name, to_sql
+from keyhole.model.schema import Column, Kind, Schema
 
 SAMPLE = 300  # records of the real table whose public columns are taken; all if there are no more
 SECONDS = 10.0

@@ -18,8 +18,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from keyhole.basis import Atoms
-from keyhole.errors import UnsupportedQuery
+from keyhole.engines.base import GroupKey, ProbeTable, Rows
+from keyhole.engines.duckdb.patterns import group
+from keyhole.engines.duckdb.template_truths import template_truths
 from keyhole.engines.open_files import Lifetime
+from keyhole.errors import UnsupportedQuery
 from keyhole.model.predicate import (
     TRUE,
     And,
@@ -35,9 +38,6 @@ from keyhole.model.predicate import (
 )
 from keyhole.model.query import COUNTED, OrderTerm, Query, Statement
 from keyhole.model.schema import Role, Schema, WholeTableColumn
-from keyhole.engines.base import GroupKey, ProbeTable, Rows
-from keyhole.engines.duckdb.patterns import group
-from keyhole.engines.duckdb.template_truths import template_truths
 
 if TYPE_CHECKING:
     from keyhole.engines.duckdb.probe import DuckDBProbe

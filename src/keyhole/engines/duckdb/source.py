@@ -18,16 +18,16 @@ import duckdb
 import numpy as np
 from numpy.typing import NDArray
 
-from keyhole.errors import DataError
-from keyhole.engines.open_files import Lifetime
-from keyhole.model.predicate import Leaf, Opaque, Scalar, held_as, quote_name, to_sql
-from keyhole.model.query import CUT, Aggregate, Query, Statement
-from keyhole.model.schema import Kind, Role, Schema
 from keyhole.engines.base import GroupKey, PrivateValues
 from keyhole.engines.duckdb.copy import copied
 from keyhole.engines.duckdb.roster import DuckDBRoster, first, number, plain_value
 from keyhole.engines.duckdb.wide import wide_number
+from keyhole.engines.open_files import Lifetime
 from keyhole.engines.seal import Seal, digest, sealed
+from keyhole.errors import DataError
+from keyhole.model.predicate import Leaf, Opaque, Scalar, held_as, quote_name, to_sql
+from keyhole.model.query import CUT, Aggregate, Query, Statement
+from keyhole.model.schema import Kind, Role, Schema
 
 
 class DuckDBSource(DuckDBRoster):

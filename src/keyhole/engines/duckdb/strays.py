@@ -6,9 +6,9 @@ from collections.abc import Callable
 
 import duckdb
 
+from keyhole.engines.duckdb.roster import first
 from keyhole.model.predicate import held_as, literal, quote_name
 from keyhole.model.schema import Kind, Related, Role, Schema
-from keyhole.engines.duckdb.roster import first
 
 
 def strays(con: duckdb.DuckDBPyConnection, people: str, schema: Schema, related: Related) -> str:

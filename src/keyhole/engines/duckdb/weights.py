@@ -11,8 +11,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from keyhole.basis import Weights
-from keyhole.errors import DataError
 from keyhole.engines.duckdb.codes import scaled
+from keyhole.errors import DataError
 
 ENDLESS = 16  # signs of a DOUBLE that was cut off
 SMALL = 10**6  # denominators of quotients such as 1 / w

@@ -8,9 +8,9 @@ from collections.abc import Iterator
 from keyhole.errors import LogError
 from keyhole.logs.importers.exported import Exported
 from keyhole.logs.importers.records import Text, lines_of
+from keyhole.model.transcript import ABSENT, parse_line
 from keyhole.sql import Dialect
 from keyhole.sql.statements.scripts import Script
-from keyhole.model.transcript import ABSENT, parse_line
 
 _PLAIN = re.compile(r"\s*(?:SELECT|WITH)\b", re.IGNORECASE)
 

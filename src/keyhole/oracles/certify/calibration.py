@@ -11,9 +11,9 @@ import numpy as np
 
 from keyhole.errors import ModelError
 from keyhole.oracles.base import ModelWarning, StreamAttack, YesNoOracle
+from keyhole.oracles.certify.tails import Floats
 from keyhole.oracles.levels import quantile
 from keyhole.oracles.noise import OracleNoise
-from keyhole.oracles.certify.tails import Floats
 
 LEVELS = (
     0.05,

@@ -8,25 +8,25 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from keyhole.oracles.certify.additivity import ANSWERS, AVERAGES, OUTSIDE, AskedBits, doubts
 from keyhole.oracles.base import ModelWarning, StreamAttack, YesNoOracle
-from keyhole.oracles.learners.basis import principal_basis
-from keyhole.oracles.learners.bisection import OnlineBisection
+from keyhole.oracles.certify.additivity import ANSWERS, AVERAGES, OUTSIDE, AskedBits, doubts
 from keyhole.oracles.certify.calibration import LEVELS, Probe, calibrate, telling
-from keyhole.oracles.learners.edge import EdgeBisection
-from keyhole.oracles.learnt import Learnt, Prediction, RestsOn
 from keyhole.oracles.certify.likelihood_region import LikelihoodRegion
-from keyhole.oracles.learners.line_search import independent
 from keyhole.oracles.certify.measured import AGAIN, MISFIT, STICKY, sticks
-from keyhole.oracles.learners.newton import OneBitNewton
-from keyhole.oracles.noise import GaussianNoise, OracleNoise, UniformNoise
-from keyhole.oracles.recorded import BudgetReached, Recorded
-from keyhole.oracles.learners.sequential import SequentialBisection
-from keyhole.oracles.learners.silent import SUMS
 from keyhole.oracles.certify.stated_range import refuted
-from keyhole.oracles.subspace import Subspace
 from keyhole.oracles.certify.tails import Floats
 from keyhole.oracles.certify.unknown_edge import EdgeFree, edge_free
+from keyhole.oracles.learners.basis import principal_basis
+from keyhole.oracles.learners.bisection import OnlineBisection
+from keyhole.oracles.learners.edge import EdgeBisection
+from keyhole.oracles.learners.line_search import independent
+from keyhole.oracles.learners.newton import OneBitNewton
+from keyhole.oracles.learners.sequential import SequentialBisection
+from keyhole.oracles.learners.silent import SUMS
+from keyhole.oracles.learnt import Learnt, Prediction, RestsOn
+from keyhole.oracles.noise import GaussianNoise, OracleNoise, UniformNoise
+from keyhole.oracles.recorded import BudgetReached, Recorded
+from keyhole.oracles.subspace import Subspace
 
 LOG_10 = math.log(10)
 UNLIKELY = 3 * LOG_10  # chance of a false alarm: 1e-3, which costs a certificate and claims nothing

@@ -23,9 +23,9 @@ from dataclasses import dataclass
 import numpy as np
 
 from keyhole.errors import ModelError
+from keyhole.oracles.certify.tails import Floats
 from keyhole.oracles.noise import GaussianNoise, OracleNoise, UniformNoise
 from keyhole.oracles.subspace import Subspace
-from keyhole.oracles.certify.tails import Floats
 
 SURE = 1e-9  # a guess never gives a bit less probability than this: it could not be unsaid
 ANEW, KEPT = 4, 2  # a sum begins anew when the answers are four times as many; two such sums are kept

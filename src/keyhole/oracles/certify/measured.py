@@ -9,8 +9,8 @@ from scipy.stats import chi2
 
 from keyhole.errors import ModelError
 from keyhole.oracles.base import YesNoOracle
-from keyhole.oracles.noise import GaussianNoise
 from keyhole.oracles.certify.tails import Floats
+from keyhole.oracles.noise import GaussianNoise
 
 PROBES = 24  # answers a threshold when the noise is measured
 AGAIN = 12  # times one question is repeated to see whether its answers are drawn anew

@@ -11,10 +11,10 @@ import numpy as np
 
 from keyhole.errors import ModelError
 from keyhole.oracles.base import YesNoOracle
-from keyhole.oracles.learnt import Learnt, Prediction
-from keyhole.oracles.learners.line_search import independent
-from keyhole.oracles.noise import OracleNoise
 from keyhole.oracles.certify.tails import Floats
+from keyhole.oracles.learners.line_search import independent
+from keyhole.oracles.learnt import Learnt, Prediction
+from keyhole.oracles.noise import OracleNoise
 
 if TYPE_CHECKING:
     from keyhole.oracles.real import Questions

@@ -5,8 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from keyhole.errors import ModelError
-from keyhole.oracles.noise import EvenNoise, pack, positive
 from keyhole.oracles.certify.tails import BETWEEN, Floats
+from keyhole.oracles.noise import EvenNoise, pack, positive
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,8 +7,8 @@ from dataclasses import dataclass
 import numpy as np
 
 from keyhole.errors import ModelError
-from keyhole.oracles.subspace import Subspace
 from keyhole.oracles.certify.tails import Floats
+from keyhole.oracles.subspace import Subspace
 
 ANYWHERE = 1 - 1e-12  # a neighbourhood that no query is outside of
 ROUNDING = 1e-10  # share of the largest singular value below which a direction is rounding

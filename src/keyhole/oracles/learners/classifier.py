@@ -15,9 +15,9 @@ import numpy as np
 
 from keyhole.errors import ModelError
 from keyhole.oracles.base import ModelWarning
+from keyhole.oracles.certify.tails import Floats
 from keyhole.oracles.learners.hyperplane import Wavering, hyperplane
 from keyhole.oracles.learners.probit import Probit, log_share_below
-from keyhole.oracles.certify.tails import Floats
 
 Label = Callable[[Floats], int]
 Features = Callable[[Floats], Floats]

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from keyhole.errors import ModelError
-from keyhole.oracles.learners.box import EDGE, EDGES
-from keyhole.oracles.noise import EvenNoise, OracleNoise
-from keyhole.oracles.learners.sequential import SequentialBisection
-from keyhole.oracles.subspace import Subspace
 from keyhole.oracles.certify.tails import Floats
+from keyhole.oracles.learners.box import EDGE, EDGES
+from keyhole.oracles.learners.sequential import SequentialBisection
+from keyhole.oracles.noise import EvenNoise, OracleNoise
+from keyhole.oracles.subspace import Subspace
 
 
 def edge_of(noise: OracleNoise) -> float:

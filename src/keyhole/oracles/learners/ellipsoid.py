@@ -9,8 +9,8 @@ import numpy as np
 
 from keyhole.errors import ModelError
 from keyhole.oracles.base import ModelWarning, YesNoOracle
-from keyhole.oracles.subspace import LONGEST
 from keyhole.oracles.certify.tails import Floats
+from keyhole.oracles.subspace import LONGEST
 
 WINDOW = 64  # at least so many of the latest bits are kept to be judged together
 UNEXPLAINED = 1e-6  # of the ellipsoid's size: by so much some bit must be wrong before it counts

@@ -10,8 +10,8 @@ import numpy as np
 from keyhole.errors import ModelError
 from keyhole.oracles.base import YesNoOracle
 from keyhole.oracles.certify.entry_ranges import ROUNDING, entry_ranges
-from keyhole.oracles.recorded import BudgetReached
 from keyhole.oracles.certify.tails import Floats
+from keyhole.oracles.recorded import BudgetReached
 
 CONTRADICTED = (
     "the oracle contradicts itself: the hidden numbers lie outside the stated range (state another: --range LOW..HIGH) "

@@ -7,11 +7,11 @@ from functools import cache
 
 import numpy as np
 
-from keyhole.oracles.learners.box import ESTIMATE, Aim, AskedRows, estimating_loop
-from keyhole.oracles.noise import OracleNoise
-from keyhole.oracles.learners.sequential import SequentialBisection
-from keyhole.oracles.subspace import Subspace
 from keyhole.oracles.certify.tails import Floats
+from keyhole.oracles.learners.box import ESTIMATE, Aim, AskedRows, estimating_loop
+from keyhole.oracles.learners.sequential import SequentialBisection
+from keyhole.oracles.noise import OracleNoise
+from keyhole.oracles.subspace import Subspace
 
 COARSE = 32.0  # deviations of the noise; over a range of answers wider than this the box is halved instead
 

@@ -11,9 +11,9 @@ from numba import njit
 
 from keyhole.errors import ModelError
 from keyhole.oracles.base import Run, ThresholdOracle, end_of_trace, in_pieces, trace_of
+from keyhole.oracles.certify.tails import Floats
 from keyhole.oracles.noise import OracleNoise
 from keyhole.oracles.subspace import Subspace
-from keyhole.oracles.certify.tails import Floats
 
 
 @njit(cache=True, error_model="numpy")

@@ -8,10 +8,10 @@ import numpy as np
 
 from keyhole.errors import ModelError
 from keyhole.oracles.base import StreamAttack
+from keyhole.oracles.certify.tails import Floats
 from keyhole.oracles.learners.box import CENTRE, Aim, AskedRows, CutBox, Doubt, PackedLaw, certified_loop
 from keyhole.oracles.noise import OracleNoise
 from keyhole.oracles.subspace import Subspace
-from keyhole.oracles.certify.tails import Floats
 
 
 class SequentialBisection(StreamAttack):

@@ -10,12 +10,12 @@ import numpy as np
 
 from keyhole.errors import ModelError
 from keyhole.oracles.base import YesNoOracle
-from keyhole.oracles.learnt import Learnt, Prediction, RestsOn
-from keyhole.oracles.learners.line_search import Located, independent_at, line_search, within
 from keyhole.oracles.certify.measured import STICKY
-from keyhole.oracles.recorded import BudgetReached, Recorded
 from keyhole.oracles.certify.stated_range import ends, uncertified
 from keyhole.oracles.certify.tails import Floats
+from keyhole.oracles.learners.line_search import Located, independent_at, line_search, within
+from keyhole.oracles.learnt import Learnt, Prediction, RestsOn
+from keyhole.oracles.recorded import BudgetReached, Recorded
 
 if TYPE_CHECKING:
     from keyhole.oracles.real import Questions

@@ -14,6 +14,8 @@ from typing import Any
 from keyhole.errors import DIFFERS
 from keyhole.gather.evidence import Unjudged
 from keyhole.model.predicate import Scalar
+from keyhole.model.transcript import Answer, simplest_decimal
+from keyhole.report.formats.provenance import Provenance
 from keyhole.report.plain import (
     EXPOSED,
     LIMIT,
@@ -26,10 +28,8 @@ from keyhole.report.plain import (
     Record,
     Step,
 )
-from keyhole.report.formats.provenance import Provenance
 from keyhole.report.words.sentence import sentence
 from keyhole.report.words.text import why
-from keyhole.model.transcript import Answer, simplest_decimal
 
 MAX_OPEN = 100_000  # records x columns up to which open intervals are listed one by one
 MAX_DIGITS = 400  # a longer number is written with an exponent

@@ -12,15 +12,15 @@ from fractions import Fraction
 from typing import Any
 
 from keyhole.auditing.base import SHORT_LIST, Exposure, OrderSteps, Proof, RestOfSum, SquareSums
-from keyhole.gather.evidence import GIVEN, ROUNDED, Constraint, System
 from keyhole.gather.answers import noise_compared
+from keyhole.gather.evidence import GIVEN, ROUNDED, Constraint, System
 from keyhole.gather.squares import variances
 from keyhole.model.predicate import to_sql
 from keyhole.model.query import COUNTED_ROWS, HALF, OTHER_GROUPS, Aggregate
-from keyhole.report.formats.counted_certificate import alone_certificate, counted_certificate
 from keyhole.model.schema import Role
-from keyhole.sql.lowering.positions import aggregate_positions
 from keyhole.model.transcript import Entry, simplest_decimal
+from keyhole.report.formats.counted_certificate import alone_certificate, counted_certificate
+from keyhole.sql.lowering.positions import aggregate_positions
 
 HIDES: dict[str, Any] = {"kind": "none", "why": "what several tests of a HAVING tell of a group has no certificate"}
 RATIO: dict[str, Any] = {"kind": "none", "why": "a quotient under a private condition has no certificate"}

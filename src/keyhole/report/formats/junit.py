@@ -12,8 +12,8 @@ from xml.etree import ElementTree
 from keyhole.auditing.base import query_order
 from keyhole.logs.open import Log
 from keyhole.report.formats.baseline import Baseline
-from keyhole.report.plain import EXPOSED, GROUP, INFERRED, Case, Plain
 from keyhole.report.formats.sarif import Views
+from keyhole.report.plain import EXPOSED, GROUP, INFERRED, Case, Plain
 from keyhole.report.words.sentence import nothing_judged
 from keyhole.report.words.text import contradiction_without_values, without_value
 

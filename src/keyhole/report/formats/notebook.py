@@ -11,7 +11,17 @@ from keyhole.report.html.fragment import fragment
 from keyhole.report.html.markup import Markup
 from keyhole.report.plain import Case, Plain
 from keyhole.report.words.sentence import sentence
-from keyhole.report.words.text import ASSUMED_TITLE, GROUPS_TITLE, argued, claim, formula, legend, listed, reasons, sizes
+from keyhole.report.words.text import (
+    ASSUMED_TITLE,
+    GROUPS_TITLE,
+    argued,
+    claim,
+    formula,
+    legend,
+    listed,
+    reasons,
+    sizes,
+)
 from keyhole.report.words.troubles import SHOWN, troubles
 
 

@@ -11,13 +11,13 @@ from dataclasses import replace
 from enum import StrEnum
 from fractions import Fraction
 
-from keyhole.config import Prior
 from keyhole.logs.open import Log
-from keyhole.report.words.completion import Completion
+from keyhole.model.prior import Prior
+from keyhole.model.transcript import ABSENT, Line, Refusal
 from keyhole.report.plain import INFERRED, Argument, AssumedFinding, Case, Cited, Plain, Record, Step
+from keyhole.report.words.completion import Completion
 from keyhole.report.words.text import contradiction_without_values
 from keyhole.sql.statements.redact import shape_of, withheld_words
-from keyhole.model.transcript import ABSENT, Line, Refusal
 
 BY_ASSUMPTION = "answers and the values assumed possible determine the value"
 TOGETHER = "taken together"

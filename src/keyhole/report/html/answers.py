@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-from keyhole.report.words.digits import with_bar
 from keyhole.report.html.axes import Axis
 from keyhole.report.html.charts import Narrowed, Series, line_chart, range_chart
 from keyhole.report.html.fragment import fragment
 from keyhole.report.html.markup import Markup, lines, table, tag
 from keyhole.report.html.page import Section, Tile, page
+from keyhole.report.words.digits import with_bar
 from keyhole.report.words.sentence import counted
 
 PICTURED = 40

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from fractions import Fraction
 
-from keyhole.report.words.digits import digits
 from keyhole.model.transcript import simplest_decimal
+from keyhole.report.words.digits import digits
 
 
 def added_up(parts: list[tuple[Fraction, str]], constant: Fraction) -> str:

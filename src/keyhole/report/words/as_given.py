@@ -7,9 +7,9 @@ from decimal import Decimal
 from fractions import Fraction
 
 from keyhole.auditing.width import written
-from keyhole.report.words.digits import digits
-from keyhole.report.plain import Cited
 from keyhole.model.transcript import simplest_decimal
+from keyhole.report.plain import Cited
+from keyhole.report.words.digits import digits
 
 
 def as_given(cited: Cited) -> str:

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 
 from keyhole.auditing.base import visible
-from keyhole.report.words.completion import completed
 from keyhole.report.plain import Plain
+from keyhole.report.words.completion import completed
 from keyhole.report.words.sentence import sentence
 from keyhole.report.words.text import argued, listed, worked_out, wrapped
 from keyhole.report.words.troubles import SHOWN, more

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import numpy as np
 
+from keyhole.datasets import Roster
 from keyhole.model.predicate import quote_name
 from keyhole.model.schema import Role
-from keyhole.datasets import Roster
 
 
 class RecordNames:

@@ -12,16 +12,16 @@ from fractions import Fraction
 from keyhole.auditing.base import name_of, query_order
 from keyhole.auditing.width import written
 from keyhole.gather.evidence import Contradiction
-from keyhole.config import Prior
+from keyhole.model.prior import Prior
+from keyhole.model.transcript import HandedOut, simplest_decimal
+from keyhole.report.plain import EXPOSED, GROUP, INFERRED, Argument, Bounding, Case, EndArgument, Plain, Step
 from keyhole.report.words.added_up import added_up
 from keyhole.report.words.as_given import as_given
 from keyhole.report.words.completion import completed
 from keyhole.report.words.digits import digits
 from keyhole.report.words.likewise import likewise, told_once
-from keyhole.report.plain import EXPOSED, GROUP, INFERRED, Argument, Bounding, Case, EndArgument, Plain, Step
 from keyhole.report.words.sentence import counted, sentence, statements
 from keyhole.report.words.troubles import SHOWN, more, named, short, troubles
-from keyhole.model.transcript import HandedOut, simplest_decimal
 
 WIDTH = 110  # places of a line; proofs are wrapped there
 KEPT = "\ue000"  # stands for a blank at which no line is broken

@@ -10,8 +10,8 @@ from __future__ import annotations
 from sqlglot import exp
 from sqlglot.errors import ErrorLevel, SqlglotError
 
-from keyhole.sql.dialects.to_duckdb import Carried, with_rollup
 from keyhole.sql.dialects.engines import SPELLED, named
+from keyhole.sql.dialects.to_duckdb import Carried, with_rollup
 
 _LIKE_SUM = frozenset(("total", "ratio_to_report"))  # of one number, alone or OVER a window, as SUM is
 

@@ -13,11 +13,11 @@ import re
 from sqlglot import exp
 
 from keyhole.model.schema import Kind, Schema, folded
-from keyhole.sql.lowering.calendar import is_calendar
 from keyhole.sql.dialects.caseless import differs_by_case, is_text_test
 from keyhole.sql.dialects.common_words import CommonWords
 from keyhole.sql.dialects.engines import CASELESS, Dialect
 from keyhole.sql.dialects.translate import COMPARED, ORDER_OF_TEXTS, ORDERED, UNLIKE, word
+from keyhole.sql.lowering.calendar import is_calendar
 
 _WHOLE_DIVISION = frozenset(
     {Dialect.POSTGRES, Dialect.REDSHIFT, Dialect.SQLITE, Dialect.TSQL, Dialect.TRINO}

@@ -10,7 +10,6 @@ from typing import ClassVar
 from sqlglot import exp
 
 from keyhole.model.schema import Schema, folded
-from keyhole.sql.lowering.days import shifted, spans
 from keyhole.sql.dialects.sorts import (
     DECIMAL_NUMBER,
     ISO_DAY,
@@ -29,6 +28,7 @@ from keyhole.sql.dialects.sorts import (
 from keyhole.sql.dialects.text_functions import TEXT_RULES
 from keyhole.sql.dialects.translate import ORDER_OF_TEXTS, Rule, Translator, decides
 from keyhole.sql.dialects.width_bucket import width_bucket
+from keyhole.sql.lowering.days import shifted, spans
 
 _T = exp.DataType.Type
 _WHOLE = (_T.SMALLINT, _T.INT, _T.BIGINT)

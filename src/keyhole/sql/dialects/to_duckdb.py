@@ -17,14 +17,14 @@ from keyhole.model.schema import Schema
 from keyhole.sql.dialects.caseless import with_lengths
 from keyhole.sql.dialects.common_words import CommonWords
 from keyhole.sql.dialects.engines import CASELESS, SPELLED, Dialect, named
-from keyhole.sql.lowering.grammar import find_unclaimed
 from keyhole.sql.dialects.portable import portable
 from keyhole.sql.dialects.postgres import PostgresTranslator
 from keyhole.sql.dialects.sorts import Differs
-from keyhole.sql.statements.split import comment_in_doubt
 from keyhole.sql.dialects.sqlite import SqliteTranslator
 from keyhole.sql.dialects.translate import Translator
 from keyhole.sql.dialects.tsql import plainly
+from keyhole.sql.lowering.grammar import find_unclaimed
+from keyhole.sql.statements.split import comment_in_doubt
 
 TRANSLATORS: dict[Dialect, type[Translator]] = {
     Dialect.POSTGRES: PostgresTranslator,

@@ -11,7 +11,20 @@ from sqlglot.expressions import DataType
 
 from keyhole.model.meaning import negated
 from keyhole.model.predicate import MIRRORED, TRUE, Opaque, Predicate, conjunction, leaves, negation, quote_name
-from keyhole.model.query import CEIL, FLOOR, HALF, QUANTILES, ZERO, Aggregate, AllOf, AnyOf, Query, Term, Test, Threshold
+from keyhole.model.query import (
+    CEIL,
+    FLOOR,
+    HALF,
+    QUANTILES,
+    ZERO,
+    Aggregate,
+    AllOf,
+    AnyOf,
+    Query,
+    Term,
+    Test,
+    Threshold,
+)
 from keyhole.model.schema import Column, Kind, Role
 from keyhole.sql.lowering.condition import OPERATORS, bare
 from keyhole.sql.lowering.constants import NotConstant, to_decimal

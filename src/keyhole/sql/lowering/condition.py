@@ -33,11 +33,11 @@ from keyhole.model.predicate import (
     negation,
 )
 from keyhole.model.schema import Column, Kind
+from keyhole.sql.dialects.listed_text import constant_of, listed_text
 from keyhole.sql.lowering.constants import NotConstant, Value, coerce, to_decimal
 from keyhole.sql.lowering.exists import exists, in_query, refuse_null
 from keyhole.sql.lowering.expression import Public
 from keyhole.sql.lowering.functions import CONDITIONS, REFUSED
-from keyhole.sql.dialects.listed_text import constant_of, listed_text
 from keyhole.sql.lowering.names import Derived, Scope
 from keyhole.sql.lowering.public import PublicReader
 

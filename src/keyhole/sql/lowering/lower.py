@@ -22,8 +22,8 @@ from keyhole.sql.lowering.from_clause import SELECT, check_clauses, scope_of
 from keyhole.sql.lowering.grammar import find_unclaimed
 from keyhole.sql.lowering.joins import related_names
 from keyhole.sql.lowering.labels import labels, spans
-from keyhole.sql.statements.parse import MAX_DEPTH, SourceText, parse
 from keyhole.sql.rewriting.ranking import sort_of
+from keyhole.sql.statements.parse import MAX_DEPTH, SourceText, parse
 from keyhole.sql.statements.templates import keep, recall, shape_of
 
 MAX_SETS = 256

@@ -8,9 +8,9 @@ from sqlglot.errors import SqlglotError
 
 from keyhole.model.query import Aggregate, Query, Statement, Term
 from keyhole.model.schema import Schema
-from keyhole.sql.dialects.to_duckdb import Carried
 from keyhole.sql.dialects.engines import Dialect
 from keyhole.sql.dialects.in_duckdb import in_duckdb
+from keyhole.sql.dialects.to_duckdb import Carried
 from keyhole.sql.lowering.joins import related_names
 from keyhole.sql.statements.scopes import of_with
 from keyhole.sql.statements.table_names import reads_nothing_of_people
