@@ -314,7 +314,7 @@ def test_nobody_at_all_loads_like_anybody_under_add_remove(tmp_path: Path) -> No
 def test_what_is_refused_depends_on_the_declaration_alone(tmp_path: Path) -> None:
     cases = {
         "SELECT COUNT(*) FROM people WHERE town = 'nowhere'": "not a declared value",
-        "SELECT COUNT(*) FROM people WHERE id = 3": "no declared domain",
+        "SELECT COUNT(*) FROM people WHERE id = 3": "nobody is asked about by id privately",
         "SELECT town, MEDIAN(age), COUNT(*) FROM people GROUP BY town": "a statement of their own",
         "SELECT sex, COUNT(*) FROM people GROUP BY sex HAVING COUNT(*) > 5": "HAVING",
         "SELECT SUM(town) FROM people": "",

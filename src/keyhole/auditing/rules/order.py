@@ -367,10 +367,12 @@ class _Ordered:
                 return
             rest = sum(values, Fraction(0))
             values.append(Fraction(simplest_decimal(total[0] - rest, total[1] - rest)))
+            if any(sorted(values)[rank - 1] != value for rank, value in zip(ranks_told, values, strict=False)):
+                return  # they contradict each other: other rules say so
             proof = replace(proof, weights={**proof.weights, **weights})
         listed = tuple(simplest_decimal(v, v) for v in sorted(set(values)))
-        if len(listed) == 1:
-            return  # the bounds tell it
+        if len(listed) == 1 or not all(self.grid.between(v, v) for v in values):
+            return  # the bounds tell it, or it cannot be
         for row in rows:
             yield Claim(row, self.column, Status.INFERRED, None, listed[0], listed[-1], proof, allowed=listed)
 

@@ -486,6 +486,8 @@ def find_changed_setting(sql: str, said: str, dialect: str, variables: Collectio
         return ""
     said = said.rstrip()
     rest, text = said[sets.end() :], sql[sets.end() :]
+    if dialect in _VARIABLES_ONLY and sets["word"].upper() == "SET" and "@@" not in rest:
+        return ""
     if _PHRASE.fullmatch(rest) or not rest.strip("-vV "):
         return ""
     found = list(_ASSIGNMENT.finditer(rest))
