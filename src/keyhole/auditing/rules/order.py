@@ -343,7 +343,7 @@ class _Ordered:
         told: dict[tuple[int, ...], dict[int, int]] = {}  # people -> rank -> the fact that tells its value
         middles: dict[tuple[int, ...], int] = {}  # two people -> the fact that tells their median
         for i, (p, fact) in enumerate(zip(self.placed, self.facts, strict=True)):
-            if 1 < p.n <= FEW_PEOPLE and _is_told(p.lo, p.hi):
+            if 1 < p.n <= FEW_PEOPLE and _is_known_number(p.lo, p.hi):
                 rows = rows_of(self.bounds.inside(fact)[self.of])
                 if p.j == p.k:
                     told.setdefault(rows, {}).setdefault(p.j, i)
@@ -356,12 +356,12 @@ class _Ordered:
         if len(ranks_told) < len(rows) - 1 or (len(rows) == 2 and len(ranks_told) == 2):
             return  # of two, one of whom has the least value and one the greatest, the pair tells it
         facts = tuple(ranks_told.values())
-        values = [Fraction(simplest_decimal(*self._told(i))) for i in facts]
+        values = [Fraction(simplest_decimal(*self._find_ends(i))) for i in facts]
         proof = self._proof((), SHORT_LIST, also=facts)
         if len(values) < len(rows):
             total, weights = self._total(rows) or (None, {})
             if total is None and middle is not None:
-                total = (2 * self._told(middle)[0], 2 * self._told(middle)[1])
+                total = (2 * self._find_ends(middle)[0], 2 * self._find_ends(middle)[1])
                 proof = self._proof((), SHORT_LIST, also=(*facts, middle))
             if total is None:
                 return
@@ -376,7 +376,7 @@ class _Ordered:
         for row in rows:
             yield Claim(row, self.column, Status.INFERRED, None, listed[0], listed[-1], proof, allowed=listed)
 
-    def _told(self, fact: int) -> tuple[Fraction, Fraction]:
+    def _find_ends(self, fact: int) -> tuple[Fraction, Fraction]:
         """The value that a fact tells, up to the dust of floating point."""
         low, high = self.placed[fact].lo, self.placed[fact].hi
         assert low is not None
@@ -428,7 +428,7 @@ class _Ordered:
         return Contradiction(names, reason, reducible=True)
 
 
-def _is_told(low: Fraction | None, high: Fraction | None) -> bool:
+def _is_known_number(low: Fraction | None, high: Fraction | None) -> bool:
     """Is a number known, up to the dust of floating point?"""
     return low is not None and high is not None and high - low <= DUST * max(Fraction(1), abs(low))
 
