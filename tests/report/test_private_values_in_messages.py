@@ -181,3 +181,22 @@ def test_a_report_made_of_a_redacted_verdict_has_none(tmp_path: Path) -> None:
     page = (tmp_path / "page.html").read_text(encoding="utf-8")
     assert "VALUE,VALUE" in page
     assert occurring(page + done.output, (*VALUES, *NAMES)) == []
+
+
+@pytest.mark.parametrize(
+    ("sql", "answer", "quoted"),
+    [
+        ("SELECT born, COUNT(*) FROM t GROUP BY born", '[{"key": {"born": "Xq7Secret"}, "values": [1]}]', "Xq7Secret"),
+        ("SELECT SUM(pay) FROM t", "true", "is true"),
+    ],
+)
+@pytest.mark.parametrize("format_", FORMATS)
+def test_an_answer_of_another_kind_is_not_quoted(
+    tmp_path: Path, sql: str, answer: str, quoted: str, format_: str
+) -> None:
+    (tmp_path / "t.csv").write_text("name,pay,born\nAnn,5,1931-07-13\nBob,6,1947-11-29\n")
+    (tmp_path / "log.jsonl").write_text(f'{{"sql": "{sql}", "answer": {answer}}}\n')
+    who = ["--data", str(tmp_path / "t.csv"), "--id", "name", "--private", "pay", "--private", "born"]
+    done = CliRunner().invoke(app, ["audit", str(tmp_path / "log.jsonl"), *who, "--no-values", "--format", format_])
+    assert done.exit_code == 3, done.output
+    assert quoted not in done.output

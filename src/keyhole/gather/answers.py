@@ -87,7 +87,9 @@ def given_answer(query: Query, given: Given, law: Noise | None) -> Answer:
     """
     if isinstance(given, bool) != (query.test is not None) and given is not None:
         if query.test is None:
-            raise LogError(f"a number was asked for, and the answer is {str(given).lower()}")
+            raise LogError(
+                "a number was asked for, and the answer is a truth value: write a number, or null for SQL NULL"
+            )
         if isinstance(given, dict) or given not in (0, 1):
             raise LogError("the answer to a comparison is true or false (1 or 0, null for SQL NULL)")
         given = bool(given)

@@ -570,7 +570,9 @@ def _coerce(value: Any, kind: Kind | None) -> Scalar | None:
         elif kind is Kind.TEXT:
             return str(value)
     except (ValueError, InvalidOperation):
-        raise LogError(f"key {value!r} is not a {kind}") from None
+        raise LogError(
+            f"a key of the answer is not of the kind of its column, {kind}: write it as the column holds it"
+        ) from None
     if isinstance(value, Decimal):
         return int(value) if value == value.to_integral_value() else value
     return str(value)
