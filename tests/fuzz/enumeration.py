@@ -1,14 +1,14 @@
 """Private conditions against all small tables, by seed: `python -m tests.fuzz.enumeration --first SEED --count N`.
 
-The twin evaluates statements itself, in integers; see `tests/audit/test_enumeration.py`.
+The twin evaluates statements itself, in integers; see `tests/auditing/test_enumeration.py`.
 """
 
 from __future__ import annotations
 
 from collections import Counter
 
-from tests.audit.test_enumeration import SETTINGS
-from tests.audit.test_enumeration import play as play_setting
+from tests.auditing.test_enumeration import SETTINGS
+from tests.auditing.test_enumeration import play as play_setting
 from tests.fuzz.soak import run
 
 LOGS = 12

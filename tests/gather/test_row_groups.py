@@ -7,8 +7,8 @@ from pathlib import Path
 
 import duckdb
 import pytest
-from tests.audit import people_world
-from tests.audit.people_world import Asked, Held, Person, Tally, Unit, compared, has
+from tests.auditing import people_world
+from tests.auditing.people_world import Asked, Held, Person, Tally, Unit, compared, has
 
 from keyhole.auditing.base import Exposure
 from keyhole.auditing.examine import examine

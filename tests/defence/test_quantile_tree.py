@@ -7,7 +7,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from tests.defend.test_planner import answer, people, value
+from tests.defence.test_planner import answer, people, value
 
 from keyhole.defence.budget.ledger import Kept
 from keyhole.defence.budget.loss import Loss

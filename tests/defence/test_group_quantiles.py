@@ -10,7 +10,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 from numpy.typing import NDArray
-from tests.defend.test_planner import answer, people
+from tests.defence.test_planner import answer, people
 
 from keyhole.book import Book, Mark
 from keyhole.defence.budget.loss import Neighbours

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pyarrow as pa
 import pytest
-from tests.defend.test_planner import TOLD, answer, people
+from tests.defence.test_planner import TOLD, answer, people
 
 import keyhole
 from keyhole.book import Book, Mark
