@@ -351,7 +351,7 @@ def test_kept_conditions_mean_what_the_engine_says(predicate: Predicate) -> None
 
 
 def test_kept_conditions_are_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("keyhole.basis.records.KEPT", 4)
+    monkeypatch.setattr("keyhole.basis.base.KEPT", 4)
     masks = People(roster()).records
     for _ in range(2):
         for age in range(20, 60):

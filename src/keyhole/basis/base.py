@@ -1,12 +1,14 @@
 """The waist: a form over a basis is a row of integers. Written once, used by audit, attack and defence alike.
 
 A basis groups the records into classes that a form cannot tell apart: the atoms of a log, the records themselves, the
-cells of a declared domain. On each class a condition is true or not, and a public weight has one value.
+cells of a declared domain. On each class a condition is true or not, and a public weight has one value. The records
+themselves are the basis of decisions before each answer, so they stand here too (`Records`).
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections import OrderedDict
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from fractions import Fraction
 from math import gcd, lcm
@@ -15,15 +17,17 @@ from typing import Any, Protocol, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from keyhole.basis.bits import Words, pack, unpack
+from keyhole.basis.bits import Words, pack, truth_sets, unpack
 from keyhole.model.forms import Part
-from keyhole.model.predicate import Predicate
+from keyhole.model.predicate import IsNull, Leaf, Opaque, Predicate, fold, leaves, negation, to_sql
 
 Ints: TypeAlias = NDArray[np.int64]
 Integers: TypeAlias = NDArray[Any]  # int64 where all fit into 62 bits, else Python integers
 
 NARROW = 1 << 62
 SHORT = 10**14  # denominators of decimals as people write them
+KEPT = 256  # leaves whose bits `Records` keeps: n/4 bytes each, so at most 64 bytes a record
+REMEMBERED = 100_000  # leaves that it has seen once
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -248,3 +252,70 @@ def _reduced(made: Row) -> Row:
             masks[f] = pack(mask)
         return Row(made.count, made.scale / (shared * next(iter(signs))), masks, {})
     return Row(made.count, made.scale, None, kept)
+
+
+class Records:
+    """Public conditions as bits over n records. `support` and `weigh` ask the engine; as seldom as possible.
+
+    One condition costs one pass of the engine. Its leaves (`dept = 'legal'`, `age >= 30`) come back in other
+    statements; a leaf seen for the second time is evaluated apart and kept, and a condition whose leaves are all kept
+    needs no engine. Equal to the engine's answer for every condition, NULLs included. Memory: at most KEPT * n / 4
+    bytes.
+
+    >>> from keyhole.model.predicate import Comparison, IsNull, Not
+    >>> ages = [31, 45, None, 28]
+    >>> def support(p):  # stands for the engine
+    ...     inverse, leaf = isinstance(p, Not), p.part if isinstance(p, Not) else p
+    ...     if isinstance(leaf, IsNull):
+    ...         return np.array([i for i, a in enumerate(ages) if a is None])
+    ...     return np.array([i for i, a in enumerate(ages) if a is not None and (a < leaf.value) is not inverse])
+    >>> young, people = Comparison("age", "<", 40), Records(4, support, Weights.of)
+    >>> [int(people.bits(p)[0]) for p in (young, Not(young), Not(young))]
+    [9, 2, 2]
+    """
+
+    def __init__(self, n: int, support: Callable[[Predicate], Ints], weigh: Callable[[str], Weights]) -> None:
+        self.count = n
+        self._support = support
+        self.weight = weigh
+        self._all = pack(np.ones(n, dtype=np.bool_))
+        self._kept: OrderedDict[str, tuple[Words, Words]] = OrderedDict()  # by the SQL of a leaf
+        self._seen: OrderedDict[str, None] = OrderedDict()
+        self._null: dict[str, Words] = {}  # who has no value, by column
+        self._algebra = truth_sets(self._all, lambda leaf: self._kept[to_sql(leaf)])
+
+    def bits(self, where: Predicate) -> Words:
+        """The records for which a condition is true."""
+        parts = {to_sql(leaf): leaf for leaf in leaves(where)}
+        for sql, leaf in parts.items():
+            if sql not in self._kept and sql in self._seen and len(parts) <= KEPT:
+                self._kept[sql] = self._evaluate_leaf(leaf)
+        if all(sql in self._kept for sql in parts):
+            matching = fold(where, self._algebra)[0]
+            for sql in parts:
+                self._kept.move_to_end(sql)
+        else:
+            matching = self._ask_engine(where)
+            self._seen.update(dict.fromkeys(sql for sql in parts if sql not in self._kept))
+            while len(self._seen) > REMEMBERED:
+                self._seen.popitem(last=False)
+        while len(self._kept) > KEPT:
+            self._kept.popitem(last=False)
+        return matching
+
+    def _evaluate_leaf(self, leaf: Leaf) -> tuple[Words, Words]:
+        """Where a leaf is true, and where it is false: where it is neither true nor its column NULL."""
+        true = self._ask_engine(leaf)
+        if isinstance(leaf, Opaque):
+            return true, self._ask_engine(negation(leaf))
+        if isinstance(leaf, IsNull):
+            return true, ~true & self._all
+        if leaf.column not in self._null:
+            self._null[leaf.column] = self._ask_engine(IsNull(leaf.column))
+        return true, ~(true | self._null[leaf.column]) & self._all
+
+    def _ask_engine(self, predicate: Predicate) -> Words:
+        """One pass of the engine."""
+        mask = np.zeros(self.count, dtype=np.bool_)
+        mask[self._support(predicate)] = True
+        return pack(mask)

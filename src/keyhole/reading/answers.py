@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from keyhole.basis.truth_masks import Mask
+from keyhole.basis.bits import Mask
 from keyhole.model.meaning import Value, compared, passed, quantile, value
 from keyhole.model.predicate import Truth
 from keyhole.model.query import CUT, HALF, ZERO, Aggregate, Key, Query, Shown, Statement, Term

@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from keyhole.basis.truth_masks import Mask, Truths, every_mask, truth_masks
+from keyhole.basis.bits import Mask, Truths, every_mask, truth_sets
 from keyhole.datasets import ProbeTable
 from keyhole.errors import pass_on_interruption
 from keyhole.model.meaning import OPERATIONS
@@ -38,7 +38,7 @@ class Placed:
         self._codes: dict[str, tuple[NDArray[np.int64], dict[str, int]]] = {}
         self._listed: dict[str, list[Any]] = {}
         self._weights: dict[str, list[Fraction]] = {}
-        self._algebra = truth_masks(n, self.truth)
+        self._algebra = truth_sets(np.ones(n, dtype=np.bool_), self.truth)
 
     def prepare(self, wanted: Iterable[Leaf]) -> None:
         """Look up the truths of public conditions; all that need the engine at once."""
@@ -159,7 +159,7 @@ class Filled:
         self._private: dict[str, tuple[NDArray[np.int64], Mask, int]] = {}
         self._summed: dict[tuple[str | None, int, str | None], Summed] = {}
         self._listed: dict[str, list[Any]] = {}
-        self._algebra = truth_masks(placed.n, self._truth)
+        self._algebra = truth_sets(np.ones(placed.n, dtype=np.bool_), self._truth)
 
     def prepare(self, wanted: Iterable[Leaf]) -> None:
         """Look up the truths of private conditions, all at once."""

@@ -18,7 +18,7 @@ from typing import Any
 
 import numpy as np
 
-from keyhole.basis.truth_masks import Mask
+from keyhole.basis.bits import Mask
 from keyhole.datasets import AsWritten, Filling, ProbeTable, Roster
 from keyhole.errors import DIFFERS, pass_on_interruption
 from keyhole.model.meaning import OVER_ZERO, rounds

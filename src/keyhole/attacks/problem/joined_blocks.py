@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from keyhole.attacks.problem.decoding_problem import NoiseLaw, Problem, stacked
-from keyhole.basis.partition import refine
+from keyhole.basis.atoms.base import refine
 from keyhole.errors import CannotHonour
 from keyhole.solve.decode.bitrows import pack, unpack
 from keyhole.solve.decode.csr import Csr

@@ -16,7 +16,7 @@ from fractions import Fraction
 import numpy as np
 
 from keyhole.basis import Atoms, Basis, Row, Weights, measure, row
-from keyhole.basis.records import Records
+from keyhole.basis.base import Records
 from keyhole.datasets import GroupKey, Roster
 from keyhole.errors import DataError, UnsupportedQuery
 from keyhole.model.forms import ONE, Part, Unknowns, private_leaves, private_part, public_part

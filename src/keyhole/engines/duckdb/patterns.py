@@ -16,9 +16,23 @@ import numpy as np
 from numpy.typing import NDArray
 
 from keyhole.basis import Atoms, Weights
-from keyhole.basis.atoms.plan import Leaves, Pick, Plan, Tree, decide, plan, settle
-from keyhole.basis.atoms.tables import Ints, Keys, Place, Words, join_tables, mask_table, packed
-from keyhole.basis.truth_masks import truth_masks
+from keyhole.basis.atoms.plan import (
+    Ints,
+    Keys,
+    Leaves,
+    Pick,
+    Place,
+    Plan,
+    Tree,
+    Words,
+    decide,
+    join_tables,
+    mask_table,
+    packed,
+    plan,
+    settle,
+)
+from keyhole.basis.bits import truth_sets
 from keyhole.engines.duckdb.codes import CELLS, decided, encode, truths
 from keyhole.engines.duckdb.template_truths import FEWEST
 from keyhole.engines.duckdb.weights import weigh
@@ -178,7 +192,7 @@ def _holding(
         yield from (yes for yes, _ in truths(con, table, [to_sql(p) for p in predicates], n))
         return
     found = dict(zip(listed, truths(con, table, [to_sql(leaf) for leaf in listed], n), strict=True))
-    algebra = truth_masks(n, found.__getitem__)
+    algebra = truth_sets(np.ones(n, dtype=np.bool_), found.__getitem__)
     yield from (fold(p, algebra)[0] for p in predicates)
 
 
