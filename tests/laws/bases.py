@@ -13,7 +13,7 @@ from tests.laws.law import Law, Specimen
 
 from keyhole.auditing.online.disclosed import People
 from keyhole.basis import Basis, Weights, row
-from keyhole.basis.bits import Words, holds, pack
+from keyhole.basis.bits import Words, has_bit, pack
 from keyhole.basis.cells import Categories, Cells, Domain, Range
 from keyhole.config import Columns, PrivateColumn
 from keyhole.datasets import DuckDBRoster, load_roster
@@ -122,7 +122,7 @@ def bits_are_direct_evaluation(make: Maker) -> None:
     for predicate in (*PREDICATES, *PREDICATES):  # twice: what is kept says the same
         words = made.basis.bits(predicate)
         for record, k in zip(RECORDS, made.of, strict=True):
-            assert holds(words, k) is (_truth(predicate, record) is True), f"{predicate} on {record}"
+            assert has_bit(words, k) is (_truth(predicate, record) is True), f"{predicate} on {record}"
 
 
 def a_row_adds_up_what_its_parts_say(make: Maker) -> None:

@@ -43,7 +43,7 @@ def unpack(words: Words, count: int) -> NDArray[np.bool_]:
     return np.unpackbits(raw, axis=-1, bitorder="little", count=count).view(np.bool_)
 
 
-def holds(words: Words, k: int) -> bool:
+def has_bit(words: Words, k: int) -> bool:
     """Is bit k set?"""
     return bool((int(words[k >> 6]) >> (k & 63)) & 1)
 

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from keyhole.attacks.problem.decoding_problem import NoiseLaw, Problem, stacked
-from keyhole.basis.atoms.base import refine
+from keyhole.basis.atoms.base import refine_partitions
 from keyhole.errors import CannotHonour
 from keyhole.solve.decode.bitrows import pack, unpack
 from keyhole.solve.decode.csr import Csr
@@ -28,7 +28,7 @@ def join(a: Problem, b: Problem) -> Problem:
     if a.features != b.features:
         raise CannotHonour("the blocks split the private column into different cells: observe the whole log at once")
     if not np.array_equal(a.of, b.of):
-        finer = refine(a.of, b.of)
+        finer = refine_partitions(a.of, b.of)
         made = (over(p, finer.of, finer.sizes, up) for p, up in ((a, finer.left), (b, finer.right)))
         a, b = map(_every_atom, made)
     seen = {name for name in a.numbers if name.startswith("fact ")}

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from keyhole.basis.base import Weights
-from keyhole.basis.bits import Words, holds, pack, unpack
+from keyhole.basis.bits import Words, has_bit, pack, unpack
 from keyhole.model.predicate import Predicate, to_sql
 
 
@@ -64,7 +64,7 @@ class Atoms:
 
     def holds(self, where: Predicate, k: int) -> bool:
         """Does atom k satisfy a condition?"""
-        return holds(self.bits(where), k)
+        return has_bit(self.bits(where), k)
 
     def records(self, where: Predicate) -> NDArray[np.int64]:
         """The records that satisfy a condition."""
@@ -72,7 +72,7 @@ class Atoms:
 
     def join(self, other: Atoms) -> Atoms:
         """Atoms that tell apart what either tells apart, with the conditions and weights of both."""
-        made = refine(self.of, other.of)
+        made = refine_partitions(self.of, other.of)
         tables: list[Words] = []
         weights: list[Weights] = []
         conditions: dict[str, int] = {}
@@ -104,10 +104,10 @@ class Refinement:
     right: NDArray[np.int64]
 
 
-def refine(left: NDArray[np.int32], right: NDArray[np.int32]) -> Refinement:
+def refine_partitions(left: NDArray[np.int32], right: NDArray[np.int32]) -> Refinement:
     """The coarsest partition that is finer than both. O(n log n).
 
-    >>> made = refine(np.array([0, 0, 1], dtype=np.int32), np.array([0, 1, 1], dtype=np.int32))
+    >>> made = refine_partitions(np.array([0, 0, 1], dtype=np.int32), np.array([0, 1, 1], dtype=np.int32))
     >>> made.of.tolist(), made.left.tolist(), made.right.tolist()
     ([0, 1, 2], [0, 0, 1], [0, 1, 1])
     """

@@ -108,11 +108,11 @@ class Plan:
         return sum(isinstance(o, Tree) for o in self.outputs)
 
 
-def settle(predicate: Predicate, leaves: Leaves, sign: bool = True, holds: bool = True) -> Formula:
+def settle_predicate(predicate: Predicate, leaves: Leaves, sign: bool = True, holds: bool = True) -> Formula:
     """The two-valued formula of "the truth of `predicate` is `sign`", or of its opposite unless `holds`.
 
     >>> from keyhole.model.predicate import IsNull, IsTrue, Not
-    >>> settle(Not(IsTrue(IsNull("a"))), Leaves())
+    >>> settle_predicate(Not(IsTrue(IsNull("a"))), Leaves())
     Literal(leaf=0, sign=True, holds=False)
     """
 
@@ -156,37 +156,37 @@ def _joined(conjunction: bool) -> Callable[[Sequence[_Settled]], _Settled]:
     return lambda each: partial(settled, each)
 
 
-def opposite(formula: Formula) -> Formula:
+def negate_formula(formula: Formula) -> Formula:
     """The two-valued negation."""
     if isinstance(formula, Node):
-        return Node(not formula.every, tuple(opposite(part) for part in formula.parts))
+        return Node(not formula.every, tuple(negate_formula(part) for part in formula.parts))
     if isinstance(formula, Literal):
         return Literal(formula.leaf, formula.sign, not formula.holds)
     return not formula
 
 
-def literals(formula: Formula) -> list[Literal]:
+def list_literals(formula: Formula) -> list[Literal]:
     """Every literal, from left to right."""
     if isinstance(formula, Node):
-        return [found for part in formula.parts for found in literals(part)]
+        return [found for part in formula.parts for found in list_literals(part)]
     return [formula] if isinstance(formula, Literal) else []
 
 
-def decide(formula: Formula, truth: Mapping[int, tuple[Bools, Bools]], count: int) -> Bools:
+def decide_formula(formula: Formula, truth: Mapping[int, tuple[Bools, Bools]], count: int) -> Bools:
     """The formula on `count` values at once; truth[leaf] = (is true, is false)."""
     if isinstance(formula, Literal):
         known = truth[formula.leaf][0 if formula.sign else 1]
         return known if formula.holds else ~known
     if isinstance(formula, Node):
-        found = decide(formula.parts[0], truth, count)
+        found = decide_formula(formula.parts[0], truth, count)
         for part in formula.parts[1:]:
-            more = decide(part, truth, count)
+            more = decide_formula(part, truth, count)
             found = found & more if formula.every else found | more
         return found
     return np.full(count, formula)
 
 
-def plan(formulas: Sequence[Formula], slots: Sequence[str]) -> Plan:
+def plan_terms(formulas: Sequence[Formula], slots: Sequence[str]) -> Plan:
     """Split settled predicates into units, terms and what is left over; leaf i lives in slots[i].
 
     Cost: linear in their text.
@@ -194,7 +194,7 @@ def plan(formulas: Sequence[Formula], slots: Sequence[str]) -> Plan:
     >>> from keyhole.model.predicate import And, IsNull, Or
     >>> a, b = IsNull("a"), Comparison("b", ">", 5)
     >>> leaves = Leaves()
-    >>> made = plan([settle(Or((a, b)), leaves), settle(And((a, b)), leaves)], ["a", "b"])
+    >>> made = plan_terms([settle_predicate(Or((a, b)), leaves), settle_predicate(And((a, b)), leaves)], ["a", "b"])
     >>> made.outputs, made.terms
     ([Pick(term=0, flip=True), Pick(term=1, flip=False)], [{'a': 0, 'b': 0}, {'a': 1, 'b': 1}])
     """
@@ -231,14 +231,14 @@ class _Splitter:
             return None
         if formula.every or len(units) == 1:
             return units, False
-        return {slot: opposite(unit) for slot, unit in units.items()}, True
+        return {slot: negate_formula(unit) for slot, unit in units.items()}, True
 
     def _split(self, formula: Node) -> tuple[dict[str, Formula], list[Formula]]:
         """The parts that have one slot, together by slot, and the others."""
         by_slot: dict[str, list[Formula]] = {}
         mixed: list[Formula] = []
         for part in formula.parts:
-            slots = {self._slots[found.leaf] for found in literals(part)}
+            slots = {self._slots[found.leaf] for found in list_literals(part)}
             if len(slots) == 1:
                 by_slot.setdefault(slots.pop(), []).append(part)
             else:
@@ -308,10 +308,10 @@ class Keys:
         return self._words[0][:, None] if len(self._words) == 1 else np.stack(self._words, axis=1)
 
 
-def packed(verdicts: NDArray[np.bool_]) -> Words:
+def pack_columns(verdicts: NDArray[np.bool_]) -> Words:
     """Columns of booleans as rows of little-endian words.
 
-    >>> packed(np.array([[True, False], [True, True]])).tolist()
+    >>> pack_columns(np.array([[True, False], [True, True]])).tolist()
     [[3], [2]]
     """
     out = np.zeros((verdicts.shape[1], max(1, (len(verdicts) + 63) // 64) * 8), dtype=np.uint8)
@@ -324,7 +324,7 @@ def packed(verdicts: NDArray[np.bool_]) -> Words:
 def mask_table(verdicts: NDArray[np.bool_], unit_of: Ints) -> Words:
     """Row c: bit t is 1 if class c satisfies unit unit_of[t], or if term t has no unit here (-1)."""
     rows = np.concatenate([verdicts, np.ones((1, verdicts.shape[1]), dtype=np.bool_)])
-    words = [packed(rows[unit_of[at : at + 512]]) for at in range(0, len(unit_of), 512)]
+    words = [pack_columns(rows[unit_of[at : at + 512]]) for at in range(0, len(unit_of), 512)]
     return np.concatenate(words, axis=1) if words else np.zeros((verdicts.shape[1], 1), dtype=np.uint64)
 
 

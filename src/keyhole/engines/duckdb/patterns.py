@@ -24,15 +24,14 @@ from keyhole.basis.atoms.plan import (
     Place,
     Plan,
     Tree,
-    Words,
-    decide,
+    decide_formula,
     join_tables,
     mask_table,
-    packed,
-    plan,
-    settle,
+    pack_columns,
+    plan_terms,
+    settle_predicate,
 )
-from keyhole.basis.bits import truth_sets
+from keyhole.basis.bits import Words, truth_sets
 from keyhole.engines.duckdb.codes import CELLS, decided, encode, truths
 from keyhole.engines.duckdb.template_truths import FEWEST
 from keyhole.engines.duckdb.weights import weigh
@@ -178,8 +177,8 @@ def _direct(
     of, first = distinct_rows(rows)
     bits = np.zeros((P, (len(first) + 63) // 64), dtype=np.uint64)
     for p in range(P):
-        packed = np.packbits(patterns[first, p // 8] >> p % 8 & 1, bitorder="little")
-        bits[p].view(np.uint8)[: len(packed)] = packed
+        line = np.packbits(patterns[first, p // 8] >> p % 8 & 1, bitorder="little")
+        bits[p].view(np.uint8)[: len(line)] = line
     return _atoms(of, first, bits, weighed)
 
 
@@ -238,13 +237,13 @@ def _prepare(
     weights: Sequence[str],
 ) -> _Prepared:
     known = Leaves()
-    formulas = [settle(p, known) for p in predicates]
+    formulas = [settle_predicate(p, known) for p in predicates]
     coded = encode(con, table, n, schema, known.all)
     slot_of = [""] * len(known.all)
     for c in coded:
         for leaf in c.leaves:
             slot_of[leaf] = c.slot
-    made = plan(formulas, slot_of)
+    made = plan_terms(formulas, slot_of)
     width = max(1, (len(made.terms) + 63) // 64)
     keys = Keys(n)
     slots, tables, places = [], [], []
@@ -255,8 +254,8 @@ def _prepare(
         present, truth = decided(con, table, n, c, known.all)
         verdicts = np.empty((len(units), len(present)), dtype=np.bool_)
         for u, unit in enumerate(units):
-            verdicts[u] = decide(unit, truth, len(present))
-        class_of, first = distinct_rows(packed(verdicts))
+            verdicts[u] = decide_formula(unit, truth, len(present))
+        class_of, first = distinct_rows(pack_columns(verdicts))
         lookup = np.zeros(c.count, dtype=np.uint64)
         lookup[present] = class_of
         places.append(keys.add(c.codes, len(first), lookup))
