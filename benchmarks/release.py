@@ -26,7 +26,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from keyhole.basis.cells.cuts import Cuts
+from keyhole.basis.cells.numbers import Cuts
 from keyhole.book import Book, Mark
 from keyhole.config import Config
 from keyhole.config.settings import settings

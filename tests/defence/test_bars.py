@@ -12,7 +12,7 @@ import pytest
 from numpy.typing import NDArray
 
 from keyhole.basis.cells.categories import Categories
-from keyhole.basis.cells.cuts import Cuts
+from keyhole.basis.cells.numbers import Cuts
 from keyhole.defence.planner.asks import Wanted
 from keyhole.defence.planner.columns import CutAxis
 from keyhole.defence.planner.estimates import estimates

@@ -17,9 +17,8 @@ from hypothesis import strategies as st
 from effort import effort
 from keyhole.basis.cells.base import Cells
 from keyhole.basis.cells.categories import Categories
-from keyhole.basis.cells.declared import FALSE, NULL, TRUE
-from keyhole.basis.cells.domain import Domain
-from keyhole.basis.cells.ranges import Range
+from keyhole.basis.cells.domain import FALSE, NULL, TRUE, Domain
+from keyhole.basis.cells.numbers import Range
 from keyhole.config import Config
 from keyhole.datasets import load
 from keyhole.defence.base import Release

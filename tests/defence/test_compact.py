@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from effort import effort
 from keyhole.basis.cells.categories import Categories
 from keyhole.basis.cells.domain import Domain
-from keyhole.basis.cells.ranges import Range
+from keyhole.basis.cells.numbers import Range
 from keyhole.defence.budget.loss import Neighbours
 from keyhole.defence.histogram import Histogram
 from keyhole.defence.linear import LinearQuery, Place, l1_sensitivity, l2_sensitivity_squared

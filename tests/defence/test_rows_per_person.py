@@ -12,7 +12,7 @@ import pyarrow as pa
 import pytest
 
 import keyhole
-from keyhole.basis.cells.cuts import Cuts
+from keyhole.basis.cells.numbers import Cuts
 from keyhole.book import Book
 from keyhole.config import Config
 from keyhole.config.settings import settings

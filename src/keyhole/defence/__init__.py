@@ -2,7 +2,7 @@
 
 from keyhole.basis.cells.categories import Categories
 from keyhole.basis.cells.domain import Domain
-from keyhole.basis.cells.ranges import Range
+from keyhole.basis.cells.numbers import Range
 from keyhole.defence.base import Mechanism, Release
 from keyhole.defence.budget.budget import Budget, Cap, epsilon_budget
 from keyhole.defence.budget.ledger import Ledger

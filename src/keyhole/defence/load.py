@@ -12,9 +12,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from keyhole.basis.cells.categories import Categories
-from keyhole.basis.cells.declared import Declared
-from keyhole.basis.cells.domain import Domain
-from keyhole.basis.cells.ranges import Range
+from keyhole.basis.cells.domain import DeclaredColumn, Domain
+from keyhole.basis.cells.numbers import Range
 from keyhole.config import Columns, PrivateColumn, PublicColumn
 from keyhole.datasets import DuckDBSource
 from keyhole.defence.budget.loss import Neighbours
@@ -44,7 +43,7 @@ def declared_domain(roles: Columns, schema: Schema) -> Domain:
             hint = f"; did you mean {near!r}?" if near else ""
             raise ConfigError(f"[columns.public.{name}]: the table has no such column{hint}")
         publics[named.name] = given
-    found: list[Declared] = []
+    found: list[DeclaredColumn] = []
     for column in schema.columns:
         if column.role is Role.HIDDEN:
             continue
@@ -56,7 +55,7 @@ def declared_domain(roles: Columns, schema: Schema) -> Domain:
     return Domain(tuple(found))
 
 
-def _public(column: Column, given: PublicColumn) -> Declared:
+def _public(column: Column, given: PublicColumn) -> DeclaredColumn:
     if given.values is not None:
         return Categories(column.name, tuple(typed(v, column) for v in given.values))
     if given.min is None or given.max is None:
@@ -64,7 +63,7 @@ def _public(column: Column, given: PublicColumn) -> Declared:
     return _range(column, given.min, given.max, given.width, None)
 
 
-def _private(column: Column, given: PrivateColumn) -> Declared | None:
+def _private(column: Column, given: PrivateColumn) -> DeclaredColumn | None:
     if given.values is not None:
         # another value counts as NULL
         return Categories(column.name, tuple(typed(v, column) for v in given.values), other=False)

@@ -15,7 +15,7 @@ from decimal import Decimal
 from fractions import Fraction
 
 from keyhole.basis.cells.domain import Domain
-from keyhole.basis.cells.ranges import Range
+from keyhole.basis.cells.numbers import Range
 from keyhole.defence.base import NoiseName, Release
 from keyhole.defence.workload import Item, Question, Total
 from keyhole.model.predicate import (

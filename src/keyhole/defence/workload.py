@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from keyhole.basis import row
 from keyhole.basis.cells import Cells, Domain
-from keyhole.basis.cells.base import Said
+from keyhole.basis.cells.base import ColumnCache
 from keyhole.defence.base import Release
 from keyhole.defence.budget.loss import Neighbours
 from keyhole.defence.linear import LARGEST_UNIT, LinearQuery, Place
@@ -250,7 +250,7 @@ def pose(statement: Statement, domain: Domain, neighbours: Neighbours) -> Questi
     if statement.having:
         raise UnsupportedQuery("HAVING would show which groups are large: ask for the numbers and filter them yourself")
     groups: list[tuple[GroupKey, tuple[Item, ...]]] = []
-    said = Said()
+    said = ColumnCache()
     for chosen in statement.sets:
         keys = [statement.keys[i] for i in chosen]
         values, axes = [], []
@@ -275,11 +275,11 @@ def pose(statement: Statement, domain: Domain, neighbours: Neighbours) -> Questi
 
 def pose_query(query: Query, domain: Domain, neighbours: Neighbours) -> Item:
     """The linear queries that answer one query; refused with the reason if none do."""
-    return _pose_within(query, domain, neighbours, (), Said())
+    return _pose_within(query, domain, neighbours, (), ColumnCache())
 
 
 def _pose_within(
-    query: Query, domain: Domain, neighbours: Neighbours, keys: tuple[tuple[int, int], ...], said: Said
+    query: Query, domain: Domain, neighbours: Neighbours, keys: tuple[tuple[int, int], ...], said: ColumnCache
 ) -> Item:
     """The same, asked of the records in the cells `keys` only."""
     if query.aggregate is not Aggregate.SUM:
@@ -304,7 +304,7 @@ def _pose_within(
     return Item(query.label, top, bottom, low, high, middle, query.digits)
 
 
-def _looked_at(query: Query, domain: Domain, keys: tuple[tuple[int, int], ...], said: Said) -> Cells:
+def _looked_at(query: Query, domain: Domain, keys: tuple[tuple[int, int], ...], said: ColumnCache) -> Cells:
     """The cells of the query's columns, within one cell of each key column."""
     used = set()
     for term in (*query.terms, *query.per):

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any, Literal, TypeAlias
 
 from keyhole.auditing.online.epochs import Changes
-from keyhole.basis.cells.cuts import Cuts
+from keyhole.basis.cells.numbers import Cuts
 from keyhole.book import Book
 from keyhole.book.state import PUBLIC, WHOLE
 from keyhole.config import BudgetTable, Config

@@ -3,6 +3,6 @@
 from keyhole.basis.cells.base import Cells
 from keyhole.basis.cells.categories import Categories
 from keyhole.basis.cells.domain import Domain
-from keyhole.basis.cells.ranges import Range
+from keyhole.basis.cells.numbers import Range
 
 __all__ = ["Categories", "Cells", "Domain", "Range"]

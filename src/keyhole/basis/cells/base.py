@@ -5,8 +5,11 @@ Over declared cells every declared column is a public weight: what is unknown is
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from fractions import Fraction
+from functools import reduce
+from itertools import product
 from math import prod
 
 import numpy as np
@@ -14,18 +17,63 @@ from numpy.typing import NDArray
 
 from keyhole.basis.base import Weights
 from keyhole.basis.bits import Words, pack
-from keyhole.basis.cells.declared import TRUE, Truths
-from keyhole.basis.cells.domain import Domain
-from keyhole.basis.cells.ranges import Range
-from keyhole.basis.cells.truths import lifted
+from keyhole.basis.cells.domain import FALSE, NULL, TRUE, Domain, Truths
+from keyhole.basis.cells.numbers import Range
 from keyhole.errors import UnsupportedQuery
-from keyhole.model.predicate import Comparison, IsNull, Leaf, Like, Membership, Predicate, fold, quote_name, to_sql
+from keyhole.model.predicate import (
+    Comparison,
+    IsNull,
+    Kleene,
+    Leaf,
+    Like,
+    Membership,
+    Predicate,
+    Truth,
+    fold,
+    quote_name,
+    to_sql,
+)
 
 LARGEST = 2**24  # cells that one question looks at
+_VALUES = (FALSE, NULL, TRUE)  # Kleene's order: AND is the minimum, OR the maximum
+
+
+def _lift(combine: str) -> Truths:
+    """A Kleene operation on sets of truth values: what can come out if the parts can say these."""
+    table = np.zeros((8, 8), dtype=np.uint8)
+    pick = min if combine == "and" else max
+    for a, b in product(range(8), repeat=2):
+        for x, y in product(_VALUES, repeat=2):
+            if a & x and b & y:
+                table[a, b] |= pick(x, y)
+    return table
+
+
+AND, OR = _lift("and"), _lift("or")
+NOT = np.array(
+    [sum(v for v, w in ((TRUE, FALSE), (NULL, NULL), (FALSE, TRUE)) if a & w) for a in range(8)], dtype=np.uint8
+)
+IS_TRUE = np.array([(TRUE if a & TRUE else 0) | (FALSE if a & (FALSE | NULL) else 0) for a in range(8)], dtype=np.uint8)
+
+
+def lift_to_cells(leaf: Callable[[Leaf], Truths], dimensions: int) -> Kleene[Truths]:
+    """The algebra over arrays of `dimensions` axes, given what the cells can say to a leaf.
+
+    Exact for conditions no bin is cut by; a superset of the truth otherwise, never a subset.
+    """
+
+    def constant(value: Truth) -> Truths:
+        bit = NULL if value is None else TRUE if value else FALSE
+        return np.full((1,) * dimensions, bit, dtype=np.uint8)
+
+    def joined(table: Truths) -> Callable[[Sequence[Truths]], Truths]:
+        return lambda parts: reduce(lambda a, b: table[a, b], parts)
+
+    return Kleene(constant, leaf, NOT.__getitem__, IS_TRUE.__getitem__, joined(AND), joined(OR))
 
 
 @dataclass(slots=True)
-class Said:
+class ColumnCache:
     """What the columns of a domain say, asked once for all groups of a statement."""
 
     truths: dict[tuple[int, str], Truths] = field(default_factory=dict)
@@ -51,7 +99,7 @@ class Cells:
     domain: Domain
     axes: tuple[int, ...]
     keys: tuple[tuple[int, int], ...] = ()
-    said: Said = field(default_factory=Said, compare=False, repr=False)
+    cache: ColumnCache = field(default_factory=ColumnCache, compare=False, repr=False)
 
     @classmethod
     def all(cls, domain: Domain) -> Cells:
@@ -117,7 +165,7 @@ class Cells:
 
         Cost: one pass over the cells of the columns that are used.
         """
-        return fold(where, lifted(self._leaf, len(self.axes)))
+        return fold(where, lift_to_cells(self._leaf, len(self.axes)))
 
     def _leaf(self, leaf: Leaf) -> Truths:
         if not isinstance(leaf, Comparison | Membership | Like | IsNull):
@@ -127,9 +175,9 @@ class Cells:
             )
         axis = self.domain.axis(leaf.column)
         at = (axis, to_sql(leaf))
-        if at not in self.said.truths:
-            self.said.truths[at] = self.domain.columns[axis].truths(leaf)
-        found = self.said.truths[at]
+        if at not in self.cache.truths:
+            self.cache.truths[at] = self.domain.columns[axis].truths(leaf)
+        found = self.cache.truths[at]
         shape = [1] * len(self.axes)
         if axis in self.axes:
             shape[self.axes.index(axis)] = found.size
@@ -138,9 +186,9 @@ class Cells:
         return found[cell : cell + 1].reshape(shape)
 
     def _amounts(self, axis: int) -> tuple[list[Fraction], Fraction]:
-        if axis not in self.said.amounts:
-            self.said.amounts[axis] = self.domain.columns[axis].amounts()
-        return self.said.amounts[axis]
+        if axis not in self.cache.amounts:
+            self.cache.amounts[axis] = self.domain.columns[axis].amounts()
+        return self.cache.amounts[axis]
 
     def _summed(self, sql: str) -> tuple[int, int]:
         """The column that a weight is, and its power."""

@@ -8,7 +8,7 @@ from fractions import Fraction
 
 import numpy as np
 
-from keyhole.basis.cells.declared import FALSE, NULL, TRUE, Truths
+from keyhole.basis.cells.domain import FALSE, NULL, TRUE, Truths
 from keyhole.errors import ConfigError, UnsupportedQuery
 from keyhole.model.predicate import Comparison, IsNull, Leaf, Membership, Scalar, leaf_truth, literal, quote_name
 

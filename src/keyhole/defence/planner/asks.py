@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from fractions import Fraction
 from typing import Literal, TypeAlias
 
-from keyhole.basis.cells.cuts import Cuts
+from keyhole.basis.cells.numbers import Cuts
 from keyhole.defence.planner.columns import Partitions
 from keyhole.defence.planner.distinct import distinct_of
 from keyhole.defence.tables.quantity import COUNT, Quantity

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from fractions import Fraction
 
-from keyhole.basis.cells.cuts import Cuts
+from keyhole.basis.cells.numbers import Cuts
 from keyhole.defence.budget.ledger import Ledger
 from keyhole.defence.budget.loss import Loss, Neighbours, Unit, rounded_down, rounded_up
 from keyhole.defence.planner.asks import AskedStatement, Wanted

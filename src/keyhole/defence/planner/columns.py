@@ -12,7 +12,7 @@ from shlex import quote
 from typing import TypeAlias
 
 from keyhole.basis.cells.categories import Categories
-from keyhole.basis.cells.cuts import Cuts
+from keyhole.basis.cells.numbers import Cuts
 from keyhole.config import Columns, PrivateColumn, PublicColumn, toml_key
 from keyhole.defence.load import typed
 from keyhole.defence.tables.quantity import Quantity

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from keyhole.basis.cells.cuts import Cuts
+from keyhole.basis.cells.numbers import Cuts
 from keyhole.defence.planner.columns import Partitions
 from keyhole.errors import UnsupportedQuery
 from keyhole.model.predicate import quote_name

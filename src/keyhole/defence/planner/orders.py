@@ -10,7 +10,7 @@ from fractions import Fraction
 import numpy as np
 from numpy.typing import NDArray
 
-from keyhole.basis.cells.cuts import Cuts
+from keyhole.basis.cells.numbers import Cuts
 from keyhole.defence.budget.ledger import Bought, Ledger
 from keyhole.defence.budget.loss import Loss, Neighbours
 from keyhole.defence.noise import NoiseSource

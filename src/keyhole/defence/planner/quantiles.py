@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from keyhole.basis.cells.cuts import Cuts
+from keyhole.basis.cells.numbers import Cuts
 from keyhole.defence.budget.ledger import Bought, Kept, Ledger
 from keyhole.defence.budget.loss import Loss, Neighbours, Unit, rounded_down
 from keyhole.defence.noise import checked

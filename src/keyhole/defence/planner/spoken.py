@@ -8,7 +8,7 @@ from fractions import Fraction
 from typing import Any
 
 from keyhole.basis.cells.categories import Categories
-from keyhole.basis.cells.cuts import Cuts
+from keyhole.basis.cells.numbers import Cuts
 from keyhole.defence.planner.columns import CutAxis, Partitions
 from keyhole.defence.tables.quantity import COUNT, Dose, NoiseLaw, Quantity
 from keyhole.model.predicate import literal, quote_name

@@ -9,7 +9,7 @@ from math import prod
 
 import numpy as np
 
-from keyhole.basis.cells.cuts import Cuts
+from keyhole.basis.cells.numbers import Cuts
 from keyhole.defence.answering import Priced
 from keyhole.defence.budget.loss import rounded_down
 from keyhole.defence.planner.allocation import Allocation

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from keyhole.basis.cells.cuts import Cuts
+from keyhole.basis.cells.numbers import Cuts
 from keyhole.defence.budget.ledger import Bought, Kept, Ledger
 from keyhole.defence.budget.loss import Loss, Neighbours
 from keyhole.defence.planner.asks import Wanted

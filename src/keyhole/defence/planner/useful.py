@@ -13,7 +13,7 @@ from math import ceil, sqrt
 
 import numpy as np
 
-from keyhole.basis.cells.cuts import Cuts
+from keyhole.basis.cells.numbers import Cuts
 from keyhole.defence.base import half_of_everybody
 from keyhole.defence.budget.ledger import Kept
 from keyhole.defence.budget.loss import Loss

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import islice, product
 
-from keyhole.basis.cells.cuts import Cuts
+from keyhole.basis.cells.numbers import Cuts
 from keyhole.defence.planner.asks import Wanted
 from keyhole.defence.planner.columns import CutAxis, Partitions
 from keyhole.defence.planner.laid import Laid, lay

@@ -7,8 +7,8 @@ from fractions import Fraction
 
 import numpy as np
 
-from keyhole.basis.cells.cuts import Cuts
 from keyhole.basis.cells.domain import Domain
+from keyhole.basis.cells.numbers import Cuts
 from keyhole.config import Columns
 from keyhole.defence.load import asking_schema
 from keyhole.defence.planner.asks import AskedStatement, asked

@@ -10,8 +10,8 @@ from typing import Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from keyhole.basis.cells.cuts import Cuts
-from keyhole.basis.cells.declared import Declared
+from keyhole.basis.cells.domain import DeclaredColumn
+from keyhole.basis.cells.numbers import Cuts
 from keyhole.datasets import DuckDBSource
 from keyhole.defence.budget.loss import Neighbours
 from keyhole.defence.tables.bought import Whole
@@ -33,22 +33,22 @@ class Margins(Protocol):
     def n(self) -> int:
         """How many records: public under replace-one, a secret under add-remove."""
 
-    def tables(self, axes: Sequence[Declared], quantities: Sequence[Quantity]) -> tuple[Whole, ...]:
+    def tables(self, axes: Sequence[DeclaredColumn], quantities: Sequence[Quantity]) -> tuple[Whole, ...]:
         """One array a quantity, with an axis for each column."""
 
-    def points(self, column: Cuts, axes: Sequence[Declared], kept: NDArray[np.bool_]) -> tuple[Whole, Whole]:
+    def points(self, column: Cuts, axes: Sequence[DeclaredColumn], kept: NDArray[np.bool_]) -> tuple[Whole, Whole]:
         """Grid points of a column that occur in the kept cells of the axes, increasing, and how often."""
 
-    def distinct(self, code: str, axes: Sequence[Declared], kept: NDArray[np.bool_]) -> int:
+    def distinct(self, code: str, axes: Sequence[DeclaredColumn], kept: NDArray[np.bool_]) -> int:
         """How many different values an SQL expression has in the kept cells of the axes."""
 
     def keys(
-        self, columns: Sequence[str], axes: Sequence[Declared], asked: Functional
+        self, columns: Sequence[str], axes: Sequence[DeclaredColumn], asked: Functional
     ) -> Sequence[tuple[tuple[str, ...], int]]:
         """The values of undeclared columns, as text, among the people asked about, and how many have each."""
 
 
-def check_size(axes: Sequence[Declared]) -> None:
+def check_size(axes: Sequence[DeclaredColumn]) -> None:
     """Refuse a table that no machine should hold; from the declaration alone."""
     cells = prod(axis.size for axis in axes)
     if cells > MOST_CELLS:
@@ -73,7 +73,7 @@ class SourceMargins:
             self.counted = int(self.source.tally("0")[1].sum())
         return self.counted
 
-    def tables(self, axes: Sequence[Declared], quantities: Sequence[Quantity]) -> tuple[Whole, ...]:
+    def tables(self, axes: Sequence[DeclaredColumn], quantities: Sequence[Quantity]) -> tuple[Whole, ...]:
         """One scan for all quantities."""
         at = (tuple(axes), tuple(quantities))
         if at not in self.kept:
@@ -89,7 +89,7 @@ class SourceMargins:
             self.kept[at] = tuple(made[m] for m in quantities)
         return self.kept[at]
 
-    def points(self, column: Cuts, axes: Sequence[Declared], kept: NDArray[np.bool_]) -> tuple[Whole, Whole]:
+    def points(self, column: Cuts, axes: Sequence[DeclaredColumn], kept: NDArray[np.bool_]) -> tuple[Whole, Whole]:
         """By the cell of the axes and the grid point together; NULL has none."""
         point = f"COALESCE({column.point()}, -1)"
         codes, counts = self.source.tally(f"({_code(axes)})::BIGINT * {column.steps + 2} + ({point}) + 1")
@@ -100,13 +100,13 @@ class SourceMargins:
         at = np.flatnonzero(found)
         return at, found[at]
 
-    def distinct(self, code: str, axes: Sequence[Declared], kept: NDArray[np.bool_]) -> int:
+    def distinct(self, code: str, axes: Sequence[DeclaredColumn], kept: NDArray[np.bool_]) -> int:
         """Counted in the engine."""
         cells = ", ".join(map(str, np.flatnonzero(kept.ravel()).tolist()))
         return self.source.distinct(code, f"({_code(axes)}) IN ({cells})" if cells else "FALSE")
 
     def keys(
-        self, columns: Sequence[str], axes: Sequence[Declared], asked: Functional
+        self, columns: Sequence[str], axes: Sequence[DeclaredColumn], asked: Functional
     ) -> Sequence[tuple[tuple[str, ...], int]]:
         """In the order of the keys, whatever the order of the file."""
         cells = ", ".join(map(str, np.flatnonzero(asked.dense().ravel()).tolist()))
@@ -118,7 +118,7 @@ class SourceMargins:
         return u if quantity.power == 1 else f"(2 * {u} * {u} - {quantity.reach})"
 
 
-def _code(axes: Sequence[Declared]) -> str:
+def _code(axes: Sequence[DeclaredColumn]) -> str:
     text = "0"
     for column in axes:
         text = f"({text}) * {column.size} + ({column.code()})"
