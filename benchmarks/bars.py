@@ -25,9 +25,8 @@ from keyhole.config import Config
 from keyhole.config.settings import settings
 from keyhole.datasets.open import Use, open_table
 from keyhole.defence.budget.budget import Cap
-from keyhole.defence.budget.conversion import rho_within
 from keyhole.defence.budget.ledger import Ledger
-from keyhole.defence.budget.loss import Loss
+from keyhole.defence.budget.loss import Loss, rho_within
 from keyhole.defence.planner.columns import Partitions
 from keyhole.defence.planner.planning import Planning
 from keyhole.defence.planner.rule import Rule, RulePlanner
@@ -36,11 +35,9 @@ from keyhole.defence.planner.terms import PlanTerms
 from keyhole.defence.simulate.release import Setup
 from keyhole.defence.simulate.release_workloads import Workload, workload
 from keyhole.defence.simulate.seeded_noise import SeededNoise
-from keyhole.defence.tables.bought import BoughtTable, noisy
-from keyhole.defence.tables.generation import Generation
+from keyhole.defence.tables.inference import Names
 from keyhole.defence.tables.margins import SourceMargins
-from keyhole.defence.tables.quantity import COUNT, Dose
-from keyhole.defence.tables.residuals import Names
+from keyhole.defence.tables.noisy_tables import COUNT, BoughtTable, Dose, Generation, noisy
 from keyhole.sessions.private import Private
 from keyhole.sessions.reply import Reply
 from keyhole.sessions.session import Session

@@ -32,9 +32,8 @@ from keyhole.config import Config
 from keyhole.config.settings import settings
 from keyhole.datasets.open import Use, open_table
 from keyhole.defence.budget.budget import Cap
-from keyhole.defence.budget.conversion import rho_within
 from keyhole.defence.budget.ledger import Ledger
-from keyhole.defence.budget.loss import Loss
+from keyhole.defence.budget.loss import Loss, rho_within
 from keyhole.defence.planner.columns import Partitions
 from keyhole.defence.planner.planning import Planning
 from keyhole.defence.planner.terms import PlanTerms
@@ -189,8 +188,7 @@ def show_streams(queries: int) -> None:
 
 def show_sum(runs: int) -> None:
     """rmse of one SUM against OpenDP's sized sum at the same epsilon, and of AVG against raw sum / count."""
-    from keyhole.defence.tables.bought import noisy
-    from keyhole.defence.tables.quantity import COUNT, Quantity, noise_for
+    from keyhole.defence.tables.noisy_tables import COUNT, Quantity, noise_for, noisy
 
     hours = np.asarray(adult()["hours"].to_pylist())
     noise, epsilon, n = SeededNoise(np.random.default_rng(1)), Fraction(1, 10), len(hours)

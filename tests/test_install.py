@@ -222,7 +222,7 @@ FRAME = "__import__('polars').DataFrame({'Name': ['Ann', 'Bob'], 'Blood sugar': 
 NEEDS = {  # package: what needs it
     "ortools": COMMAND.format(["reconstruct", "counts.csv", "--value", "n", "--suppressed", "x=0..3"]),
     "cvxpy": COMMAND.format(["attack", "transcript.jsonl", "-c", "keyhole.toml", "--method", "convex"]),
-    "dp_accounting": "from keyhole.defence.budget.accounting import composed_epsilon; composed_epsilon([], 1e-6)",
+    "dp_accounting": "from keyhole.defence.budget.composition import composed_epsilon; composed_epsilon([], 1e-6)",
     "pandas": f"{EXAMINED.format(repr('people.csv'))}.to_frame()",
     "pyarrow": EXAMINED.format(FRAME),
 }

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from keyhole.defence.budget.accounting import composed_epsilon
+from keyhole.defence.budget.composition import composed_epsilon
 from keyhole.defence.budget.loss import Loss
 
 

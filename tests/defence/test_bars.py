@@ -20,12 +20,9 @@ from keyhole.defence.planner.laid import Laid, lay
 from keyhole.defence.planner.quantiles import BoughtQuantile, candidates, coarseness, scores
 from keyhole.defence.planner.rule import Rule, RulePlanner
 from keyhole.defence.simulate.seeded_noise import SeededNoise
-from keyhole.defence.tables.bought import BoughtTable, noisy
-from keyhole.defence.tables.functional import Functional
-from keyhole.defence.tables.generation import Generation
-from keyhole.defence.tables.quantity import COUNT, Dose, NoiseLaw, Quantity
-from keyhole.defence.tables.residuals import Inference
-from keyhole.defence.tables.tails import ErrorLaw
+from keyhole.defence.tables.error_bars import ErrorLaw
+from keyhole.defence.tables.inference import Functional, Inference
+from keyhole.defence.tables.noisy_tables import COUNT, BoughtTable, Dose, Generation, NoiseLaw, Quantity, noisy
 from keyhole.model.predicate import Comparison, Or
 
 RUNS, BETA = 1600, 0.1

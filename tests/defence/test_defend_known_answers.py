@@ -8,9 +8,8 @@ import numpy as np
 import pytest
 
 from keyhole.defence.linear import LinearQuery
-from keyhole.defence.mechanisms.numeric_sparse import numeric_sparse_scales
 from keyhole.defence.mechanisms.online_ic import plan_online
-from keyhole.defence.mechanisms.sparse import sparse_scale
+from keyhole.defence.mechanisms.sparse_vector import numeric_sparse_scales, sparse_scale
 from keyhole.defence.theorems import (
     Offline,
     OnlineAccuracy,

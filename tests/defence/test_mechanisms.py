@@ -17,13 +17,11 @@ from keyhole.defence.budget.budget import Budget, Cap, epsilon_budget
 from keyhole.defence.budget.loss import Loss, Neighbours
 from keyhole.defence.histogram import Histogram
 from keyhole.defence.linear import LinearQuery, l1_sensitivity, l2_sensitivity_squared
-from keyhole.defence.mechanisms.above_threshold import AboveThreshold
 from keyhole.defence.mechanisms.gaussian import Gaussian, gaussian_quantile, gaussian_rho
 from keyhole.defence.mechanisms.iterative import IterativeConstruction, plan_offline
 from keyhole.defence.mechanisms.laplace import Laplace, laplace_epsilon, laplace_quantile
-from keyhole.defence.mechanisms.numeric_sparse import NumericSparse
 from keyhole.defence.mechanisms.online_ic import OnlineIC, plan_online
-from keyhole.defence.mechanisms.sparse import Sparse
+from keyhole.defence.mechanisms.sparse_vector import AboveThreshold, NumericSparse, Sparse
 from keyhole.defence.noise import NoiseSource
 from keyhole.defence.simulate.seeded_noise import SeededNoise
 from keyhole.defence.updates.median import Median

@@ -10,15 +10,22 @@ import numpy as np
 import pytest
 from scipy.special import gammaincc
 
-from keyhole.defence.budget.conversion import delta_of, epsilon_at, rho_within, textbook_rho
+from keyhole.defence.budget.loss import delta_of, epsilon_at, rho_within, textbook_rho
 from keyhole.defence.planner.rule import Rule, RulePlanner, most_noise
 from keyhole.defence.planner.single import Rented, worth_a_table
 from keyhole.defence.simulate.seeded_noise import SeededNoise
-from keyhole.defence.tables.bought import BoughtTable
-from keyhole.defence.tables.functional import Functional
-from keyhole.defence.tables.generation import Generation
-from keyhole.defence.tables.quantity import COUNT, Dose, NoiseLaw, Quantity, noise_for, price
-from keyhole.defence.tables.tails import ErrorLaw, normal_quantile
+from keyhole.defence.tables.error_bars import ErrorLaw, normal_quantile
+from keyhole.defence.tables.inference import Functional
+from keyhole.defence.tables.noisy_tables import (
+    COUNT,
+    BoughtTable,
+    Dose,
+    Generation,
+    NoiseLaw,
+    Quantity,
+    noise_for,
+    price,
+)
 
 SIZES = {"a": 2, "b": 3, "c": 4}
 

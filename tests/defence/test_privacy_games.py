@@ -17,9 +17,8 @@ from keyhole.defence.budget.loss import Loss
 from keyhole.defence.histogram import Histogram
 from keyhole.defence.linear import LinearQuery
 from keyhole.defence.mechanisms.iterative import IterativeConstruction, OfflinePlan
-from keyhole.defence.mechanisms.numeric_sparse import NumericSparse
 from keyhole.defence.mechanisms.online_ic import OnlineIC, OnlinePlan
-from keyhole.defence.mechanisms.sparse import Sparse
+from keyhole.defence.mechanisms.sparse_vector import NumericSparse, Sparse
 from keyhole.defence.noise import NoiseSource
 from keyhole.defence.updates.multiplicative_weights import MultiplicativeWeights
 

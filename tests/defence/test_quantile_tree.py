@@ -13,8 +13,7 @@ from keyhole.defence.budget.ledger import Kept
 from keyhole.defence.budget.loss import Loss
 from keyhole.defence.planner.tree import BoughtTree, tree_dose
 from keyhole.defence.simulate.seeded_noise import SeededNoise
-from keyhole.defence.tables.bought import noisy
-from keyhole.defence.tables.quantity import COUNT, Dose, NoiseLaw
+from keyhole.defence.tables.noisy_tables import COUNT, Dose, NoiseLaw, noisy
 
 NOBODY = Kept(0, {}, ())
 

@@ -25,7 +25,7 @@ from keyhole.defence.planner.columns import Partitions
 from keyhole.defence.planner.distinct import distinct_code
 from keyhole.defence.planner.orders import Purchase
 from keyhole.defence.tables.margins import SourceMargins
-from keyhole.defence.tables.quantity import COUNT, Dose, price
+from keyhole.defence.tables.noisy_tables import COUNT, Dose, price
 from keyhole.errors import KeyholeError
 
 TOLD = """

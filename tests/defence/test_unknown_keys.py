@@ -14,7 +14,7 @@ from tests.laws.exact_laws import gaussian_mass, laplace_mass
 import keyhole
 from keyhole.config import Config
 from keyhole.defence.planner.keys import beyond, threshold
-from keyhole.defence.tables.quantity import NoiseLaw
+from keyhole.defence.tables.noisy_tables import NoiseLaw
 from keyhole.errors import KeyholeError
 
 TOLD = """

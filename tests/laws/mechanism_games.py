@@ -28,13 +28,17 @@ from keyhole.defence.budget.budget import Budget, Cap
 from keyhole.defence.budget.loss import Loss
 from keyhole.defence.histogram import Histogram
 from keyhole.defence.linear import LinearQuery
-from keyhole.defence.mechanisms.above_threshold import AboveThreshold
 from keyhole.defence.mechanisms.gaussian import Gaussian
 from keyhole.defence.mechanisms.iterative import IterativeConstruction, OfflinePlan
 from keyhole.defence.mechanisms.laplace import Laplace
-from keyhole.defence.mechanisms.numeric_sparse import NumericSparse, numeric_sparse_scales
 from keyhole.defence.mechanisms.online_ic import OnlineIC, OnlinePlan
-from keyhole.defence.mechanisms.sparse import Sparse, sparse_scale
+from keyhole.defence.mechanisms.sparse_vector import (
+    AboveThreshold,
+    NumericSparse,
+    Sparse,
+    numeric_sparse_scales,
+    sparse_scale,
+)
 from keyhole.defence.noise import NoiseSource
 from keyhole.defence.simulate.seeded_noise import ScaledNoise, SeededNoise
 from keyhole.defence.updates.multiplicative_weights import MultiplicativeWeights

@@ -19,8 +19,7 @@ from keyhole.defence.budget.budget import Budget
 from keyhole.defence.budget.loss import Loss
 from keyhole.defence.histogram import Histogram
 from keyhole.defence.linear import LinearQuery
-from keyhole.defence.mechanisms.numeric_sparse import numeric_sparse_scales
-from keyhole.defence.mechanisms.sparse import Sparse
+from keyhole.defence.mechanisms.sparse_vector import Sparse, numeric_sparse_scales
 from keyhole.defence.noise import NoiseSource
 from keyhole.errors import DataError
 

@@ -10,13 +10,11 @@ from keyhole.defence.budget.loss import Loss
 from keyhole.defence.histogram import Histogram
 from keyhole.defence.linear import LinearQuery
 from keyhole.defence.load import count_cells, declared_domain
-from keyhole.defence.mechanisms.above_threshold import AboveThreshold
 from keyhole.defence.mechanisms.gaussian import Gaussian
 from keyhole.defence.mechanisms.iterative import Construction, IterativeConstruction, OfflinePlan, plan_offline
 from keyhole.defence.mechanisms.laplace import Laplace
-from keyhole.defence.mechanisms.numeric_sparse import NumericSparse
 from keyhole.defence.mechanisms.online_ic import OnlineIC, OnlinePlan, plan_online
-from keyhole.defence.mechanisms.sparse import Sparse
+from keyhole.defence.mechanisms.sparse_vector import AboveThreshold, NumericSparse, Sparse
 from keyhole.defence.responder import Defended
 from keyhole.defence.updates.base import DatabaseUpdate
 from keyhole.defence.updates.median import Median

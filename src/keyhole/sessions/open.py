@@ -18,9 +18,8 @@ from keyhole.datasets.fingerprint import fingerprint
 from keyhole.datasets.open import Table, Use, open_table
 from keyhole.defence.answering import Answering, Setting, Strategy
 from keyhole.defence.budget.budget import Cap
-from keyhole.defence.budget.conversion import rho_within
 from keyhole.defence.budget.ledger import Ledger
-from keyhole.defence.budget.loss import Loss, Number, Unit, exact, probability
+from keyhole.defence.budget.loss import Loss, Number, Unit, exact, probability, rho_within
 from keyhole.defence.load import count_cells, declared_domain
 from keyhole.defence.planner.columns import Partitions
 from keyhole.defence.planner.planning import Planning

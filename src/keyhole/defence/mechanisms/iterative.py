@@ -12,7 +12,7 @@ from keyhole.defence.budget.budget import Budget
 from keyhole.defence.budget.loss import Loss, Number, positive, probability, rounded_up
 from keyhole.defence.histogram import Histogram
 from keyhole.defence.linear import LinearQuery
-from keyhole.defence.mechanisms.sparse import composes
+from keyhole.defence.mechanisms.sparse_vector import composes
 from keyhole.defence.noise import NoiseSource, checked, door
 from keyhole.defence.theorems import Offline
 from keyhole.defence.updates.base import DatabaseUpdate

@@ -16,7 +16,7 @@ from keyhole.defence.budget.budget import Budget
 from keyhole.defence.budget.loss import Loss, Number, exact, positive, probability, rounded_up
 from keyhole.defence.histogram import Histogram
 from keyhole.defence.linear import LinearQuery
-from keyhole.defence.mechanisms.numeric_sparse import NumericSparse
+from keyhole.defence.mechanisms.sparse_vector import NumericSparse
 from keyhole.defence.noise import NoiseSource
 from keyhole.defence.theorems import answer_scale, numeric_sparse_alpha, smallest
 from keyhole.defence.updates.base import DatabaseUpdate, State

@@ -10,7 +10,7 @@ from typing import Literal, TypeAlias
 from keyhole.basis.cells.numbers import Cuts
 from keyhole.defence.planner.columns import Partitions
 from keyhole.defence.planner.distinct import distinct_of
-from keyhole.defence.tables.quantity import COUNT, Quantity
+from keyhole.defence.tables.noisy_tables import COUNT, Quantity
 from keyhole.errors import UnsupportedQuery
 from keyhole.model.predicate import FALSE, Constant, IsNull, Leaf, Predicate, restrict, to_sql
 from keyhole.model.query import HALF, ORDERED, Aggregate, Query, Statement, Term

@@ -31,9 +31,7 @@ from keyhole.defence.planner.terms import PlanTerms
 from keyhole.defence.planner.tree import WORTH, recalled_tree, tree_fits, tree_mark
 from keyhole.defence.planner.useful import VAGUE, Usefulness
 from keyhole.defence.planner.ways import AskedPart, axis_of, cuts_of, inferable, part_of, variances
-from keyhole.defence.tables.bought import BoughtTable
-from keyhole.defence.tables.generation import Generation
-from keyhole.defence.tables.quantity import Dose, Quantity
+from keyhole.defence.tables.noisy_tables import BoughtTable, Dose, Generation, Quantity
 from keyhole.errors import BudgetExhausted, UnsupportedQuery
 from keyhole.model.predicate import Scalar
 

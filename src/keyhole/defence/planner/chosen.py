@@ -14,9 +14,8 @@ from keyhole.defence.planner.orders import Purchase
 from keyhole.defence.planner.quantiles import BoughtQuantile
 from keyhole.defence.planner.tree import BoughtTree, tree_mark
 from keyhole.defence.planner.ways import variances
-from keyhole.defence.tables.generation import Generation
-from keyhole.defence.tables.quantity import COUNT, Quantity
-from keyhole.defence.tables.residuals import Names
+from keyhole.defence.tables.inference import Names
+from keyhole.defence.tables.noisy_tables import COUNT, Generation, Quantity
 
 Keys = tuple[tuple[str, str], ...]
 

@@ -19,9 +19,8 @@ from keyhole.datasets import DuckDBSource
 from keyhole.defence.budget.ledger import Bought, Ledger
 from keyhole.defence.noise import NoiseSource
 from keyhole.defence.planner.single import LAWS
-from keyhole.defence.tables.bought import check_drawable, noisy
-from keyhole.defence.tables.quantity import COUNT, Dose, NoiseLaw, noise_for, price
-from keyhole.defence.tables.tails import ErrorLaw
+from keyhole.defence.tables.error_bars import ErrorLaw
+from keyhole.defence.tables.noisy_tables import COUNT, Dose, NoiseLaw, check_drawable, noise_for, noisy, price
 from keyhole.errors import ConfigError
 from keyhole.model.predicate import quote_name
 

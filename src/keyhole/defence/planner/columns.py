@@ -15,7 +15,7 @@ from keyhole.basis.cells.categories import Categories
 from keyhole.basis.cells.numbers import Cuts
 from keyhole.config import Columns, PrivateColumn, PublicColumn, toml_key
 from keyhole.defence.load import typed
-from keyhole.defence.tables.quantity import Quantity
+from keyhole.defence.tables.noisy_tables import Quantity
 from keyhole.errors import ConfigError, UnsupportedQuery
 from keyhole.model.predicate import Comparison, Has, IsNull, Leaf, Like, Membership, Opaque, Predicate, leaves
 from keyhole.model.schema import Column, Kind, Role, Schema

@@ -11,10 +11,9 @@ import numpy as np
 
 from keyhole.defence.planner.asks import Wanted
 from keyhole.defence.planner.laid import Laid, Linear
-from keyhole.defence.tables.generation import Generation
-from keyhole.defence.tables.quantity import COUNT
-from keyhole.defence.tables.residuals import Floats
-from keyhole.defence.tables.tails import ErrorLaw
+from keyhole.defence.tables.error_bars import ErrorLaw
+from keyhole.defence.tables.inference import Floats
+from keyhole.defence.tables.noisy_tables import COUNT, Generation
 from keyhole.defence.workload import Estimate
 
 STRIPS = 32  # of a ratio's range: its bar is taken at the far end of each

@@ -8,10 +8,8 @@ from fractions import Fraction
 
 from keyhole.book import BookEntry, Mark
 from keyhole.defence.budget.ledger import Kept, Ledger
-from keyhole.defence.tables.bought import BoughtTable
-from keyhole.defence.tables.generation import Generation
-from keyhole.defence.tables.quantity import COUNT, Quantity
-from keyhole.defence.tables.residuals import Names
+from keyhole.defence.tables.inference import Names
+from keyhole.defence.tables.noisy_tables import COUNT, BoughtTable, Generation, Quantity
 
 TABLE = "table"
 NUMBER = "number "

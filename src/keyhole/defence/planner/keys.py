@@ -17,9 +17,8 @@ from typing import TYPE_CHECKING, Any
 from keyhole.defence.budget.ledger import Bought, Kept, Ledger
 from keyhole.defence.budget.loss import Loss
 from keyhole.defence.planner.single import LAWS, noise_within
-from keyhole.defence.tables.bought import check_drawable
-from keyhole.defence.tables.quantity import COUNT, Dose, NoiseLaw, noise_for, price
-from keyhole.defence.tables.tails import ErrorLaw
+from keyhole.defence.tables.error_bars import ErrorLaw
+from keyhole.defence.tables.noisy_tables import COUNT, Dose, NoiseLaw, check_drawable, noise_for, price
 from keyhole.defence.workload import Estimate, GroupKey
 from keyhole.errors import BudgetExhausted
 from keyhole.model.predicate import literal, quote_name, to_sql

@@ -12,12 +12,10 @@ from keyhole.basis.cells.base import Cells
 from keyhole.basis.cells.domain import Domain
 from keyhole.defence.planner.asks import Wanted
 from keyhole.defence.planner.columns import CutAxis
-from keyhole.defence.tables.functional import Functional
-from keyhole.defence.tables.generation import Generation
+from keyhole.defence.tables.error_bars import ErrorLaw
+from keyhole.defence.tables.inference import Floats, Functional
 from keyhole.defence.tables.margins import check_size
-from keyhole.defence.tables.quantity import COUNT, Quantity
-from keyhole.defence.tables.residuals import Floats
-from keyhole.defence.tables.tails import ErrorLaw
+from keyhole.defence.tables.noisy_tables import COUNT, Generation, Quantity
 from keyhole.model.predicate import Predicate
 
 

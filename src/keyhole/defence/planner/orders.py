@@ -20,11 +20,21 @@ from keyhole.defence.planner.distinct import distinct_code
 from keyhole.defence.planner.holdings import NUMBER, TABLE, Holdings
 from keyhole.defence.planner.laid import Laid, Linear
 from keyhole.defence.planner.spoken import spoken
-from keyhole.defence.tables.bought import BoughtTable, check_drawable, noisy
-from keyhole.defence.tables.functional import Functional
-from keyhole.defence.tables.generation import Generation
+from keyhole.defence.tables.inference import Functional
 from keyhole.defence.tables.margins import Margins
-from keyhole.defence.tables.quantity import COUNT, Dose, NoiseLaw, PurchaseForm, Quantity, noise_for, price
+from keyhole.defence.tables.noisy_tables import (
+    COUNT,
+    BoughtTable,
+    Dose,
+    Generation,
+    NoiseLaw,
+    PurchaseForm,
+    Quantity,
+    check_drawable,
+    noise_for,
+    noisy,
+    price,
+)
 from keyhole.model.predicate import to_sql
 
 NOWHERE = Functional((), (), (), None)  # over no axis: the number itself

@@ -13,9 +13,8 @@ from keyhole.book.noisy_tables import table_lines
 from keyhole.config import toml_key
 from keyhole.defence.answering import Answered, Priced
 from keyhole.defence.base import half_of_everybody
-from keyhole.defence.budget.conversion import epsilon_at
 from keyhole.defence.budget.ledger import Ledger
-from keyhole.defence.budget.loss import rounded_down
+from keyhole.defence.budget.loss import epsilon_at, rounded_down
 from keyhole.defence.load import asking_schema
 from keyhole.defence.noise import NoiseSource, door
 from keyhole.defence.planner.affordable import affordable

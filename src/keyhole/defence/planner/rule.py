@@ -17,11 +17,8 @@ from keyhole.defence.budget.loss import Unit
 from keyhole.defence.noise import NoiseSource
 from keyhole.defence.planner.allocation import Allocation
 from keyhole.defence.planner.single import LAWS, Rented, noise_within, worth_a_table
-from keyhole.defence.tables.bought import BoughtTable, noisy
-from keyhole.defence.tables.functional import Functional
-from keyhole.defence.tables.generation import Generation
-from keyhole.defence.tables.quantity import COUNT, Dose, price
-from keyhole.defence.tables.residuals import Inference, Names, Profile, subsets
+from keyhole.defence.tables.inference import Functional, Inference, Names, Profile, subsets
+from keyhole.defence.tables.noisy_tables import COUNT, BoughtTable, Dose, Generation, noisy, price
 
 Counts = NDArray[np.int64]
 ROUNDS = 200

@@ -13,12 +13,18 @@ from keyhole.defence.budget.loss import Neighbours, Unit
 from keyhole.defence.planner.laid import Laid
 from keyhole.defence.planner.orders import Purchase, lone, sized
 from keyhole.defence.planner.ways import AskedPart
-from keyhole.defence.tables.bought import BoughtTable
-from keyhole.defence.tables.functional import Functional
-from keyhole.defence.tables.generation import Generation
-from keyhole.defence.tables.quantity import COUNT, Dose, NoiseLaw, Quantity, noise_for, rounded_noise
-from keyhole.defence.tables.residuals import Inference
-from keyhole.defence.tables.tails import ErrorLaw
+from keyhole.defence.tables.error_bars import ErrorLaw
+from keyhole.defence.tables.inference import Functional, Inference
+from keyhole.defence.tables.noisy_tables import (
+    COUNT,
+    BoughtTable,
+    Dose,
+    Generation,
+    NoiseLaw,
+    Quantity,
+    noise_for,
+    rounded_noise,
+)
 
 LAWS: dict[Unit, NoiseLaw] = {"epsilon": "laplace", "rho": "gaussian"}
 

@@ -10,7 +10,7 @@ from typing import Any
 from keyhole.basis.cells.categories import Categories
 from keyhole.basis.cells.numbers import Cuts
 from keyhole.defence.planner.columns import CutAxis, Partitions
-from keyhole.defence.tables.quantity import COUNT, Dose, NoiseLaw, Quantity
+from keyhole.defence.tables.noisy_tables import COUNT, Dose, NoiseLaw, Quantity
 from keyhole.model.predicate import literal, quote_name
 from keyhole.model.transcript import simplest_decimal
 

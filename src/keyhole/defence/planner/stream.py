@@ -24,10 +24,8 @@ from keyhole.defence.planner.single import LAWS
 from keyhole.defence.planner.terms import PlanTerms
 from keyhole.defence.planner.tree import buy_tree
 from keyhole.defence.planner.ways import cuts_of
-from keyhole.defence.tables.bought import check_drawable, drawable
-from keyhole.defence.tables.generation import Generation
-from keyhole.defence.tables.quantity import COUNT, Quantity
-from keyhole.defence.tables.residuals import Floats, Names, subsets
+from keyhole.defence.tables.inference import Floats, Names, subsets
+from keyhole.defence.tables.noisy_tables import COUNT, Generation, Quantity, check_drawable, drawable
 from keyhole.errors import BudgetExhausted
 
 PILOT_SHARE = Fraction(1, 20)

@@ -22,10 +22,9 @@ from keyhole.defence.budget.loss import Loss, Neighbours
 from keyhole.defence.planner.asks import Wanted
 from keyhole.defence.planner.columns import Partitions
 from keyhole.defence.planner.single import LAWS
-from keyhole.defence.tables.bought import check_drawable, noisy
-from keyhole.defence.tables.quantity import COUNT, Dose, NoiseLaw, noise_for, price
-from keyhole.defence.tables.residuals import Floats
-from keyhole.defence.tables.tails import ErrorLaw, laplace_terms
+from keyhole.defence.tables.error_bars import ErrorLaw, laplace_terms
+from keyhole.defence.tables.inference import Floats
+from keyhole.defence.tables.noisy_tables import COUNT, Dose, NoiseLaw, check_drawable, noise_for, noisy, price
 from keyhole.defence.workload import Estimate
 from keyhole.model.predicate import quote_name, to_sql
 from keyhole.model.transcript import simplest_decimal

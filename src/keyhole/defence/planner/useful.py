@@ -27,9 +27,8 @@ from keyhole.defence.planner.single import bars, with_order
 from keyhole.defence.planner.terms import PlanTerms
 from keyhole.defence.planner.tree import BoughtTree, tree_dose
 from keyhole.defence.planner.ways import AskedPart
-from keyhole.defence.tables.generation import Generation
-from keyhole.defence.tables.quantity import Dose, NoiseLaw
-from keyhole.defence.tables.tails import ErrorLaw
+from keyhole.defence.tables.error_bars import ErrorLaw
+from keyhole.defence.tables.noisy_tables import Dose, Generation, NoiseLaw
 
 VAGUE = "the bar of what was released before is over half of everybody, which says next to nothing (--anyway shows it)"
 LESS = "which says next to nothing: nothing was spent. "

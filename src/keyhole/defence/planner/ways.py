@@ -10,9 +10,8 @@ from keyhole.basis.cells.numbers import Cuts
 from keyhole.defence.planner.asks import Wanted
 from keyhole.defence.planner.columns import CutAxis, Partitions
 from keyhole.defence.planner.laid import Laid, lay
-from keyhole.defence.tables.functional import Functional
-from keyhole.defence.tables.generation import Generation
-from keyhole.defence.tables.quantity import COUNT, Quantity
+from keyhole.defence.tables.inference import Functional
+from keyhole.defence.tables.noisy_tables import COUNT, Generation, Quantity
 from keyhole.errors import UnsupportedQuery
 
 TRIED = 8  # combinations of partitions that inference is tried on

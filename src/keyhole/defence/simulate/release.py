@@ -12,13 +12,12 @@ from itertools import combinations
 import numpy as np
 from numpy.typing import NDArray
 
-from keyhole.defence.budget.conversion import epsilon_at
+from keyhole.defence.budget.loss import epsilon_at
 from keyhole.defence.mechanisms.online_ic import plan_online
 from keyhole.defence.planner.rule import Rule, RulePlanner, declared_tables, most_noise
 from keyhole.defence.simulate.release_workloads import Workload
 from keyhole.defence.simulate.seeded_noise import SeededNoise
-from keyhole.defence.tables.generation import Generation
-from keyhole.defence.tables.quantity import COUNT
+from keyhole.defence.tables.noisy_tables import COUNT, Generation
 from keyhole.defence.updates.multiplicative_weights import MultiplicativeWeights
 from keyhole.errors import KeyholeError
 

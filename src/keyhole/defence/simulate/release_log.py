@@ -16,7 +16,7 @@ from keyhole.defence.planner.columns import CutAxis, Partitions
 from keyhole.defence.planner.laid import lay
 from keyhole.defence.planner.ways import cuts_of
 from keyhole.defence.simulate.release_workloads import Masks, TrueMargins, Workload, made_up_people
-from keyhole.defence.tables.quantity import COUNT
+from keyhole.defence.tables.noisy_tables import COUNT
 from keyhole.errors import ConfigError, KeyholeError
 from keyhole.model.schema import Column, Kind, Role, Schema
 from keyhole.sql import lower

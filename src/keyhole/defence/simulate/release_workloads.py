@@ -13,8 +13,7 @@ from math import prod
 import numpy as np
 from numpy.typing import NDArray
 
-from keyhole.defence.tables.functional import Functional
-from keyhole.defence.tables.residuals import Names
+from keyhole.defence.tables.inference import Functional, Names
 from keyhole.errors import ConfigError
 
 Masks = tuple[int, ...]  # for each axis a bit mask of the values kept; 0: the axis is not named

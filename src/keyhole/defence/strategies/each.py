@@ -10,7 +10,7 @@ from typing import Literal
 
 from keyhole.defence.answering import Made, Setting
 from keyhole.defence.base import Release
-from keyhole.defence.budget.bundle import Bundle
+from keyhole.defence.budget.composition import Bundle
 from keyhole.defence.budget.ledger import Bought
 from keyhole.defence.budget.loss import Loss, rounded_down
 from keyhole.defence.linear import l1_sensitivity, l2_sensitivity_squared

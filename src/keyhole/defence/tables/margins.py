@@ -14,9 +14,8 @@ from keyhole.basis.cells.domain import DeclaredColumn
 from keyhole.basis.cells.numbers import Cuts
 from keyhole.datasets import DuckDBSource
 from keyhole.defence.budget.loss import Neighbours
-from keyhole.defence.tables.bought import Whole
-from keyhole.defence.tables.functional import Functional
-from keyhole.defence.tables.quantity import COUNT, Quantity
+from keyhole.defence.tables.inference import Functional
+from keyhole.defence.tables.noisy_tables import COUNT, Quantity, Whole
 from keyhole.errors import UnsupportedQuery
 
 MOST_CELLS = 2**22  # of one table
