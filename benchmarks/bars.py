@@ -30,14 +30,14 @@ from keyhole.defence.budget.loss import Loss, rho_within
 from keyhole.defence.planner.columns import Partitions
 from keyhole.defence.planner.planning import Planning
 from keyhole.defence.planner.rule import Rule, RulePlanner
-from keyhole.defence.planner.single import LAWS, noise_within
+from keyhole.defence.planner.single import noise_within
 from keyhole.defence.planner.terms import PlanTerms
 from keyhole.defence.simulate.release import Setup
 from keyhole.defence.simulate.release_workloads import Workload, workload
 from keyhole.defence.simulate.seeded_noise import SeededNoise
 from keyhole.defence.tables.inference import Names
 from keyhole.defence.tables.margins import SourceMargins
-from keyhole.defence.tables.noisy_tables import COUNT, BoughtTable, Dose, Generation, noisy
+from keyhole.defence.tables.noisy_tables import COUNT, LAWS, BoughtTable, Dose, Generation, add_noise
 from keyhole.sessions.private import Private
 from keyhole.sessions.reply import Reply
 from keyhole.sessions.session import Session
@@ -77,7 +77,7 @@ class Purchases:
         for when, names, size in self.tables:
             if when <= place and set(names) & set(asked.names):  # no other table has a weight in it
                 dose = Dose(COUNT, size)
-                made.add(BoughtTable(names, law, (dose,), (noisy(self.work.truth[names], dose, law, noise),)))
+                made.add(BoughtTable(names, law, (dose,), (add_noise(self.work.truth[names], dose, law, noise),)))
         known = np.isfinite(made.variance(COUNT, asked))
         bar = made.law(COUNT, asked).bar(rule.beta) if known else np.inf
         if bar <= rule.within * (1 + 1e-9):
@@ -85,7 +85,7 @@ class Purchases:
             return off / rule.within, off / bar
         assert at in self.numbers
         dose = Dose(COUNT, noise_within(rule.within - 0.5, rule.beta, law))
-        off = abs(float(noisy(np.array(0, dtype=np.int64), dose, law, noise)))
+        off = abs(float(add_noise(np.array(0, dtype=np.int64), dose, law, noise)))
         return off / rule.within, off / rule.within
 
 

@@ -188,13 +188,13 @@ def show_streams(queries: int) -> None:
 
 def show_sum(runs: int) -> None:
     """rmse of one SUM against OpenDP's sized sum at the same epsilon, and of AVG against raw sum / count."""
-    from keyhole.defence.tables.noisy_tables import COUNT, Quantity, noise_for, noisy
+    from keyhole.defence.tables.noisy_tables import COUNT, Quantity, add_noise, noise_for
 
     hours = np.asarray(adult()["hours"].to_pylist())
     noise, epsilon, n = SeededNoise(np.random.default_rng(1)), Fraction(1, 10), len(hours)
     quantity = Quantity("hours", 98)
     (dose,) = noise_for(epsilon, [quantity], "laplace", "number", "replace-one")
-    ours = [float(noisy(np.array(0), dose, "laplace", noise)) / 2 for _ in range(runs)]
+    ours = [float(add_noise(np.array(0), dose, "laplace", noise)) / 2 for _ in range(runs)]
     peer = [
         float(noise.laplace(98 / epsilon)) for _ in range(runs)
     ]  # OpenDP: sensitivity hi - lo, scale (hi - lo)/epsilon

@@ -22,7 +22,7 @@ from keyhole.defence.planner.rule import Rule, RulePlanner
 from keyhole.defence.simulate.seeded_noise import SeededNoise
 from keyhole.defence.tables.error_bars import ErrorLaw
 from keyhole.defence.tables.inference import Functional, Inference
-from keyhole.defence.tables.noisy_tables import COUNT, BoughtTable, Dose, Generation, NoiseLaw, Quantity, noisy
+from keyhole.defence.tables.noisy_tables import COUNT, BoughtTable, Dose, Generation, NoiseLaw, Quantity, add_noise
 from keyhole.model.predicate import Comparison, Or
 
 RUNS, BETA = 1600, 0.1
@@ -110,7 +110,7 @@ def ratios(law: NoiseLaw, kinds: tuple[str, ...], runs: int, seed: int = 11) -> 
         needed = NEEDED.get(kind, (COUNT,))
         for names, gone in ((("a", "b"), ()), (("a",), (1,)), (("a", "b"), ())):
             doses = tuple(Dose(m, Fraction(noises[m] * (1 + len(names)))) for m in needed)
-            values = tuple(noisy(true[d.quantity].sum(axis=gone), d, law, noise) for d in doses)
+            values = tuple(add_noise(true[d.quantity].sum(axis=gone), d, law, noise) for d in doses)
             made.add(BoughtTable(names, law, doses, values))
         made.laws |= laws  # the same in every run: only the numbers differ
         shown = estimates(laid[kind], made, BETA, (0.0, 5.0))

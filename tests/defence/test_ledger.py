@@ -11,7 +11,7 @@ import pytest
 from keyhole.book import Book, Mark
 from keyhole.defence.budget.budget import Budget, Cap, epsilon_budget
 from keyhole.defence.budget.ledger import Bought, Ledger, SavedRun
-from keyhole.defence.budget.loss import Loss, exact, positive, probability, rounded_up
+from keyhole.defence.budget.loss import Loss, exact, positive, probability, round_up
 from keyhole.errors import BudgetExhausted, ConfigError, PrivacyParameterError
 
 ONE = Cap(Loss.of_epsilon(1))
@@ -140,6 +140,6 @@ def test_numbers_are_read_as_written() -> None:
     assert exact(0.1) == Fraction(1, 10)
     assert positive("1e-3", "x") == Fraction(1, 1000)
     assert probability(0, "delta", zero=True) == 0
-    assert rounded_up(0.1) >= Fraction(0.1)
+    assert round_up(0.1) >= Fraction(0.1)
     with pytest.raises(PrivacyParameterError, match="beta"):
         probability(0, "beta")

@@ -11,7 +11,7 @@ import pytest
 from tests.laws.chernoff import surprising
 from tests.laws.exact_laws import gaussian_mass, laplace_mass
 
-from keyhole.defence.noise import ExactNoise, NoiseSource, door, float_above, root_above
+from keyhole.defence.noise import ExactNoise, NoiseSource, exact_noise, float_above, root_above
 from keyhole.defence.simulate.seeded_noise import SeededNoise
 from keyhole.errors import PrivacyParameterError
 
@@ -89,4 +89,4 @@ def test_a_forked_child_shares_no_noise() -> None:
 
 
 def test_there_is_one_door() -> None:
-    assert door() is door()
+    assert exact_noise() is exact_noise()

@@ -13,7 +13,7 @@ from keyhole.defence.budget.ledger import Kept
 from keyhole.defence.budget.loss import Loss
 from keyhole.defence.planner.tree import BoughtTree, tree_dose
 from keyhole.defence.simulate.seeded_noise import SeededNoise
-from keyhole.defence.tables.noisy_tables import COUNT, Dose, NoiseLaw, noisy
+from keyhole.defence.tables.noisy_tables import COUNT, Dose, NoiseLaw, add_noise
 
 NOBODY = Kept(0, {}, ())
 
@@ -43,7 +43,7 @@ def test_the_quantile_lies_within_its_bar_as_often_as_it_says(law: NoiseLaw) -> 
     blocks, beta, runs, missed = np.add.reduceat(points, np.arange(0, 12, 4)), 0.2, 400, 0
     dose = Dose(COUNT, Fraction(100 if law == "gaussian" else 7))
     for _ in range(runs):
-        made = [noisy(t, dose, law, noise).astype(float) for t in (blocks, points)]
+        made = [add_noise(t, dose, law, noise).astype(float) for t in (blocks, points)]
         level = Fraction(int(rng.integers(1, 20)), 20)
         _, low, high = BoughtTree(made[0], made[1], 4, law, dose.noise, NOBODY).quantile(level, beta)
         first, last = (float(np.quantile(values, float(level), method=m)) for m in ("lower", "higher"))

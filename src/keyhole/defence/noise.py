@@ -56,7 +56,7 @@ def root_above(number: Fraction) -> float:
     return value
 
 
-def checked(scale: Fraction) -> Fraction:
+def check_scale(scale: Fraction) -> Fraction:
     """A scale that can be drawn from; mechanisms ask before they charge.
 
     >>> checked(Fraction(9, 2))
@@ -125,17 +125,17 @@ class ExactNoise:
 
     def laplace(self, scale: Fraction) -> int:
         """Discrete Laplace noise; an integer sensitivity s then costs epsilon = s / scale."""
-        return self._draw("laplace", float_above(checked(scale)))
+        return self._draw("laplace", float_above(check_scale(scale)))
 
     def gaussian(self, variance: Fraction) -> int:
         """Discrete Gaussian noise; a sensitivity s then costs rho = s^2 / (2 variance)."""
         root = root_above(variance)
-        checked(Fraction(root))
+        check_scale(Fraction(root))
         return self._draw("gaussian", root)
 
     def choose(self, scores: Sequence[int], scale: Fraction) -> int:
         """The exponential mechanism; scores of sensitivity s then cost epsilon = 2 s / scale."""
-        return int(_noisy_max(float_above(checked(scale)))(list(scores)))
+        return int(_noisy_max(float_above(check_scale(scale)))(list(scores)))
 
     def _draw(self, kind: str, scale: float) -> int:
         key = (kind, scale)
@@ -165,7 +165,7 @@ class ExactNoise:
 
 
 @cache
-def door() -> NoiseSource:
+def exact_noise() -> NoiseSource:
     """The door everybody goes through: one `ExactNoise` for the process. Refuses at once where OpenDP is missing."""
     _opendp()
     return ExactNoise()

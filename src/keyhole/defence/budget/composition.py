@@ -1,4 +1,4 @@
-"""Many pure releases whose epsilons are fixed beforehand: the privacy loss distribution of all together.
+"""Many pure releases whose epsilons are fixed beforehand: the privacy loss of all together, and what all cost at once.
 
 The worst mechanism of a pure epsilon is randomised response: its privacy loss is epsilon or -epsilon. So the loss of k
 of them has a binomial law, and (epsilon, delta) of the whole follows from it in closed form: no smaller pair holds for
@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 
 from keyhole.defence.budget.budget import Budget, Cap
 from keyhole.defence.budget.ledger import Ledger
-from keyhole.defence.budget.loss import Loss, Number, probability
+from keyhole.defence.budget.loss import Loss, Number, probability, round_down
 from keyhole.errors import BudgetExhausted
 from keyhole.extras import import_extra
 
@@ -127,12 +127,8 @@ def bundle_share(times: int, epsilon: Fraction, delta: Fraction) -> Fraction:
     for _ in range(40):
         middle = (low + high) / 2
         low, high = (middle, high) if bundle_epsilon(middle, times, delta) <= epsilon else (low, middle)
-    step = Fraction(10) ** (math.floor(math.log10(low)) - 2)
-    found = step * math.floor(low / step)
+    found = round_down(low, 3)
     return found if found > epsilon / times and bundle_epsilon(found, times, delta) <= epsilon else epsilon / times
-
-
-# MERGED: A file of statements paid for at once: releases whose epsilons are fixed beforehand, priced together.
 
 
 @dataclass(slots=True, eq=False)
@@ -141,7 +137,7 @@ class Bundle:
     delta) by optimal composition. What is not used when the process ends is lost: it was paid, and nothing was shown.
 
     Gaussian releases have no place here: no discrete law of theirs is proved to be within a continuous one, so their
-    rho adds up, and the distribution of it is told as information alone (`accounting.py`).
+    rho adds up, and the distribution of it is told as information alone (`composed_epsilon`).
     """
 
     ledger: Ledger
@@ -206,13 +202,11 @@ class Bundle:
         return Budget(Cap(Loss.of_epsilon(self.parts[question], 0, self.ledger.cap.total.neighbours)))
 
 
-# MERGED: What a tighter accountant would say: the privacy loss distribution of all charges, as information only.
-#
-# The ledger enforces sums of epsilon or rho. This figure can only be smaller, and is never used to allow a question.
-
-
 def composed_epsilon(losses: Iterable[Loss], delta: Number) -> float:
     """The epsilon at this delta of all losses together, by composing their worst-case privacy loss distributions.
+
+    What a tighter accountant would say, as information only: the ledger enforces sums of epsilon or rho. This figure
+    can only be smaller, and is never used to allow a question.
 
     Pure and approximate losses enter as the worst mechanism of their (epsilon, delta); a rho as the Gaussian
     mechanism of that rho, which is what the `gaussian` mechanism is (up to its discreteness: a figure, not a proof).

@@ -1,4 +1,7 @@
-"""What a release costs: an exact privacy loss, with its unit and its neighbours."""
+"""What a release costs: an exact privacy loss with its unit and its neighbours, and rho (zCDP) as (epsilon, delta).
+
+Conversions between the two are tight, and every step is rounded outward.
+"""
 
 from __future__ import annotations
 
@@ -15,6 +18,8 @@ Neighbours = Literal["replace-one", "add-remove"]
 Number = int | float | str | Decimal | Fraction
 SMALLEST, LARGEST = Fraction(1, 10**30), Fraction(10**12)  # of an epsilon or rho: plans then stay within doubles
 SMALLEST_CHANCE = Fraction(1, 10**300)  # of a delta or beta
+SLACK = 1e-9  # relative: more than what is lost in double arithmetic
+STEPS = 200  # of a bisection
 
 
 def exact(number: Number, name: str = "the number") -> Fraction:
@@ -64,10 +69,10 @@ def probability(number: Number, name: str, *, zero: bool = False) -> Fraction:
     return value
 
 
-def rounded_up(number: float, digits: int = 4) -> Fraction:
+def round_up(number: float, digits: int = 4) -> Fraction:
     """The smallest decimal of `digits` significant digits that is not below `number`: a price to quote.
 
-    >>> rounded_up(0.123456), rounded_up(79.0)
+    >>> round_up(0.123456), round_up(79.0)
     (Fraction(247, 2000), Fraction(79, 1))
     """
     if not math.isfinite(number) or number <= 0:
@@ -77,10 +82,10 @@ def rounded_up(number: float, digits: int = 4) -> Fraction:
     return step * math.ceil(Fraction(number) / step)
 
 
-def rounded_down(number: Fraction, digits: int = 4) -> Fraction:
+def round_down(number: Fraction, digits: int = 4) -> Fraction:
     """The largest decimal of `digits` significant digits that is not above `number`: a share to spend.
 
-    >>> rounded_down(Fraction(1, 3))
+    >>> round_down(Fraction(1, 3))
     Fraction(3333, 10000)
     """
     if number <= 0:
@@ -147,12 +152,6 @@ class Loss:
         return f"{self.unit} {float(self.amount):.6g}{delta}"
 
 
-# MERGED: Between rho (zCDP) and (epsilon, delta): the tight conversion, every step rounded outward.
-
-SLACK = 1e-9  # relative: more than what is lost in double arithmetic
-STEPS = 200  # of a bisection
-
-
 def delta_of(rho: float, epsilon: float) -> float:
     """The smallest delta that the conversion gives for rho-zCDP at this epsilon, rounded up.
 
@@ -196,8 +195,7 @@ def rho_within(epsilon: Number, delta: Number) -> Fraction:
         low, high = (middle, high) if delta_of(middle, most) <= slack else (low, middle)
     if low <= 0:
         raise PrivacyParameterError(f"epsilon {most:g} with delta {slack:g} is too little for any noise")
-    step = Fraction(10) ** (math.floor(math.log10(low)) - 5)
-    return step * math.floor(Fraction(low) / step)
+    return round_down(Fraction(low), 6)
 
 
 def epsilon_at(rho: Number, delta: Number) -> Fraction:
@@ -211,8 +209,7 @@ def epsilon_at(rho: Number, delta: Number) -> Fraction:
     for _ in range(STEPS):
         middle = (low + high) / 2
         low, high = (low, middle) if delta_of(amount, middle) <= slack else (middle, high)
-    step = Fraction(10) ** (math.floor(math.log10(high)) - 5)
-    return step * math.ceil(Fraction(high) / step)
+    return round_up(high, 6)
 
 
 def textbook_rho(epsilon: Number, delta: Number) -> Fraction:
@@ -222,5 +219,4 @@ def textbook_rho(epsilon: Number, delta: Number) -> Fraction:
     most, slack = float(positive(epsilon, "epsilon")), float(probability(delta, "delta"))
     logarithm = math.log(1 / slack)
     root = math.sqrt(logarithm + most) - math.sqrt(logarithm)
-    step = Fraction(10) ** (math.floor(math.log10(root * root)) - 5)
-    return step * math.floor(Fraction(root * root) / step)
+    return round_down(Fraction(root * root), 6)

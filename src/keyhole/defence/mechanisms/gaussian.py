@@ -9,10 +9,10 @@ from fractions import Fraction
 
 from keyhole.defence.base import DISCRETE_GAUSSIAN, Release
 from keyhole.defence.budget.budget import Budget
-from keyhole.defence.budget.loss import Loss, Number, positive, probability, rounded_up
+from keyhole.defence.budget.loss import Loss, Number, positive, probability, round_up
 from keyhole.defence.histogram import Histogram
 from keyhole.defence.linear import LinearQuery, l2_sensitivity_squared
-from keyhole.defence.noise import NoiseSource, checked, door
+from keyhole.defence.noise import NoiseSource, check_scale, exact_noise
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,11 +48,11 @@ class Gaussian:
 
     def release(self, queries: Sequence[LinearQuery]) -> list[Release]:
         """All answers together, for one rho."""
-        rho, noise = positive(self.rho, "rho"), self.noise or door()
+        rho, noise = positive(self.rho, "rho"), self.noise or exact_noise()
         variance = l2_sensitivity_squared(queries, self.histogram.neighbours) / (2 * rho)
         cost = self.cost(queries)
         if variance:
-            checked(variance * max(q.unit for q in queries) ** 2)
+            check_scale(variance * max(q.unit for q in queries) ** 2)
         self.budget.spend(cost, analyst=self.analyst, what=f"gaussian: {'; '.join(q.name for q in queries)}")
         left = self.budget.left(self.analyst)
         deviation = Fraction(math.sqrt(variance))
@@ -88,4 +88,4 @@ def gaussian_rho(steps: Fraction, sensitivity_squared: Fraction, beta: float) ->
     Fraction(3049, 100000)
     """
     whole = math.floor(steps) + 1  # |noise| > steps means |noise| >= whole
-    return rounded_up(float(sensitivity_squared) * math.log(2 / beta) / whole**2)
+    return round_up(float(sensitivity_squared) * math.log(2 / beta) / whole**2)

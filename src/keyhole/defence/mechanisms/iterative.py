@@ -9,11 +9,11 @@ from fractions import Fraction
 from typing import Any
 
 from keyhole.defence.budget.budget import Budget
-from keyhole.defence.budget.loss import Loss, Number, positive, probability, rounded_up
+from keyhole.defence.budget.loss import Loss, Number, positive, probability, round_up
 from keyhole.defence.histogram import Histogram
 from keyhole.defence.linear import LinearQuery
-from keyhole.defence.mechanisms.sparse_vector import composes
-from keyhole.defence.noise import NoiseSource, checked, door
+from keyhole.defence.mechanisms.sparse_vector import check_composition
+from keyhole.defence.noise import NoiseSource, check_scale, exact_noise
 from keyhole.defence.theorems import Offline
 from keyhole.defence.updates.base import DatabaseUpdate
 from keyhole.errors import PrivacyParameterError
@@ -70,7 +70,7 @@ def plan_offline(
             raise PrivacyParameterError(
                 f"accuracy {accuracy} of {n} people is finer than this mechanism's grid: ask for at least {2 / n:.4g}"
             )
-        price = rounded_up(theorem.epsilon_for(alpha, float(slack)))
+        price = round_up(theorem.epsilon_for(alpha, float(slack)))
     else:
         if epsilon is None:
             raise PrivacyParameterError("a construction is planned from epsilon or from accuracy: give one")
@@ -86,7 +86,7 @@ def plan_offline(
         epsilon0 = price / (2 * rounds)
     else:
         epsilon0 = Fraction(theorem.epsilon0(alpha, float(price), float(slack)) * (1 - 1e-12))
-        composes(float(epsilon0), 2 * rounds, float(slack), float(price))
+        check_composition(float(epsilon0), 2 * rounds, float(slack), float(price))
     bar = math.ceil(alpha * n) + 1  # one person more: the hypothesis is rounded to the grid, twice by half a person
     return OfflinePlan(n, cells, queries, alpha, beta, price, slack, rounds, epsilon0, bar)
 
@@ -137,7 +137,7 @@ class IterativeConstruction:
 
     def construct(self, queries: Sequence[LinearQuery]) -> Construction:
         """Charge, then build the hypothesis."""
-        plan, noise = self.plan, self.noise or door()
+        plan, noise = self.plan, self.noise or exact_noise()
         if self.histogram.public_n != plan.n or self.histogram.cells != plan.cells or len(queries) > plan.queries:
             raise PrivacyParameterError(
                 f"the construction was planned for {plan.n} people, {plan.cells} cells and {plan.queries} questions"
@@ -147,7 +147,7 @@ class IterativeConstruction:
             raise PrivacyParameterError("these weights have no common grid within 62 bits: use a coarser step")
         update = self.factory(plan.cells, plan.alpha / 2)
         state = update.start()  # may refuse (a net too large), and must before the charge
-        checked(2 * common / plan.epsilon0)
+        check_scale(2 * common / plan.epsilon0)
         self.budget.spend(self.cost, analyst=self.analyst, what=f"iterative construction, {len(queries)} questions")
         truths = [self.histogram.total(q) for q in queries]
         for done in range(plan.rounds):

@@ -9,10 +9,10 @@ from fractions import Fraction
 
 from keyhole.defence.base import DISCRETE_LAPLACE, Release
 from keyhole.defence.budget.budget import Budget
-from keyhole.defence.budget.loss import Loss, Number, positive, probability, rounded_up
+from keyhole.defence.budget.loss import Loss, Number, positive, probability, round_up
 from keyhole.defence.histogram import Histogram
 from keyhole.defence.linear import LinearQuery, l1_sensitivity
-from keyhole.defence.noise import NoiseSource, checked, door
+from keyhole.defence.noise import NoiseSource, check_scale, exact_noise
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,11 +48,11 @@ class Laplace:
 
     def release(self, queries: Sequence[LinearQuery]) -> list[Release]:
         """All answers together, for one epsilon."""
-        epsilon, noise = positive(self.epsilon, "epsilon"), self.noise or door()
+        epsilon, noise = positive(self.epsilon, "epsilon"), self.noise or exact_noise()
         scale = l1_sensitivity(queries, self.histogram.neighbours) / epsilon
         cost = self.cost(queries)
         if scale:
-            checked(scale * max(q.unit for q in queries))
+            check_scale(scale * max(q.unit for q in queries))
         self.budget.spend(cost, analyst=self.analyst, what=f"laplace: {'; '.join(q.name for q in queries)}")
         left = self.budget.left(self.analyst)
         released = []
@@ -91,4 +91,4 @@ def laplace_epsilon(steps: Fraction, sensitivity: Fraction, beta: float) -> Frac
     Fraction(1427, 5000)
     """
     whole = math.floor(steps)
-    return rounded_up(float(sensitivity) * math.log(1 / beta) / (whole + 0.5))
+    return round_up(float(sensitivity) * math.log(1 / beta) / (whole + 0.5))

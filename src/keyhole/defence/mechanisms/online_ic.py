@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from keyhole.defence.base import DISCRETE_LAPLACE, Release
 from keyhole.defence.budget.budget import Budget
-from keyhole.defence.budget.loss import Loss, Number, exact, positive, probability, rounded_up
+from keyhole.defence.budget.loss import Loss, Number, exact, positive, probability, round_up
 from keyhole.defence.histogram import Histogram
 from keyhole.defence.linear import LinearQuery
 from keyhole.defence.mechanisms.sparse_vector import NumericSparse
@@ -133,7 +133,7 @@ def plan_online(
             raise PrivacyParameterError(
                 f"accuracy {accuracy} of {n} people is finer than this mechanism's grid: ask for at least {4 / n:.4g}"
             )
-        price = rounded_up(planner.epsilon(accuracy * n))
+        price = round_up(planner.epsilon(accuracy * n))
     elif epsilon is not None:
         price = positive(epsilon, "epsilon")
         if (bar := planner.bar(float(price))) >= n:

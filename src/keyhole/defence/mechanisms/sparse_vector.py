@@ -1,4 +1,8 @@
-"""AboveThreshold: the first question whose answer passes a threshold, for the price of one (the sparse vector core)."""
+"""The sparse vector: questions above a threshold, found for the price of those that are.
+
+`AboveThreshold` finds the first, `Sparse` up to c of them, `NumericSparse` also gives a number for each (Dwork and Roth
+2014, algorithms 1 to 3). All firings are paid when a run starts.
+"""
 
 from __future__ import annotations
 
@@ -11,12 +15,12 @@ from keyhole.defence.budget.budget import Budget
 from keyhole.defence.budget.loss import Loss, Number, positive, probability
 from keyhole.defence.histogram import Histogram
 from keyhole.defence.linear import LinearQuery
-from keyhole.defence.noise import NoiseSource, checked, door
+from keyhole.defence.noise import NoiseSource, check_scale, exact_noise
 from keyhole.defence.theorems import ROOT512, advanced_composition
 from keyhole.errors import BudgetExhausted, PrivacyParameterError
 
 
-def whole(threshold: int) -> int:
+def read_threshold(threshold: int) -> int:
     """A threshold on the grid of whole people; another is refused before anything is charged.
 
     >>> whole(3)
@@ -102,10 +106,10 @@ class AboveThreshold:
         noise: NoiseSource | None = None,
     ) -> None:
         price = positive(epsilon, "epsilon")
-        level = whole(threshold)
+        level = read_threshold(threshold)
         self.cost = Loss.of_epsilon(price, 0, histogram.neighbours)
-        drawn = noise or door()
-        checked(4 / price)
+        drawn = noise or exact_noise()
+        check_scale(4 / price)
         budget.spend(self.cost, analyst=analyst, what=f"above-threshold at {threshold}")
         self._histogram = histogram
         self._gate = Gate(level, 2 / price, 4 / price, drawn)
@@ -119,9 +123,6 @@ class AboveThreshold:
             )
         self.halted = self._gate.passes(self._histogram.total(query), query.unit)
         return self.halted
-
-
-# MERGED: What sparse vector runs share: firings that were paid beforehand, and a halt when they are used up.
 
 
 class PrepaidFirings:
@@ -145,15 +146,12 @@ class PrepaidFirings:
             )
 
 
-# MERGED: Sparse: up to c questions above a threshold, found for the price of c.
-
-
-def above(number: float) -> Fraction:
+def rational_above(number: float) -> Fraction:
     """An irrational scale as a rational that is surely not below it."""
     return Fraction(number * (1 + 1e-12))
 
 
-def composes(epsilon: float, k: int, delta: float, target: float) -> None:
+def check_composition(epsilon: float, k: int, delta: float, target: float) -> None:
     """Refuse a calibration for delta > 0 where epsilon is too large for its theorem (book: epsilon <= 1)."""
     if advanced_composition(epsilon, k, delta) > target:
         raise PrivacyParameterError(
@@ -173,8 +171,8 @@ def sparse_scale(firings: int, epsilon: Number, delta: Number = 0) -> Fraction:
     price, slack = positive(epsilon, "epsilon"), probability(delta, "delta", zero=True)
     if slack == 0:
         return 2 * firings / price
-    sigma = above(math.sqrt(32 * firings * math.log(1 / slack)) / float(price))
-    composes(float(2 / sigma), firings, float(slack), float(price))
+    sigma = rational_above(math.sqrt(32 * firings * math.log(1 / slack)) / float(price))
+    check_composition(float(2 / sigma), firings, float(slack), float(price))
     return sigma
 
 
@@ -205,10 +203,10 @@ class Sparse(PrepaidFirings):
         analyst: str | None = None,
     ) -> None:
         scale = sparse_scale(firings, epsilon, delta)
-        level = whole(threshold)
+        level = read_threshold(threshold)
         self.cost = Loss.of_epsilon(epsilon, delta, histogram.neighbours)
-        drawn = noise or door()
-        checked(2 * scale)
+        drawn = noise or exact_noise()
+        check_scale(2 * scale)
         budget.spend(self.cost, analyst=analyst, what=f"sparse vector at {threshold}, {firings} firings")
         self._histogram = histogram
         self._gate = Gate(level, scale, 2 * scale, drawn)
@@ -222,9 +220,6 @@ class Sparse(PrepaidFirings):
             self.fired += 1
             self._gate.renew()
         return top
-
-
-# MERGED: NumericSparse: the sparse vector that also gives a number for every question above the threshold.
 
 
 @dataclass(frozen=True, slots=True)
@@ -258,9 +253,9 @@ def numeric_sparse_scales(firings: int, epsilon: Number, delta: Number = 0) -> S
         return Scales(sigma, 2 * sigma, 4 * sigma)
     spread = math.sqrt(32 * firings * math.log(2 / slack))
     comparing, answering = float(price) * ROOT512 / (ROOT512 + 1), float(price) * 2 / (ROOT512 + 1)
-    sigma, answer = above(spread / comparing), above(spread / answering)
-    composes(float(2 / sigma), firings, float(slack) / 2, comparing)
-    composes(float(1 / answer), firings, float(slack) / 2, float(price) / (ROOT512 + 1))
+    sigma, answer = rational_above(spread / comparing), rational_above(spread / answering)
+    check_composition(float(2 / sigma), firings, float(slack) / 2, comparing)
+    check_composition(float(1 / answer), firings, float(slack) / 2, float(price) / (ROOT512 + 1))
     return Scales(sigma, 2 * sigma, answer)
 
 
@@ -290,10 +285,10 @@ class NumericSparse(PrepaidFirings):
         noise: NoiseSource | None = None,
     ) -> None:
         scales = numeric_sparse_scales(firings, epsilon, delta)
-        level = whole(threshold)
+        level = read_threshold(threshold)
         self.cost = Loss.of_epsilon(epsilon, delta, histogram.neighbours)
-        drawn = noise or door()
-        checked(max(scales.query, scales.answer))
+        drawn = noise or exact_noise()
+        check_scale(max(scales.query, scales.answer))
         budget.spend(self.cost, analyst=analyst, what=f"numeric sparse vector at {threshold}, {firings} firings")
         self._begin(histogram, scales, level, firings, 0, drawn)
 
@@ -317,7 +312,7 @@ class NumericSparse(PrepaidFirings):
         run = cls.__new__(cls)
         run.cost = Loss.of_epsilon(epsilon, delta, histogram.neighbours)
         scales = numeric_sparse_scales(firings, epsilon, delta)
-        run._begin(histogram, scales, threshold, firings, fired, noise or door(), level)
+        run._begin(histogram, scales, threshold, firings, fired, noise or exact_noise(), level)
         return run
 
     @property

@@ -8,7 +8,7 @@ from fractions import Fraction
 
 from keyhole.basis.cells.numbers import Cuts
 from keyhole.defence.budget.ledger import Ledger
-from keyhole.defence.budget.loss import Loss, Neighbours, Unit, rounded_down, rounded_up
+from keyhole.defence.budget.loss import Loss, Neighbours, Unit, round_down, round_up
 from keyhole.defence.planner.asks import AskedStatement, Wanted
 from keyhole.defence.planner.chosen import Chosen, Found, Keys, NotSold, spoken_orders, why_free
 from keyhole.defence.planner.columns import CutAxis, Partitions
@@ -160,7 +160,7 @@ class Chooser:
                 "nothing is left of the budget: nothing was spent; raise the budget", remaining=left, requested=0
             )
         asked = max(1, self.terms.horizon - len(self.holdings.noted))
-        return rounded_down(left / self.holdings.ledger.times / asked, 6)
+        return round_down(left / self.holdings.ledger.times / asked, 6)
 
     def _by_share(
         self, question: AskedStatement, known: Sequence[tuple[Keys, AskedPart, list[Found]]], analyst: str | None, *,
@@ -286,7 +286,7 @@ class Chooser:
         for _, part, ways in known:
             if part.wanted.kind == "quantile":
                 epsilon = epsilon_for_ranks(target, beta, self.columns.number(part.wanted.column).steps + 1)
-                loss = loss_of_epsilon(rounded_up(epsilon), self.unit, self.neighbours, exact_epsilon=True)
+                loss = loss_of_epsilon(round_up(epsilon), self.unit, self.neighbours, exact_epsilon=True)
                 fits = [way for way in ways if way.quantile is not None and way.quantile.ranks(beta) <= target]
                 free += fits[:1]
                 quantiles += [] if fits else [(part.wanted, loss)]

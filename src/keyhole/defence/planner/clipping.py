@@ -18,9 +18,7 @@ import numpy as np
 from keyhole.datasets import DuckDBSource
 from keyhole.defence.budget.ledger import Bought, Ledger
 from keyhole.defence.noise import NoiseSource
-from keyhole.defence.planner.single import LAWS
-from keyhole.defence.tables.error_bars import ErrorLaw
-from keyhole.defence.tables.noisy_tables import COUNT, Dose, NoiseLaw, check_drawable, noise_for, noisy, price
+from keyhole.defence.tables.noisy_tables import COUNT, LAWS, Dose, NoiseLaw, add_noise, check_drawable, noise_for, price
 from keyhole.errors import ConfigError
 from keyhole.model.predicate import quote_name
 
@@ -103,9 +101,8 @@ def buy_clipping(
     law = LAWS[total.unit]
     (dose,) = noise_for(ledger.left(analyst) * SHARE / ledger.times, [COUNT], law, "table", total.neighbours)
     check_drawable([dose], law)
-    size, one = len(edges()) + 1, float(dose.noise)
-    error = ErrorLaw(one, (), 1.0) if law == "gaussian" else ErrorLaw(0.0, ((one, 1),), 1.0)
-    crowd = math.ceil(error.bar(BETA / size))
+    size = len(edges()) + 1
+    crowd = math.ceil(dose.error_law(law).bar(BETA / size))
     if most is not None and crowd > most:
         raise ConfigError(
             f"--clip {column}: with what is left of the budget only a range that {crowd} people share would be seen, "
@@ -117,7 +114,7 @@ def buy_clipping(
     true = np.zeros(size, dtype=np.int64)
     cells, counts = source.tally(cell_code(column))
     true[cells] = counts
-    drawn = noisy(true, dose, law, noise).tolist()
+    drawn = add_noise(true, dose, law, noise).tolist()
     said = {
         "kind": "clipping",
         "counts": drawn,
@@ -131,7 +128,7 @@ def buy_clipping(
 
 def _lines(source: DuckDBSource, column: str, drawn: Sequence[int], dose: Dose, law: NoiseLaw) -> Iterator[str]:
     """What was released, as lines of a transcript."""
-    noise = {"kind": f"discrete-{law}", "scale": float(dose.noise) if law == "laplace" else math.sqrt(dose.noise)}
+    noise = dose.transcript_noise(law)
     table, name, listed = quote_name(source.schema.table), quote_name(column), edges()
     for k, seen in enumerate(drawn):
         low = f"{name} >= {_decimal(listed[k - 1])}" if k > 1 else ""

@@ -16,8 +16,8 @@ from math import prod
 from typing import TYPE_CHECKING
 
 from keyhole.defence.budget.ledger import Ledger
-from keyhole.defence.budget.loss import Loss, Neighbours, Unit, rounded_down, rounded_up
-from keyhole.defence.noise import checked
+from keyhole.defence.budget.loss import Loss, Neighbours, Unit, round_down, round_up
+from keyhole.defence.noise import check_scale
 from keyhole.defence.planner.asks import AskedStatement, Wanted
 from keyhole.defence.planner.quantiles import (
     BoughtQuantile,
@@ -114,11 +114,11 @@ def group_orders(question: AskedStatement, chooser: Chooser, analyst: str | None
         times = times_one_group(wanted.level, unit, neighbours)
         if target is not None:
             epsilon = epsilon_for_ranks(target, beta, chooser.columns.number(wanted.column).steps + 1)
-            one = loss_of_epsilon(rounded_up(epsilon), unit, neighbours, exact_epsilon=True)
+            one = loss_of_epsilon(round_up(epsilon), unit, neighbours, exact_epsilon=True)
         else:
-            spend = rounded_down(chooser.share(analyst) / len(question.wanted) / times, 6)
+            spend = round_down(chooser.share(analyst) / len(question.wanted) / times, 6)
             one = loss_of_epsilon(spend, unit, neighbours)
-        checked(2 * sensitivity(wanted.level, neighbours) / epsilon_of(one))  # drawn at all, before it is charged
+        check_scale(2 * sensitivity(wanted.level, neighbours) / epsilon_of(one))  # drawn at all, before it is charged
         orders.append(GroupOrder(wanted, Loss(unit, one.amount * times, Fraction(0), neighbours), one))
     return orders
 

@@ -16,9 +16,8 @@ from typing import TYPE_CHECKING, Any
 
 from keyhole.defence.budget.ledger import Bought, Kept, Ledger
 from keyhole.defence.budget.loss import Loss
-from keyhole.defence.planner.single import LAWS, noise_within
-from keyhole.defence.tables.error_bars import ErrorLaw
-from keyhole.defence.tables.noisy_tables import COUNT, Dose, NoiseLaw, check_drawable, noise_for, price
+from keyhole.defence.planner.single import noise_within
+from keyhole.defence.tables.noisy_tables import COUNT, LAWS, Dose, NoiseLaw, check_drawable, noise_for, price
 from keyhole.defence.workload import Estimate, GroupKey
 from keyhole.errors import BudgetExhausted
 from keyhole.model.predicate import literal, quote_name, to_sql
@@ -133,22 +132,21 @@ def buy_keys(buying: Buying, chooser: Chooser, question: AskedStatement, analyst
 
 def _lines(table: str, question: AskedStatement, kept: list[Any], order: KeyOrder) -> Iterator[str]:
     """What was released, as lines of a transcript."""
-    scale = float(order.dose.noise) if order.law == "laplace" else math.sqrt(order.dose.noise)
+    noise = order.dose.transcript_noise(order.law)
     where = to_sql(question.wanted[0].where)
     for key, seen in kept:
         own = " AND ".join(
             f"{quote_name(c)}::VARCHAR = {literal(v)}" for c, v in zip(question.unknown, key, strict=True)
         )
         sql = f"SELECT COUNT(*) FROM {quote_name(table)} WHERE ({where}) AND {own}"
-        said = {"sql": sql, "answer": seen, "noise": {"kind": f"discrete-{order.law}", "scale": scale}}
+        said = {"sql": sql, "answer": seen, "noise": noise}
         yield json.dumps(said, ensure_ascii=False)
 
 
 def key_groups(kept: Kept, question: AskedStatement, beta: float) -> Iterator[tuple[GroupKey, tuple[Estimate, ...]]]:
     """Every key that was kept, with its noisy count and the bar of one draw."""
     said = kept.answer
-    noise = float(Fraction(said["noise"]))
-    law = ErrorLaw(noise, (), 1.0) if said["law"] == "gaussian" else ErrorLaw(0.0, ((noise, 1),), 1.0)
+    law = Dose(COUNT, Fraction(said["noise"])).error_law(said["law"])
     bar = Fraction(law.bar(beta)).limit_denominator(10**9) + Fraction(1, 10**9)
     names = [key.name for key in question.statement.keys]
     for key, seen in said["keys"]:

@@ -30,9 +30,9 @@ from keyhole.defence.tables.noisy_tables import (
     NoiseLaw,
     PurchaseForm,
     Quantity,
+    add_noise,
     check_drawable,
     noise_for,
-    noisy,
     price,
 )
 from keyhole.model.predicate import to_sql
@@ -140,7 +140,7 @@ class Buying:
         self.ledger.spend(order.cost(self.ledger, self.margins.neighbours), analyst=analyst, what=f"{order}: {what}")
         charge = self.ledger.charged[-1]
         true = self._true(order)
-        values = tuple(noisy(v, d, order.law, self.noise) for v, d in zip(true, order.doses, strict=True))
+        values = tuple(add_noise(v, d, order.law, self.noise) for v, d in zip(true, order.doses, strict=True))
         names = order.names if order.laid is None else ()
         told = spoken(self.table, order.axes, order.doses, order.law, self.columns)
         long = [axis for axis in order.axes if isinstance(axis.column, Cuts) and not _listed(axis)]

@@ -14,9 +14,9 @@ from keyhole.config import toml_key
 from keyhole.defence.answering import Answered, Priced
 from keyhole.defence.base import half_of_everybody
 from keyhole.defence.budget.ledger import Ledger
-from keyhole.defence.budget.loss import epsilon_at, rounded_down
+from keyhole.defence.budget.loss import epsilon_at, round_down
 from keyhole.defence.load import asking_schema
-from keyhole.defence.noise import NoiseSource, door
+from keyhole.defence.noise import NoiseSource, exact_noise
 from keyhole.defence.planner.affordable import affordable
 from keyhole.defence.planner.asks import AskedStatement, asked
 from keyhole.defence.planner.choice import Chooser, Chosen, NotSold
@@ -91,7 +91,7 @@ class Planning:
         n = margins.n if margins.neighbours == "replace-one" and ledger.rows == 1 else None
         self.setting = PlanSetting(ledger, n)
         self.holdings = Holdings(ledger, n)
-        self.buying = Buying(schema.table, columns, margins, ledger, self.holdings, noise or door())
+        self.buying = Buying(schema.table, columns, margins, ledger, self.holdings, noise or exact_noise())
         self.chooser = Chooser(columns, self.holdings, terms, margins.neighbours, ledger.cap.total.unit)
         self.stream: StreamPlan | None = None
         self._read: dict[str, PlannedStatement] = {}
@@ -392,4 +392,4 @@ class Planning:
             yield from table_lines(answer) if answer.get("kind") in ("table", "number") else answer.get("lines", ())
 
 
-__all__ = ["PlanSetting", "PlannedStatement", "Planning", "field", "rounded_down"]
+__all__ = ["PlanSetting", "PlannedStatement", "Planning", "field", "round_down"]

@@ -15,8 +15,8 @@ from numpy.typing import NDArray
 
 from keyhole.basis.cells.numbers import Cuts
 from keyhole.defence.budget.ledger import Bought, Kept, Ledger
-from keyhole.defence.budget.loss import Loss, Neighbours, Unit, rounded_down
-from keyhole.defence.noise import checked
+from keyhole.defence.budget.loss import Loss, Neighbours, Unit, round_down
+from keyhole.defence.noise import check_scale
 from keyhole.defence.planner.asks import Wanted
 from keyhole.defence.planner.columns import Partitions
 from keyhole.defence.planner.tree import tree_mark
@@ -83,7 +83,7 @@ def epsilon_of(loss: Loss) -> Fraction:
     >>> float(epsilon_of(Loss("rho", Fraction(1, 800))))
     0.1
     """
-    return loss.amount if loss.unit == "epsilon" else rounded_down(Fraction(math.sqrt(8 * loss.amount)), 9)
+    return loss.amount if loss.unit == "epsilon" else round_down(Fraction(math.sqrt(8 * loss.amount)), 9)
 
 
 def epsilon_for_ranks(ranks: float, beta: float, points: int) -> float:
@@ -128,7 +128,7 @@ def sensitivity(level: Fraction, neighbours: Neighbours) -> int:
 def buy_quantile(buying: Buying, part: AskedPart, loss: Loss, analyst: str | None, what: str) -> None:
     """Charge, read the grid points under the condition, choose, write down; on the open page."""
     wanted, epsilon = part.wanted, epsilon_of(loss)
-    checked(2 * sensitivity(wanted.level, buying.margins.neighbours) / epsilon)
+    check_scale(2 * sensitivity(wanted.level, buying.margins.neighbours) / epsilon)
     buying.ledger.spend(
         buying.ledger.per_person(loss), analyst=analyst, what=f"{wanted.label} by the exponential mechanism: {what}"
     )
@@ -142,7 +142,7 @@ def draw_quantile(
     """One choice that `charge` paid for: read, choose, write down."""
     wanted = part.wanted
     column = buying.columns.number(wanted.column)
-    scale = checked(2 * sensitivity(wanted.level, buying.margins.neighbours) / epsilon)
+    scale = check_scale(2 * sensitivity(wanted.level, buying.margins.neighbours) / epsilon)
     kept = part.laid.count.dense() == 1
     points, counts = buying.margins.points(column, [axis.column for axis in part.laid.axes], kept)
     points, at = points - points % coarseness(column), candidates(column)  # read as the candidate below

@@ -16,9 +16,9 @@ from numpy.typing import NDArray
 from keyhole.defence.budget.loss import Unit
 from keyhole.defence.noise import NoiseSource
 from keyhole.defence.planner.allocation import Allocation
-from keyhole.defence.planner.single import LAWS, Rented, noise_within, worth_a_table
+from keyhole.defence.planner.single import Rented, noise_within, worth_a_table
 from keyhole.defence.tables.inference import Functional, Inference, Names, Profile, subsets
-from keyhole.defence.tables.noisy_tables import COUNT, BoughtTable, Dose, Generation, noisy, price
+from keyhole.defence.tables.noisy_tables import COUNT, LAWS, BoughtTable, Dose, Generation, add_noise, price
 
 Counts = NDArray[np.int64]
 ROUNDS = 200
@@ -89,7 +89,7 @@ class RulePlanner:
         self.rented[asked.names] = self.rented.get(asked.names, 0) + 1
         dose = Dose(COUNT, noise_within(self.rule.within - 0.5, self.rule.beta, LAWS[self.rule.unit]))
         true = np.array(int(asked.within(self.truth[asked.names].astype(np.float64)).round()), dtype=np.int64)
-        self.numbers[mark] = float(noisy(true, dose, LAWS[self.rule.unit], self.noise))
+        self.numbers[mark] = float(add_noise(true, dose, LAWS[self.rule.unit], self.noise))
         return self.numbers[mark]
 
     def _worth_buying(self, asked: Functional) -> tuple[Names, Fraction] | None:
@@ -119,7 +119,7 @@ class RulePlanner:
         """One table, charged, read, drawn."""
         self.spent += self.rule.price(noise)
         law, dose = LAWS[self.rule.unit], Dose(COUNT, noise)
-        self.generation.add(BoughtTable(names, law, (dose,), (noisy(self.truth[names], dose, law, self.noise),)))
+        self.generation.add(BoughtTable(names, law, (dose,), (add_noise(self.truth[names], dose, law, self.noise),)))
         self.rented = {over: k for over, k in self.rented.items() if not set(over) <= set(names)}
 
     def against_better(self, table: Fraction) -> Fraction:

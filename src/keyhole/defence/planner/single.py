@@ -17,16 +17,15 @@ from keyhole.defence.tables.error_bars import ErrorLaw
 from keyhole.defence.tables.inference import Functional, Inference
 from keyhole.defence.tables.noisy_tables import (
     COUNT,
+    LAWS,
     BoughtTable,
     Dose,
     Generation,
     NoiseLaw,
     Quantity,
     noise_for,
-    rounded_noise,
+    round_noise_up,
 )
-
-LAWS: dict[Unit, NoiseLaw] = {"epsilon": "laplace", "rho": "gaussian"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -103,7 +102,7 @@ def noise_within(reach: float, beta: float, law: NoiseLaw) -> Fraction:
 
 def _down(noise: Fraction) -> Fraction:
     """Six digits, rounded down: a bar that is kept."""
-    return rounded_noise(noise) * Fraction(999_999, 1_000_000)
+    return round_noise_up(noise) * Fraction(999_999, 1_000_000)
 
 
 def cheapest_table(

@@ -11,7 +11,7 @@ import numpy as np
 
 from keyhole.basis.cells.numbers import Cuts
 from keyhole.defence.answering import Priced
-from keyhole.defence.budget.loss import rounded_down
+from keyhole.defence.budget.loss import round_down
 from keyhole.defence.planner.allocation import Allocation
 from keyhole.defence.planner.asks import AskedStatement, Wanted
 from keyhole.defence.planner.choice import Chooser, Keys
@@ -20,12 +20,11 @@ from keyhole.defence.planner.holdings import PILOT
 from keyhole.defence.planner.laid import Laid, lay
 from keyhole.defence.planner.orders import Buying, Purchase, sized
 from keyhole.defence.planner.quantiles import buy_quantile, loss_of_epsilon, quantile_mark
-from keyhole.defence.planner.single import LAWS
 from keyhole.defence.planner.terms import PlanTerms
 from keyhole.defence.planner.tree import buy_tree
 from keyhole.defence.planner.ways import cuts_of
 from keyhole.defence.tables.inference import Floats, Names, subsets
-from keyhole.defence.tables.noisy_tables import COUNT, Generation, Quantity, check_drawable, drawable
+from keyhole.defence.tables.noisy_tables import COUNT, LAWS, Generation, Quantity, check_drawable, is_drawable
 from keyhole.errors import BudgetExhausted
 
 PILOT_SHARE = Fraction(1, 20)
@@ -100,7 +99,7 @@ class StreamPlanner:
 
     def spend(self, analyst: str | None) -> Fraction:
         """What the file may spend."""
-        return rounded_down(self.chooser.holdings.ledger.left(analyst) * self.terms.spend, 6)
+        return round_down(self.chooser.holdings.ledger.left(analyst) * self.terms.spend, 6)
 
     def buy(self, questions: Sequence[AskedStatement], analyst: str | None) -> None:
         """Quantiles first (each by itself), then the pilot, then tables in a generation of their own: they were chosen
@@ -111,14 +110,14 @@ class StreamPlanner:
             raise BudgetExhausted(
                 "nothing is left of the budget: nothing was spent; raise the budget", remaining=total, requested=0
             )
-        total = rounded_down(total / self.chooser.holdings.ledger.times, 6)
+        total = round_down(total / self.chooser.holdings.ledger.times, 6)
         parts = [(wanted, keys) for q in questions for wanted, keys in q.parts]
         quantiles = {quantile_mark(w): w for w, _ in parts if w.kind == "quantile"}
         distinct = [q for q in questions if q.wanted[0].distinct]
         linear = [(w, keys) for w, keys in parts if w.kind != "quantile" and not w.distinct]
         alone = len(quantiles) + len(distinct)
         reserve = total if not linear else min(total / 2, total * QUANTILE * alone)
-        each = rounded_down(reserve / max(1, alone), 6)
+        each = round_down(reserve / max(1, alone), 6)
         ranked = list(quantiles.values())
         ways = [
             (m, buy_tree if self.chooser.by_tree(m[0], ranked) else buy_quantile) for m in self.chooser.trees(ranked)
@@ -173,13 +172,13 @@ class StreamPlanner:
         """One-way tables of all columns named, and one sum for each column that is summed; in equal parts."""
         axes = {axis.key: axis for laid in asked for axis in laid.axes}
         sums = sorted({m for laid in asked for m in laid.wanted.quantities if m != COUNT and m.power == 1})
-        each = rounded_down(spend / (len(axes) + len(sums)), 6)
+        each = round_down(spend / (len(axes) + len(sums)), 6)
         number, law, neighbours = self.chooser.holdings.latest + 1, LAWS[self.chooser.unit], self.chooser.neighbours
         orders = [sized(each, (axis,), (COUNT,), law, neighbours) for axis in axes.values()]
         for order in orders:  # all of them, or none
             check_drawable(order.doses, law)
         means = [sized(each, (), (quantity,), law, neighbours) for quantity in sums]
-        for order in (*orders, *(m for m in means if drawable(m.doses, law))):
+        for order in (*orders, *(m for m in means if is_drawable(m.doses, law))):
             self.buying.buy(order, number, analyst, PILOT)
         return self.chooser.holdings.generation(number)
 
@@ -278,9 +277,9 @@ class StreamPlanner:
         orders = []
         for (names, quantities), part in zip(candidates, share, strict=True):
             if part > 0:
-                amount = rounded_down(spend * Fraction(float(part)), 6)
+                amount = round_down(spend * Fraction(float(part)), 6)
                 order = sized(amount, [axes[name] for name in names], quantities, law, neighbours)
-                if drawable(order.doses, law):
+                if is_drawable(order.doses, law):
                     orders.append(order)
         return orders
 

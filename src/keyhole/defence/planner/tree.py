@@ -21,10 +21,9 @@ from keyhole.defence.budget.ledger import Bought, Kept, Ledger
 from keyhole.defence.budget.loss import Loss, Neighbours
 from keyhole.defence.planner.asks import Wanted
 from keyhole.defence.planner.columns import Partitions
-from keyhole.defence.planner.single import LAWS
 from keyhole.defence.tables.error_bars import ErrorLaw, laplace_terms
 from keyhole.defence.tables.inference import Floats
-from keyhole.defence.tables.noisy_tables import COUNT, Dose, NoiseLaw, check_drawable, noise_for, noisy, price
+from keyhole.defence.tables.noisy_tables import COUNT, LAWS, Dose, NoiseLaw, add_noise, check_drawable, noise_for, price
 from keyhole.defence.workload import Estimate
 from keyhole.model.predicate import quote_name, to_sql
 from keyhole.model.transcript import simplest_decimal
@@ -144,7 +143,7 @@ def buy_tree(buying: Buying, part: AskedPart, loss: Loss, analyst: str | None, w
     points[at] = counts
     width = math.ceil(math.sqrt(len(points)))
     blocks = np.add.reduceat(points, np.arange(0, len(points), width))
-    drawn = [noisy(table, dose, law, buying.noise).tolist() for table in (blocks, points)]
+    drawn = [add_noise(table, dose, law, buying.noise).tolist() for table in (blocks, points)]
     said: dict[str, Any] = {
         "kind": "tree", "width": width, "law": law, "noise": str(dose.noise), "blocks": drawn[0], "points": drawn[1],
         "lines": list(_lines(buying.table, wanted, column, width, drawn, dose, law)),
@@ -159,14 +158,14 @@ def _lines(
     table: str, wanted: Wanted, column: Cuts, width: int, drawn: list[list[int]], dose: Dose, law: NoiseLaw
 ) -> Iterator[str]:
     """What was released, as lines of a transcript."""
-    scale = float(dose.noise) if law == "laplace" else math.sqrt(dose.noise)
+    noise = dose.transcript_noise(law)
     name, where, last = quote_name(column.name), to_sql(wanted.where), column.steps
     for counts, wide in zip(drawn, (width, 1), strict=True):
         for k, seen in enumerate(counts):
             ends = [(k * wide, ">="), ((k + 1) * wide, "<")]
             own = " AND ".join(f"{name} {op} {_number(column, at)}" for at, op in ends if 0 < at <= last)
             sql = f"SELECT COUNT(*) FROM {quote_name(table)} WHERE ({where}) AND {own or f'{name} IS NOT NULL'}"
-            said = {"sql": sql, "answer": seen, "noise": {"kind": f"discrete-{law}", "scale": scale}}
+            said = {"sql": sql, "answer": seen, "noise": noise}
             yield json.dumps(said, ensure_ascii=False)
 
 

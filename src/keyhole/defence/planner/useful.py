@@ -27,7 +27,6 @@ from keyhole.defence.planner.single import bars, with_order
 from keyhole.defence.planner.terms import PlanTerms
 from keyhole.defence.planner.tree import BoughtTree, tree_dose
 from keyhole.defence.planner.ways import AskedPart
-from keyhole.defence.tables.error_bars import ErrorLaw
 from keyhole.defence.tables.noisy_tables import Dose, Generation, NoiseLaw
 
 VAGUE = "the bar of what was released before is over half of everybody, which says next to nothing (--anyway shows it)"
@@ -70,9 +69,7 @@ class Usefulness:
             return False
         column = self.columns.of(name)
         most = column.steps + 1 if isinstance(column, Cuts) else len(column.values)
-        one = float(dose.noise)
-        found = ErrorLaw(one, (), 1.0) if law == "gaussian" else ErrorLaw(0.0, ((one, 1),), 1.0)
-        return found.bar(self.terms.beta) > most / 2
+        return dose.error_law(law).bar(self.terms.beta) > most / 2
 
     def hides_ranks(self, wanted: Wanted, loss: Loss, *, tree: bool) -> bool:
         """Would a quantile's rank be off by more than half of everybody?"""

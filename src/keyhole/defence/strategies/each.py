@@ -12,11 +12,11 @@ from keyhole.defence.answering import Made, Setting
 from keyhole.defence.base import Release
 from keyhole.defence.budget.composition import Bundle
 from keyhole.defence.budget.ledger import Bought
-from keyhole.defence.budget.loss import Loss, rounded_down
+from keyhole.defence.budget.loss import Loss, round_down
 from keyhole.defence.linear import l1_sensitivity, l2_sensitivity_squared
 from keyhole.defence.mechanisms.gaussian import Gaussian, gaussian_quantile, gaussian_rho
 from keyhole.defence.mechanisms.laplace import Laplace, laplace_epsilon, laplace_quantile
-from keyhole.defence.noise import NoiseSource, checked
+from keyhole.defence.noise import NoiseSource, check_scale
 from keyhole.defence.workload import Question
 from keyhole.errors import BudgetExhausted, PrivacyParameterError
 from keyhole.model.query import Refused
@@ -121,7 +121,7 @@ class EachAlone:
     def one_tenth(self, analyst: str | None) -> Fraction:
         """What a single statement may spend where no accuracy is asked for: a tenth of the cap, if so much is left."""
         ledger = self.setting.ledger
-        return min(ledger.left(analyst), rounded_down(ledger.cap.total.amount / 10))
+        return min(ledger.left(analyst), round_down(ledger.cap.total.amount / 10))
 
     def _mechanism(self, q: Question, loss: Loss, analyst: str | None) -> Laplace | Gaussian:
         s, beta = self.setting, self.setting.release_beta(q)
@@ -133,7 +133,7 @@ class EachAlone:
         """What one statement may spend when no accuracy is asked for: an even share, the same for all."""
         new = {q.fingerprint() for q in questions if q.asked and self.setting.recalled(q, analyst) is None}
         left = self.setting.ledger.left(analyst)
-        return rounded_down(left / len(new)) if new else Fraction(0)
+        return round_down(left / len(new)) if new else Fraction(0)
 
     def _quote(self, q: Question, share: Fraction) -> Loss | Refused:
         """The loss of one statement, or why it has none: nothing is left, or no noise can be drawn for it."""
@@ -149,7 +149,7 @@ class EachAlone:
         noise = moved / loss.amount * finest if self.kind == "laplace" else squared / (2 * loss.amount) * finest**2
         try:
             if noise:
-                checked(noise)
+                check_scale(noise)
         except PrivacyParameterError as error:
             return Refused(str(error))
         why = self.setting.why_useless(q, self._bar(q, moved if self.kind == "laplace" else squared, loss.amount))
@@ -173,7 +173,7 @@ class EachAlone:
             unit = self.setting.ledger.cap.total.unit
             if self.kind == "gaussian":
                 return Loss.of_rho(share, neighbours)
-            epsilon = share if unit == "epsilon" else rounded_down(Fraction(math.sqrt(2 * share)))
+            epsilon = share if unit == "epsilon" else round_down(Fraction(math.sqrt(2 * share)))
             return Loss.of_epsilon(epsilon, 0, neighbours)
         if self.kind == "laplace":
             moved = l1_sensitivity(q.asked, neighbours)

@@ -204,9 +204,6 @@ def component(weights: Floats, names: Names, keep: Names) -> Floats:
     return found
 
 
-# MERGED: A linear question over the cells of some axes: how many, or how much in all, meet a condition.
-
-
 @dataclass(frozen=True, slots=True, eq=False)
 class Functional:
     """sum of weight * cell over the cells of the axes `names`; along the axes `keys` every cell is asked by itself.

@@ -1,8 +1,13 @@
-"""What a table holds in every cell, and how far one person can move all of it: the price of a purchase."""
+"""Noisy tables: what a table holds in every cell, its price, the table once it was bought, and what many say together.
+
+The price of a purchase follows from how far one person can move all of its cells. Tables of one `Generation` may be
+combined; every value that follows from them has the exact law of its error.
+"""
 
 from __future__ import annotations
 
 import base64
+import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from fractions import Fraction
@@ -13,15 +18,15 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from keyhole.defence.budget.loss import Loss, Neighbours
-from keyhole.defence.noise import LARGEST_SCALE, NoiseSource, checked, root_above
+from keyhole.defence.budget.loss import Loss, Neighbours, Unit
+from keyhole.defence.noise import LARGEST_SCALE, NoiseSource, check_scale, root_above
 from keyhole.defence.tables.error_bars import ErrorLaw, laplace_terms
 from keyhole.defence.tables.inference import Floats, Functional, Inference, Names, component, subsets
 
 NoiseLaw = Literal["gaussian", "laplace"]
-PurchaseForm = Literal[
-    "table", "number"
-]  # cells that one person is in one of | one condition that a person meets or not
+PurchaseForm = Literal["table", "number"]  # cells that a person is in one of | a condition that a person meets or not
+Whole = NDArray[np.int64]
+LAWS: dict[Unit, NoiseLaw] = {"epsilon": "laplace", "rho": "gaussian"}  # the noise that a budget pays for
 
 
 @dataclass(frozen=True, slots=True, order=True)
@@ -66,6 +71,16 @@ class Dose:
     quantity: Quantity
     noise: Fraction
 
+    def error_law(self, law: NoiseLaw) -> ErrorLaw:
+        """Of one draw."""
+        noise = float(self.noise)
+        return ErrorLaw(noise, (), 1.0) if law == "gaussian" else ErrorLaw(0.0, ((noise, 1),), 1.0)
+
+    def transcript_noise(self, law: NoiseLaw) -> dict[str, str | float]:
+        """As a line of a transcript states it."""
+        scale = float(self.noise) if law == "laplace" else math.sqrt(self.noise)
+        return {"kind": f"discrete-{law}", "scale": scale}
+
 
 def price(doses: Iterable[Dose], law: NoiseLaw, form: PurchaseForm, neighbours: Neighbours) -> Loss:
     """What a purchase costs, exactly: the most that two neighbouring tables can differ, in units of the noise.
@@ -83,22 +98,20 @@ def price(doses: Iterable[Dose], law: NoiseLaw, form: PurchaseForm, neighbours: 
     >>> [str(price(doses, "gaussian", "table", "replace-one").amount) for doses in (one[:1], one[1:], one)]
     ['1/100', '1/50', '1/50']
     """
-    listed = list(doses)
-    if law == "gaussian":
-        count = sum((1 / d.noise for d in listed if d.quantity.counts), Fraction(0))
-        sums = sum((d.quantity.reach**2 / d.noise for d in listed if not d.quantity.counts), Fraction(0))
-        if neighbours == "add-remove":
-            moved = count + sums
-        else:
-            moved = max((2 if form == "table" else 1) * (count + sums), 4 * sums)
-        return Loss("rho", moved / 2, Fraction(0), neighbours)
+    listed, power = list(doses), _power(law)
     count = sum((1 / d.noise for d in listed if d.quantity.counts), Fraction(0))
-    sums = sum((d.quantity.reach / d.noise for d in listed if not d.quantity.counts), Fraction(0))
-    if neighbours == "add-remove":
-        moved = count + sums
-    else:
-        moved = max((2 if form == "table" else 1) * (count + sums), 2 * sums)
+    sums = sum((d.quantity.reach**power / d.noise for d in listed if not d.quantity.counts), Fraction(0))
+    moved = count + sums
+    if neighbours == "replace-one":
+        moved = max((2 if form == "table" else 1) * moved, 2**power * sums)
+    if law == "gaussian":
+        return Loss("rho", moved / 2, Fraction(0), neighbours)
     return Loss("epsilon", moved, Fraction(0), neighbours)
+
+
+def _power(law: NoiseLaw) -> int:
+    """A dose is a variance under Gaussian noise, so reach enters squared; under Laplace noise it is a scale."""
+    return 2 if law == "gaussian" else 1
 
 
 def noise_for(
@@ -110,18 +123,15 @@ def noise_for(
     >>> [str(d.noise) for d in doses]
     ['100', '532900']
     """
-    listed = list(quantities)
-    if law == "gaussian":
-        unit = price([Dose(m, Fraction(m.reach**2)) for m in listed], law, form, neighbours).amount
-        return [Dose(m, rounded_noise(m.reach**2 * unit / spend)) for m in listed]
-    unit = price([Dose(m, Fraction(m.reach)) for m in listed], law, form, neighbours).amount
-    return [Dose(m, rounded_noise(m.reach * unit / spend)) for m in listed]
+    listed, power = list(quantities), _power(law)
+    unit = price([Dose(m, Fraction(m.reach**power)) for m in listed], law, form, neighbours).amount
+    return [Dose(m, round_noise_up(m.reach**power * unit / spend)) for m in listed]
 
 
-def rounded_noise(noise: Fraction, digits: int = 6) -> Fraction:
+def round_noise_up(noise: Fraction, digits: int = 6) -> Fraction:
     """The smallest number of so many significant digits that is not below: more noise, never less.
 
-    >>> str(rounded_noise(Fraction(1, 3)))
+    >>> str(round_noise_up(Fraction(1, 3)))
     '166667/500000'
     """
     if noise <= 0:
@@ -129,11 +139,6 @@ def rounded_noise(noise: Fraction, digits: int = 6) -> Fraction:
     exponent = len(str(noise.numerator)) - len(str(noise.denominator)) - digits
     step = Fraction(10) ** exponent
     return step * -(-noise // step)
-
-
-# MERGED: A table that was bought: noisy whole numbers in every cell, with the law of their noise.
-
-Whole = NDArray[np.int64]
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -199,10 +204,10 @@ class BoughtTable:
 def check_drawable(doses: Sequence[Dose], law: NoiseLaw) -> None:
     """Refuse noise that no sampler draws, before anything is charged."""
     for dose in doses:
-        checked(_scale(dose, law))
+        check_scale(_scale(dose, law))
 
 
-def drawable(doses: Sequence[Dose], law: NoiseLaw) -> bool:
+def is_drawable(doses: Sequence[Dose], law: NoiseLaw) -> bool:
     """Can a sampler draw all of this noise?"""
     return all(0 < _scale(dose, law) <= LARGEST_SCALE for dose in doses)
 
@@ -211,17 +216,11 @@ def _scale(dose: Dose, law: NoiseLaw) -> Fraction:
     return dose.noise if law == "laplace" else Fraction(root_above(dose.noise))
 
 
-def noisy(true: Whole, dose: Dose, law: NoiseLaw, noise: NoiseSource) -> Whole:
+def add_noise(true: Whole, dose: Dose, law: NoiseLaw, noise: NoiseSource) -> Whole:
     """Independent discrete noise on every cell."""
     draw = noise.gaussian if law == "gaussian" else noise.laplace
     drawn = np.fromiter((draw(dose.noise) for _ in range(true.size)), dtype=np.int64, count=true.size)
     return true + drawn.reshape(true.shape)
-
-
-__all__ = ["COUNT", "BoughtTable", "Whole", "check_drawable", "drawable", "noisy"]
-
-
-# MERGED: Tables that may be combined, and what follows from all of them: values with the exact law of their error.
 
 
 @dataclass(slots=True, eq=False)
