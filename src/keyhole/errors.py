@@ -26,8 +26,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager
-from decimal import Decimal, InvalidOperation
-from fractions import Fraction
 
 DIFFERS = "read differently from the engine; please report"  # why a statement is not judged: our reading is at fault
 
@@ -176,57 +174,6 @@ class NumberError(KeyholeError, ValueError):
     def __init__(self, text: str) -> None:
         short = text if len(text) <= 40 else f"{text[:20]}...{text[-10:]}"
         super().__init__(f"the number {short} {self.LIMITS}")
-
-
-def read_decimal(given: str | float | Decimal) -> Decimal:
-    """A number from outside, with all its digits: the one way in which settings, answers and options are read.
-
-    Raises `NumberError` at 10^400 and beyond and for more than 10,000 digits before and behind the point (1e-10001 is
-    as long as 1e10001), ValueError for what is no number. NaN and infinities are left to the caller.
-
-    >>> read_decimal("0.10"), read_decimal(12)
-    (Decimal('0.10'), Decimal('12'))
-    >>> read_decimal("1e999999999")
-    Traceback (most recent call last):
-    keyhole.errors.NumberError: the number 1e999999999 is too large or too long: numbers are read below 10^400, \
-with at most 10,000 digits
-    """
-    if isinstance(given, str) and len(given) > MOST_DIGITS + 20:
-        raise NumberError(given)
-    if isinstance(given, int) and given.bit_length() > LARGEST_POWER * 10 / 3:
-        raise NumberError(f"of {given.bit_length()} bits")
-    try:
-        number = Decimal(repr(given) if isinstance(given, float) else given)
-    except InvalidOperation:
-        raise ValueError(f"{given!r} is not a number") from None
-    if number.is_finite():
-        _, digits, exponent = number.as_tuple()
-        if number and (number.adjusted() >= LARGEST_POWER or max(len(digits), -int(exponent)) > MOST_DIGITS):
-            raise NumberError(str(given))
-        if not number and abs(int(exponent)) > MOST_DIGITS:
-            return Decimal(0)
-    return number
-
-
-def read_fraction(given: str | float | Decimal) -> Fraction:
-    """The same as a fraction; p/q is read too. ValueError for NaN and infinities.
-
-    >>> read_fraction("1/3"), read_fraction("0.25")
-    (Fraction(1, 3), Fraction(1, 4))
-    """
-    above, slash, below = given.partition("/") if isinstance(given, str) else (given, "", "1")
-    numbers = [read_decimal(part) for part in (above, below or "1")]
-    if not all(number.is_finite() for number in numbers) or (slash and not numbers[1]):
-        raise ValueError(f"{given!r} is not a number")
-    fraction = Fraction(numbers[0]) / Fraction(numbers[1])
-    if abs(fraction) >= 10**LARGEST_POWER:
-        raise NumberError(str(given))
-    return fraction
-
-
-def read_int(text: str) -> int:
-    """A whole number of JSON or TOML, as far as numbers are read."""
-    return int(read_decimal(text))
 
 
 class PrivacyParameterError(KeyholeError):

@@ -16,7 +16,8 @@ import keyhole
 from keyhole.checker.claims import TooLong, fraction, read_json
 from keyhole.cli import app
 from keyhole.config import Config, PrivateColumn
-from keyhole.errors import KeyholeError, NumberError, read_decimal, read_fraction
+from keyhole.errors import KeyholeError, NumberError
+from keyhole.model.numbers import read_decimal, read_fraction
 from keyhole.model.transcript import Noise, read_jsonl
 
 HUGE = ("1e999999999", "-1e400", "1e-999999999", "9" * 5000, "0." + "1" * 20_000, "1" * 401)

@@ -15,7 +15,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field, replace
-from decimal import Decimal, localcontext
+from decimal import Decimal
 from fractions import Fraction
 from functools import reduce
 from itertools import pairwise
@@ -33,6 +33,7 @@ from keyhole.auditing.promise import ASSUMED_OPEN, INTERRUPTED_GAP, SHOWN_OPEN, 
 from keyhole.datasets import PrivateValues, Roster, Source
 from keyhole.errors import engine_interruptions
 from keyhole.gather.evidence import Constraint, Evidence, System
+from keyhole.model.numbers import round_fraction
 from keyhole.model.predicate import Scalar
 from keyhole.model.prior import Knowledge, Prior
 from keyhole.model.query import DOUBTFUL
@@ -105,11 +106,11 @@ def _numbers(counts: list[tuple[Scalar, int]] | None, ends: tuple[Fraction, Frac
     if len(values) <= 2 or (len(values) <= MOST_VALUES and often):
         gaps = [b - a for a, b in pairwise(values)]
         step = reduce(_common, gaps)
-        listed = None if len(values) == (hi - lo) / step + 1 else tuple(map(_decimal, values))
-        prior = Prior(_decimal(lo), _decimal(hi), _decimal(step), numbers=listed, is_assumed=True)
+        listed = None if len(values) == (hi - lo) / step + 1 else tuple(map(_expand, values))
+        prior = Prior(_expand(lo), _expand(hi), _expand(step), numbers=listed, is_assumed=True)
         return AssumedDomain("values", prior, ends)
     if all(value.denominator == 1 for value in values) and hi - lo <= WIDEST:
-        return AssumedDomain("whole numbers", Prior(_decimal(lo), _decimal(hi), Decimal(1), is_assumed=True), ends)
+        return AssumedDomain("whole numbers", Prior(_expand(lo), _expand(hi), Decimal(1), is_assumed=True), ends)
     return AssumedDomain("ends", ends=ends)
 
 
@@ -119,10 +120,9 @@ def _common(one: Fraction, two: Fraction) -> Fraction:
     return Fraction(gcd(int(one * over), int(two * over)), over)
 
 
-def _decimal(value: Fraction) -> Decimal:
+def _expand(value: Fraction) -> Decimal:
     """A number with finitely many decimals, exactly."""
-    with localcontext(prec=PRECISION):
-        return Decimal(value.numerator) / Decimal(value.denominator)
+    return round_fraction(value, PRECISION)
 
 
 def with_assumptions(
@@ -370,7 +370,7 @@ def _totals_at_ends(number: int, system: System, column: str, ends: tuple[Fracti
         for k, coefficient in added.items():
             end = hi if (coefficient > 0) == greatest else lo
             proof = _extreme_proof(number, row, feature * K + k, coefficient, end, at_most=end == hi)
-            value = _decimal(end)
+            value = _expand(end)
             for r in order[starts[k] : starts[k + 1]].tolist():
                 yield Claim(int(r), column, Status.EXPOSED, value, value, value, proof)
 

@@ -31,13 +31,14 @@ from keyhole.auditing.width import Within
 from keyhole.config import Columns, Config, FactTable
 from keyhole.config.settings import Names, Settings, has_private, settings, with_private
 from keyhole.datasets.open import Table, Use, compared_with_text, open_table
-from keyhole.errors import ConfigError, NumberError, read_fraction
+from keyhole.errors import ConfigError, NumberError
 from keyhole.gather import gather, transcribe
 from keyhole.gather.evidence import OF_TABLE, Evidence, System, Unjudged
 from keyhole.gather.transcribe import may_show_rows
 from keyhole.logs.fold import apart, folded
 from keyhole.logs.open import Log, as_log
 from keyhole.logs.people_table import keep_people_table
+from keyhole.model.numbers import read_fraction
 from keyhole.model.prior import Knowledge
 from keyhole.model.transcript import ABSENT, Noise, Transcript
 from keyhole.sql.statements.clock import said_now

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 from keyhole.auditing.base import SHORT_LIST, BothRanges, Proof, Status, query_order
 from keyhole.gather.evidence import Contradiction
 from keyhole.model.grid import Grid
-from keyhole.model.transcript import simplest_decimal
+from keyhole.model.numbers import shorten_fraction
 
 if TYPE_CHECKING:
     from keyhole.auditing.known import Claim
@@ -49,7 +49,7 @@ def meet(held: Claim, said: Claim, grid: Grid) -> Claim | Contradiction | None:
         reason = f"{listed} cannot all be true: they leave somebody no value of {held.column}"
         return Contradiction(names, reason, reducible=True)
     if left[0] is not None and left[0] == left[1]:
-        value = simplest_decimal(left[0], left[0])
+        value = shorten_fraction(left[0])
         return replace(said, status=Status.EXPOSED, value=value, lo=value, hi=value, proof=proof, tight=True)
     return replace(said, status=status, lo=ends[0], hi=ends[1], proof=proof, tight=False)
 

@@ -6,12 +6,12 @@ from decimal import Decimal
 from fractions import Fraction
 from math import ceil, floor
 
-from keyhole.model.transcript import shifted, simplest_decimal
+from keyhole.model.numbers import find_simplest_decimal, shift_point
 
 
 def shown_value(ends: tuple[Fraction, Fraction] | None) -> Decimal | None:
     """The value of a proof as a decimal."""
-    return None if ends is None else simplest_decimal(*ends)
+    return None if ends is None else find_simplest_decimal(*ends)
 
 
 def outward(lo: Fraction, hi: Fraction) -> tuple[Decimal, Decimal]:
@@ -25,6 +25,6 @@ def outward(lo: Fraction, hi: Fraction) -> tuple[Decimal, Decimal]:
 
 def _short(units: int) -> Decimal:
     """So many billionths, without zeros at the end."""
-    number = shifted(units, 9)
+    number = shift_point(units, 9)
     whole = number.to_integral_value()
     return whole if number == whole else number.normalize()

@@ -8,8 +8,8 @@ from decimal import Decimal
 from fractions import Fraction
 from math import ceil, floor
 
-from keyhole.errors import ConfigError, NumberError, read_decimal
-from keyhole.model.transcript import shifted
+from keyhole.errors import ConfigError, NumberError
+from keyhole.model.numbers import expand_fraction, read_decimal, shift_point
 
 DIGITS = 12  # of an end that is no decimal
 
@@ -64,5 +64,5 @@ def written(lo: Fraction | None, hi: Fraction | None) -> tuple[Decimal | None, D
 
 
 def _end(end: Fraction, outwards: Callable[[Fraction], int]) -> Decimal:
-    digits = next((d for d in range(41) if 10**d % end.denominator == 0), None)
-    return shifted(outwards(end * 10**DIGITS), DIGITS) if digits is None else shifted(int(end * 10**digits), digits)
+    exact = expand_fraction(end)
+    return shift_point(outwards(end * 10**DIGITS), DIGITS) if exact is None else exact

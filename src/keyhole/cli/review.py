@@ -10,7 +10,8 @@ import click
 
 from keyhole.cli.shared import options
 from keyhole.cli.shared.terminal import write_whole
-from keyhole.errors import ConfigError, NumberError, read_decimal, read_int
+from keyhole.errors import ConfigError, NumberError
+from keyhole.model.numbers import read_decimal, read_int
 
 if TYPE_CHECKING:
     from keyhole.report.waivers import Matter

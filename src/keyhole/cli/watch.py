@@ -20,7 +20,8 @@ from keyhole.cli.shared import options
 from keyhole.cli.shared.options import Format
 from keyhole.cli.shared.telling import Telling
 from keyhole.cli.shared.terminal import INTERRUPTED, SOME_REFUSED, end, growing, warn
-from keyhole.errors import LogError, read_decimal
+from keyhole.errors import LogError
+from keyhole.model.numbers import read_decimal
 
 if TYPE_CHECKING:
     from keyhole.api.watch import Watch

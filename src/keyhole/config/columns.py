@@ -10,7 +10,7 @@ from itertools import pairwise
 from typing import Any, Literal
 
 from keyhole.config.toml_table import Number, TomlTable, as_number
-from keyhole.errors import read_decimal
+from keyhole.model.numbers import read_decimal
 from keyhole.model.prior import DomainState, Prior
 
 Missing = str | int | bool | Number | None

@@ -12,7 +12,8 @@ from decimal import Decimal
 from types import NoneType
 from typing import Any, Literal, Self, get_args, get_origin, get_type_hints
 
-from keyhole.errors import ConfigError, NumberError, read_decimal
+from keyhole.errors import ConfigError, NumberError
+from keyhole.model.numbers import read_decimal
 
 Number = Decimal
 _WORDS = {Decimal: "a number", str: "text", int: "a whole number", bool: "true or false"}

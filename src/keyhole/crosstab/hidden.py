@@ -18,8 +18,10 @@ from math import ceil, floor
 
 from keyhole.crosstab.cells import Ends, Key, label
 from keyhole.crosstab.lines import AdditivityLine
+from keyhole.crosstab.numbers import LONGEST
 from keyhole.crosstab.publication import Publication
-from keyhole.model.transcript import Line, shifted
+from keyhole.model.numbers import expand_fraction
+from keyhole.model.transcript import Line
 
 NAME = "cells"
 ID = "cell"
@@ -86,7 +88,7 @@ class HiddenCells:
     def log(self) -> Iterator[Line]:
         """The lines as statements with answers."""
         for number, line in enumerate(self.lines, 1):
-            yield Line(number, self.sql(line), _decimal(self.answer(line)), None, number)
+            yield Line(number, self.sql(line), _expand(self.answer(line)), None, number)
 
     def csv(self, truth: Mapping[Key, Fraction]) -> str:
         """The records as a file; with their values, if all of them are at hand."""
@@ -101,7 +103,7 @@ class HiddenCells:
             if key in self.publication.values:
                 marker = "rounded"
             row = [label(key), marker, *(held.get(c, "(total)") for c in columns)]
-            out.writerow([*row, *([_decimal(truth[key])] if known else [])])
+            out.writerow([*row, *([_expand(truth[key])] if known else [])])
         return text.getvalue()
 
     def facts(self, ranges: Mapping[str, Ends]) -> Iterator[tuple[str, Ends]]:
@@ -110,7 +112,7 @@ class HiddenCells:
             if ends != (None, None) and any(self.marker(key) == marker for key in self.keys):
                 text = f"suppressed {marker}".replace("'", "''")
                 yield f"marker = '{text}'", ends
-        yield from ((_among([key]), (_decimal(lo), _decimal(hi))) for key, (lo, hi) in self.near())
+        yield from ((_among([key]), (_expand(lo), _expand(hi))) for key, (lo, hi) in self.near())
 
     def marker(self, key: Key) -> str | None:
         """What stands in the place of a cell's number."""
@@ -123,9 +125,11 @@ def _among(keys: Sequence[Key]) -> str:
     return f"{ID} IN ({', '.join(chr(39) + label(key).replace(chr(39), chr(39) * 2) + chr(39) for key in keys)})"
 
 
-def _decimal(value: Fraction) -> Decimal:
-    digits = next(d for d in range(101) if 10**d % value.denominator == 0)
-    return shifted(int(value * 10**digits), digits)
+def _expand(value: Fraction) -> Decimal:
+    """A sum of published numbers with all its digits."""
+    exact = expand_fraction(value, LONGEST)
+    assert exact is not None
+    return exact
 
 
 def shown_sum(used: Iterable[tuple[AdditivityLine, Fraction]], values: Mapping[Key, Fraction]) -> dict[Key, Fraction]:

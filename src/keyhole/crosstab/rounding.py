@@ -15,7 +15,7 @@ from keyhole.crosstab.cells import Key, PublishedCell, label
 from keyhole.crosstab.lines import AdditivityLine
 from keyhole.crosstab.numbers import swept
 from keyhole.errors import ConfigError
-from keyhole.model.transcript import simplest_decimal
+from keyhole.model.numbers import format_fraction
 
 EXACT = Fraction(0)
 
@@ -70,7 +70,7 @@ def _multiples(shown: Mapping[Key, Sequence[ShownNumber]], step: Fraction) -> No
     for number in (n for numbers in shown.values() for n in numbers):
         if (number.value / step).denominator != 1:
             raise ConfigError(
-                f"--rounding {_shown(step)}: {number.cell.place} shows {number.cell.value} for "
+                f"--rounding {format_fraction(step)}: {number.cell.place} shows {number.cell.value} for "
                 f"{label(number.cell.key)}, which is no multiple of it"
             )
 
@@ -82,13 +82,12 @@ def room(line: AdditivityLine, radius: Mapping[Key, Fraction]) -> Fraction:
 
 def misfit(line: AdditivityLine, off: Fraction, most: Fraction) -> Misfit:
     """A line that does not add up, in words; `most` is what rounding explains of it."""
-    word = "more" if off > 0 else "less"
-    explained = f" (rounding explains {_shown(most)})" if most else ""
+    apart = f"{format_fraction(abs(off))} {'more' if off > 0 else 'less'}"
+    explained = f" (rounding explains {format_fraction(most)})" if most else ""
     return Misfit(
         line.cells,
         off,
-        f"{label(line.whole)} is {_shown(abs(off))} {word} than its {len(line.parts)} cells by {line.column} add up to"
-        f"{explained}",
+        f"{label(line.whole)} is {apart} than its {len(line.parts)} cells by {line.column} add up to{explained}",
     )
 
 
@@ -108,7 +107,3 @@ def shown_apart(numbers: Sequence[ShownNumber], *, rounded: bool, step: Fraction
                 f"{label(other.cell.key)} is {first.cell.value} in {first.cell.place}, and {other.cell.value} in "
                 f"{other.cell.place}",
             )
-
-
-def _shown(value: Fraction) -> str:
-    return f"{simplest_decimal(value, value):f}"

@@ -13,7 +13,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 
-from keyhole.errors import ConfigError, read_fraction
+from keyhole.errors import ConfigError
+from keyhole.model.numbers import read_fraction
 
 GRAMMAR = "write N<3, dominance 85% (or dominance 2,85%), or p 15%"
 

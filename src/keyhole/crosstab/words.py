@@ -10,7 +10,8 @@ from fractions import Fraction
 from pathlib import Path
 
 from keyhole.crosstab.cells import Ends, TableLayout
-from keyhole.errors import ConfigError, NumberError, read_decimal
+from keyhole.errors import ConfigError, NumberError
+from keyhole.model.numbers import read_decimal
 
 RANGE = re.compile(r"(?P<marker>.*)=(?P<lo>-?[\d.]*?)\.\.(?P<hi>-?[\d.]*)", re.DOTALL)
 

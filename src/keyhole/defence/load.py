@@ -20,7 +20,8 @@ from keyhole.defence.budget.loss import Neighbours
 from keyhole.defence.histogram import Histogram
 from keyhole.defence.kernels import dot_counts
 from keyhole.defence.linear import LinearQuery
-from keyhole.errors import ConfigError, PrivacyParameterError, read_decimal
+from keyhole.errors import ConfigError, PrivacyParameterError
+from keyhole.model.numbers import read_decimal
 from keyhole.model.predicate import Scalar
 from keyhole.model.schema import Column, Kind, Role, Schema
 

@@ -18,6 +18,7 @@ from keyhole.basis.cells.domain import Domain
 from keyhole.basis.cells.numbers import Range
 from keyhole.defence.base import NoiseName, Release
 from keyhole.defence.workload import Item, Question, Total
+from keyhole.model.numbers import format_fraction, simplify_fraction
 from keyhole.model.predicate import (
     TRUE,
     And,
@@ -36,7 +37,6 @@ from keyhole.model.predicate import (
 )
 from keyhole.model.query import Query, Statement, Term
 from keyhole.model.schema import Role, Schema
-from keyhole.model.transcript import simplest_decimal
 
 Terms = tuple[Term, ...]
 
@@ -61,7 +61,7 @@ class ReleaseLine:
             whole = self.scale.denominator == 1
             noise = json.dumps({"kind": self.law, "scale": int(self.scale) if whole else float(self.scale)})
         sql = json.dumps(self.sql, ensure_ascii=False)
-        return f'{{"sql": {sql}, "answer": {_number(self.value)}, "noise": {noise}}}'
+        return f'{{"sql": {sql}, "answer": {format_fraction(self.value)}, "noise": {noise}}}'
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -233,13 +233,13 @@ def _aggregate(terms: Sequence[Term], where: Sequence[Predicate], *, alone: bool
     if not summed:
         factor = sum((t.factor for t in terms), Fraction(0))
         count = f"COUNT({'*' if counted is None else quote_name(counted)}){only}"
-        return count if factor == 1 else f"{_number(factor)} * {count}"
+        return count if factor == 1 else f"{format_fraction(factor)} * {count}"
     text = ""
     for term in sorted(terms, key=lambda t: t.column is None):
         size = abs(term.factor)
-        body = " * ".join([quote_name(term.column)] * term.power) if term.column is not None else _number(size)
+        body = " * ".join([quote_name(term.column)] * term.power) if term.column is not None else format_fraction(size)
         if term.column is not None and size != 1:
-            body = f"{_number(size)} * {body}"
+            body = f"{format_fraction(size)} * {body}"
         if text:
             text += f" {'-' if term.factor < 0 else '+'} {body}"
         else:
@@ -307,8 +307,4 @@ def _odd(denominator: int) -> int:
 
 
 def _scalar(value: Fraction) -> Scalar:
-    return int(value) if value.denominator == 1 else simplest_decimal(value, value)
-
-
-def _number(value: Fraction) -> str:
-    return f"{simplest_decimal(value, value):f}"
+    return simplify_fraction(value)

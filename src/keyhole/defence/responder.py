@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from decimal import Decimal
 from fractions import Fraction
 
 from keyhole.basis.cells.domain import Domain
 from keyhole.defence.base import Mechanism
 from keyhole.defence.histogram import Histogram
 from keyhole.defence.workload import pose_query
+from keyhole.model.numbers import round_fraction
 from keyhole.model.query import Query
 from keyhole.model.transcript import Answer, Noise
 
@@ -47,7 +47,7 @@ class Defended:
         made = item.estimate(releases, n)
         if made.value is None:
             return Answer(None, None, None)
-        value = Decimal(made.value.numerator) / Decimal(made.value.denominator)
+        value = round_fraction(made.value)
         if not releases:
             return Answer.exact(value)
         # One noisy count, scaled: its law is known. A ratio or a difference of two has none in closed form.

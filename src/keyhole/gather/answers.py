@@ -11,10 +11,11 @@ from keyhole.errors import LogError
 from keyhole.gather.comparisons import OneSided
 from keyhole.gather.evidence import GIVEN, ROUNDED
 from keyhole.model.meaning import compared, rounded, rounds
+from keyhole.model.numbers import find_simplest_decimal, shift_point, shorten_fraction
 from keyhole.model.prior import Knowledge
 from keyhole.model.query import Aggregate, Query, Threshold
 from keyhole.model.schema import Kind, Schema
-from keyhole.model.transcript import NULL_ANSWER, Answer, Given, Noise, parse_answer, shifted, simplest_decimal
+from keyhole.model.transcript import NULL_ANSWER, Answer, Given, Noise, parse_answer
 
 ULP = Fraction(1, 2**52)
 TINY = Fraction(1, 2**1022)  # below it a DOUBLE has fewer digits the smaller it is: 0 may be printed as 5E-324
@@ -235,9 +236,9 @@ def finish(value: Fraction | None, spread: Fraction, query: Query) -> Answer:
     if query.digits is not None:
         step = Fraction(1) / Fraction(10) ** query.digits
         shown = rounded(value, query.rounding, step)
-        return Answer(shifted(int(shown / step), query.digits), *around(query, shown, spread))
+        return Answer(shift_point(int(shown / step), query.digits), *around(query, shown, spread))
     near = min(spread, abs(value) / 10**9)  # dust is not printed, but a wide radius does not round the answer
-    return Answer(simplest_decimal(value - near, value + near), value - spread, value + spread)
+    return Answer(find_simplest_decimal(value - near, value + near), value - spread, value + spread)
 
 
 def squared(lo: Fraction, hi: Fraction) -> tuple[Fraction, Fraction]:
@@ -264,5 +265,5 @@ def described(answer: Answer) -> str:
     """
     if answer.value is not None:
         return str(answer.value)
-    lo, hi = (None if end is None else simplest_decimal(end, end) for end in (answer.lo, answer.hi))
+    lo, hi = (None if end is None else shorten_fraction(end) for end in (answer.lo, answer.hi))
     return f"between {lo} and {hi}" if lo != hi else str(lo)

@@ -16,11 +16,12 @@ from keyhole.gather.quotients import Quotients
 from keyhole.gather.totals import Evaluated, Totals
 from keyhole.model.forms import ONE, Form, Part, combined, conditional, private_leaves, private_part
 from keyhole.model.meaning import OVER_ZERO, NoNumber, rounded, value
+from keyhole.model.numbers import find_simplest_decimal
 from keyhole.model.predicate import And, IsNull, Predicate, conjunction, negation
 from keyhole.model.prior import Knowledge
 from keyhole.model.query import HALF, Query
 from keyhole.model.schema import Schema
-from keyhole.model.transcript import Answer, Entry, simplest_decimal
+from keyhole.model.transcript import Answer, Entry
 
 NO_BOUND = "a quotient of private sums tells as much as the sum below it is large: declare min and max of {}"
 NEAR_CONSTANT = "the number lies so near the constant that floating point decides: compare a rounded one, or decimals"
@@ -238,7 +239,7 @@ class Reader:
             return
         given = self._said(asked, answer, top, per)
         if (given.lo is not None and truth.hi < given.lo) or (given.hi is not None and truth.lo > given.hi):
-            data = simplest_decimal(truth.lo, truth.hi)
+            data = find_simplest_decimal(truth.lo, truth.hi)
             self.notes.contradict(f"{said}, but the data give {data}", entry.number)
 
     def _printed(self, asked: Asked, top: Evaluated, per: Evaluated) -> Fraction:

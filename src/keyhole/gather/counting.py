@@ -16,6 +16,7 @@ from keyhole.gather.answers import finish, interval, radius
 from keyhole.gather.notes import Notes
 from keyhole.gather.ties import exclusive, ties
 from keyhole.model.forms import private_leaves
+from keyhole.model.numbers import round_fraction
 from keyhole.model.people import Atom, BoundedCount, Clause, Conjunct, Counting, Formula, Ints, conjuncts_of
 from keyhole.model.predicate import Comparison, Has, IsNull, Predicate, PrivateLeaf, conjunction, quote_name, to_sql
 from keyhole.model.prior import Knowledge
@@ -174,7 +175,11 @@ class _CountReader:
         column = self.schema.find(term.column)
         if column is None or column.kind not in (Kind.INTEGER, Kind.DECIMAL) or not isinstance(answer.value, Decimal):
             return self.somebody(entry)
-        shown = int(at) if column.kind is Kind.INTEGER and at.denominator == 1 else answer.value / _decimal(term.factor)
+        shown = (
+            int(at)
+            if column.kind is Kind.INTEGER and at.denominator == 1
+            else answer.value / round_fraction(term.factor)
+        )
         beyond = conjunction(term.where, Comparison(column.name, ">" if above else "<", shown))
         there = conjunction(term.where, Comparison(column.name, "=", shown))
         return [
@@ -272,7 +277,3 @@ class _Said:
 def _item(query: Query, i: int) -> _Item:
     term = query.terms[i]
     return term.factor, term.where, None if query.aggregate is Aggregate.PEOPLE else term.weight
-
-
-def _decimal(factor: Fraction) -> Decimal:
-    return Decimal(factor.numerator) / Decimal(factor.denominator)

@@ -16,10 +16,10 @@ from itertools import product
 
 from keyhole.errors import UnsupportedQuery
 from keyhole.model.grid import Grid
+from keyhole.model.numbers import shorten_fraction, simplify_fraction
 from keyhole.model.predicate import Comparison, Leaf, Like, Membership, Scalar, leaf_truth
 from keyhole.model.prior import Prior
 from keyhole.model.schema import Column, Kind
-from keyhole.model.transcript import simplest_decimal
 
 
 @dataclass(frozen=True, slots=True)
@@ -160,7 +160,7 @@ def _value(place: Fraction, kind: Kind) -> Scalar:
         return _EPOCH.date() + dt.timedelta(days=int(place))
     if kind is Kind.TIMESTAMP:
         return _EPOCH + dt.timedelta(microseconds=int(place))
-    return int(place) if place.denominator == 1 else simplest_decimal(place, place)
+    return simplify_fraction(place)
 
 
 _EPOCH = dt.datetime(2000, 1, 1)
@@ -192,9 +192,7 @@ def ends(piece: Piece, column: Column, prior: Prior) -> tuple[Decimal | None, De
     if found is None:
         return None, None
     low, high = found
-    return (None if low is None else simplest_decimal(low, low)), (
-        None if high is None else simplest_decimal(high, high)
-    )
+    return (None if low is None else shorten_fraction(low)), (None if high is None else shorten_fraction(high))
 
 
 def _place(value: Scalar) -> Fraction:

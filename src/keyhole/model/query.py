@@ -14,6 +14,7 @@ from enum import StrEnum
 from fractions import Fraction
 from typing import TypeAlias
 
+from keyhole.model.numbers import round_fraction
 from keyhole.model.predicate import (
     FALSE,
     TRUE,
@@ -172,7 +173,7 @@ class Query:
             term = self.terms[0]
             where = f" FILTER (WHERE {to_sql(term.where)})" if term.where != TRUE else ""
             name = self.label.split("(")[0] if self.aggregate is Aggregate.VAR else self.aggregate.value
-            at = f", {_decimal(self.level)}" if self.aggregate in QUANTILES else ""
+            at = f", {round_fraction(self.level):f}" if self.aggregate in QUANTILES else ""
             text = f"{name}({quote_name(term.column or '') if term.weight is None else term.weight}{at}){where}"
             if self.aggregate is Aggregate.PEOPLE:
                 text = f"COUNT(DISTINCT {term.weight}){where}"
@@ -199,11 +200,6 @@ class Query:
             met = " AND ".join(f"COUNT(*) FILTER (WHERE {to_sql(need)}) > 0" for need in needs)
             text = f"CASE WHEN {met} THEN {text} END"
         return text
-
-
-def _decimal(level: Fraction) -> str:
-    """A level as it is written; `lower` takes finite decimals alone."""
-    return f"{Decimal(level.numerator) / Decimal(level.denominator):f}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -280,7 +276,7 @@ class Steps:
 
 def _whole_or_decimal(value: Fraction) -> int | Decimal:
     """A number as it is written; `lower` sees to it that it has few digits."""
-    return value.numerator if value.denominator == 1 else Decimal(value.numerator) / Decimal(value.denominator)
+    return value.numerator if value.denominator == 1 else round_fraction(value)
 
 
 @dataclass(frozen=True, slots=True)

@@ -9,7 +9,8 @@ from decimal import Decimal
 from fractions import Fraction
 from typing import Any, TypeAlias
 
-from keyhole.errors import LogError, NumberError, read_decimal, read_fraction
+from keyhole.errors import LogError, NumberError
+from keyhole.model.numbers import read_decimal, read_fraction
 from keyhole.model.query import Query
 
 FIELDS = frozenset({"sql", "answer", "noise", "analyst", "time"})  # of a line of a transcript
@@ -288,33 +289,3 @@ def _number(given: Given) -> Decimal:
     if not value.is_finite():
         raise LogError("an answer is NaN or infinite; write null for SQL NULL")
     return value
-
-
-def simplest_decimal(lo: Fraction, hi: Fraction) -> Decimal:
-    """The decimal with the fewest digits in [lo, hi]: how a value known up to rounding is shown.
-
-    >>> simplest_decimal(Fraction("5.1999999999"), Fraction("5.2000000001"))
-    Decimal('5.2')
-    >>> simplest_decimal(Fraction(1, 3), Fraction(1, 3))
-    Decimal('0.333333333333')
-    """
-    middle = (lo + hi) / 2
-    for digits in range(13):
-        scaled = round(middle * 10**digits)
-        if lo <= Fraction(scaled, 10**digits) <= hi:
-            return shifted(scaled, digits)
-    if lo == hi and 10**40 % middle.denominator == 0:  # an exact decimal with many digits is shown in full
-        digits = next(d for d in range(41) if 10**d % middle.denominator == 0)
-        return shifted(int(middle * 10**digits), digits)
-    units = round(middle * 10**12)
-    zeros = next((z for z in range(12) if units % 10 ** (z + 1)), 12)
-    return shifted(units // 10**zeros, 12 - zeros)
-
-
-def shifted(units: int, digits: int) -> Decimal:
-    """units / 10**digits with every digit: arithmetic of decimals would keep 28 of them.
-
-    >>> shifted(52, 1), shifted(10**30 + 1, 1)
-    (Decimal('5.2'), Decimal('100000000000000000000000000000.1'))
-    """
-    return Decimal(units * 10**-digits) if digits <= 0 else Decimal(f"{units}E-{digits}")

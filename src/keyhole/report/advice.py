@@ -4,11 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
-from fractions import Fraction
 from typing import Any, Protocol
 
 from keyhole.auditing.advice.advise import Alternatives, Effect
-from keyhole.model.transcript import simplest_decimal
+from keyhole.model.numbers import format_fraction, shorten_fraction
 from keyhole.report.formats.as_json import number
 
 SHOWN = 40
@@ -68,7 +67,9 @@ def others(found: Alternatives) -> Iterator[str]:
         least, cost = found.groups
         lost = f"{cost} {'statement' if cost == 1 else 'statements'} would not be answered"
         yield f"answering only about groups of at least {least} people: {lost}, and nobody is exposed"
-    yield from (f"rounding every answer to a multiple of {_shown(step)}: {left(e)}" for step, e in found.rounding)
+    yield from (
+        f"rounding every answer to a multiple of {format_fraction(step)}: {left(e)}" for step, e in found.rounding
+    )
     if found.amplified is not None:
         yield (
             f"noise of standard deviation s on each answer: the best recovered value is off by {found.amplified:.2g} s "
@@ -85,13 +86,9 @@ def left(effect: Effect, what: str = "people") -> str:
     noun = what if effect.exposed + effect.inferred > 1 else {"people": "person", "cells": "cell"}[what]
     said = [f"{effect.exposed} {noun} still exactly"] if effect.exposed else []
     if effect.inferred:
-        width = "" if effect.narrowest is None else f" (the narrowest is {_shown(effect.narrowest)} wide)"
+        width = "" if effect.narrowest is None else f" (the narrowest is {format_fraction(effect.narrowest)} wide)"
         said.append(f"{effect.inferred}{'' if said else f' {noun}'} to a range{width}")
     return f"given away: {', '.join(said)}"
-
-
-def _shown(value: Fraction) -> str:
-    return f"{simplest_decimal(value, value):f}"
 
 
 def as_data(remedy: Remedied, withheld: list[Any], verified: bool, besides: Mapping[str, Any]) -> dict[str, Any]:
@@ -110,7 +107,7 @@ def as_data(remedy: Remedied, withheld: list[Any], verified: bool, besides: Mapp
 def effect_data(effect: Effect) -> dict[str, Any]:
     """An effect as data."""
     width = effect.narrowest
-    narrowest = None if width is None else number(simplest_decimal(width, width))
+    narrowest = None if width is None else number(shorten_fraction(width))
     return {
         "exposed": effect.exposed,
         "inferred": effect.inferred,
@@ -122,5 +119,5 @@ def effect_data(effect: Effect) -> dict[str, Any]:
 def alternatives_data(found: Alternatives) -> dict[str, Any]:
     """The alternatives as data."""
     groups = None if found.groups is None else {"least": found.groups[0], "withheld": found.groups[1]}
-    steps = [{"step": number(simplest_decimal(step, step)), **effect_data(e)} for step, e in found.rounding]
+    steps = [{"step": number(shorten_fraction(step)), **effect_data(e)} for step, e in found.rounding]
     return {"groups": groups, "rounding": steps, "noise": found.amplified}

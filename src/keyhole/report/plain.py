@@ -22,10 +22,11 @@ from keyhole.auditing.base import (
 )
 from keyhole.auditing.end_proof import BoundUsed, EndProof
 from keyhole.gather.evidence import OF_TABLE, Constraint, Contradiction, Unjudged
+from keyhole.model.numbers import find_simplest_decimal
 from keyhole.model.predicate import Scalar
 from keyhole.model.prior import Prior
 from keyhole.model.query import Aggregate
-from keyhole.model.transcript import Answer, Entry, HandedOut, Refusal, simplest_decimal
+from keyhole.model.transcript import Answer, Entry, HandedOut, Refusal
 from keyhole.report.formats.certificate import NOT_TOLD, RATIO, WITHOUT_PART, Certifier
 from keyhole.report.formats.provenance import Provenance
 from keyhole.report.words.completion import Completion, Completions
@@ -70,7 +71,7 @@ class Cited:
     @property
     def value(self) -> str | None:
         """What is added up, as a number that a person would write; None if the answer is missing."""
-        return None if self.ends is None else str(simplest_decimal(*self.ends))
+        return None if self.ends is None else str(find_simplest_decimal(*self.ends))
 
 
 @dataclass(frozen=True, slots=True)

@@ -8,8 +8,8 @@ from fractions import Fraction
 from typing import Any
 
 from keyhole.attacks.plan import How, QueryPlan
+from keyhole.model.numbers import format_fraction, shorten_fraction
 from keyhole.model.predicate import Scalar
-from keyhole.model.transcript import simplest_decimal
 from keyhole.report.formats.as_json import number, plainly
 from keyhole.report.reply import reply_json
 from keyhole.sessions.reply import Ending, Reply
@@ -226,12 +226,12 @@ def _played_lines(each: PlayedPlan, plan: Planned) -> Iterator[str]:
     elif each.value is not None:
         about = "about " if each.noisy else ""
         how = "" if plan.categories else f"{plan.formula} = "
-        told = _decimal(each.value) if isinstance(each.value, Fraction) else str(each.value)
+        told = format_fraction(each.value) if isinstance(each.value, Fraction) else str(each.value)
         yield f"  {plan.column} of {_name(plan.target)} = {how}{about}{told}"
 
 
 def _played_json(each: PlayedPlan) -> dict[str, Any]:
-    value = number(simplest_decimal(each.value, each.value)) if isinstance(each.value, Fraction) else each.value
+    value = number(shorten_fraction(each.value)) if isinstance(each.value, Fraction) else each.value
     return {
         "policy": each.policy,
         "value": value,
@@ -239,10 +239,6 @@ def _played_json(each: PlayedPlan) -> dict[str, Any]:
         "denied": not each.replies[-1].answered,
         "replies": [reply_json(r) for r in each.replies],
     }
-
-
-def _decimal(value: Fraction) -> str:
-    return f"{simplest_decimal(value, value):f}"
 
 
 def _name(label: Label) -> str:

@@ -14,7 +14,7 @@ from keyhole.crosstab.contributors import Sensitive
 from keyhole.crosstab.hidden import ID, HiddenCells
 from keyhole.crosstab.protection import ProtectionInterval, Unprotected
 from keyhole.crosstab.sensitivity import SensitivityRule
-from keyhole.model.transcript import simplest_decimal
+from keyhole.model.numbers import shorten_fraction
 from keyhole.report.formats.as_json import dumps, number
 from keyhole.report.plain import INFERRED, Case
 from keyhole.report.verdict import Verdict
@@ -210,9 +210,9 @@ class TablesVerdict:
                 }
                 for p in self.unprotected
             ],
-            "rounding": number(simplest_decimal(*(2 * publication.radius,) * 2)),
+            "rounding": number(shorten_fraction(2 * publication.radius)),
             "rounding_given": publication.said,
-            "uneven": [{"reason": m.reason, "off": number(simplest_decimal(m.off, m.off))} for m in publication.uneven],
+            "uneven": [{"reason": m.reason, "off": number(shorten_fraction(m.off))} for m in publication.uneven],
             "unrounded": [
                 {"cell": dict(sorted(self.cell(case))), "value": number(case.value)} for case in self.unrounded
             ],
@@ -247,9 +247,4 @@ def _lined(reason: str) -> str:
 
 
 def _number(value: Fraction | None) -> Any:
-    return None if value is None else number(simplest_decimal(value, value))
-
-
-def shown_number(value: Fraction) -> str:
-    """A number of a table, as it was printed."""
-    return f"{simplest_decimal(value, value):f}"
+    return None if value is None else number(shorten_fraction(value))

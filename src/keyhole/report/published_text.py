@@ -9,8 +9,9 @@ from keyhole.auditing.base import name_of
 from keyhole.crosstab.cells import Key, label
 from keyhole.crosstab.hidden import combined_formula
 from keyhole.crosstab.protection import Unprotected
+from keyhole.model.numbers import format_fraction
 from keyhole.report.plain import Bounding, Case, EndArgument
-from keyhole.report.published import TablesVerdict, shown_number
+from keyhole.report.published import TablesVerdict
 from keyhole.report.words.added_up import added_up
 from keyhole.report.words.text import claim, known, narrowest_first
 from keyhole.report.words.troubles import SHOWN, more
@@ -104,19 +105,19 @@ def _ended(found: TablesVerdict, end: EndArgument, case: Case) -> str:
     values = [step.weight * Fraction(step.cited.value) for step in end.steps if step.cited.value is not None]
     clauses = [added_up(steps, end.constant)]
     if len(values) == len(steps):
-        clauses[0] += f" = {shown_number(sum(values, end.constant))}"
+        clauses[0] += f" = {format_fraction(sum(values, end.constant))}"
     if found.hidden.rounded:
         clauses = [f"by {' and '.join(name for _, name in steps)}"]
     clauses += [_bounded(found, each, case) for each in end.bounds]
     word = "at most" if end.side == "hi" else "at least"
-    return f"{'; '.join(clauses)}; so {case.who} is {word} {shown_number(end.end)}."
+    return f"{'; '.join(clauses)}; so {case.who} is {word} {format_fraction(end.end)}."
 
 
 def _bounded(found: TablesVerdict, each: Bounding, case: Case) -> str:
     """`2 other cells are at most 3 each (known)`; `town N is at most 7.5 (rounded)`."""
     used, word = each.used, "at most" if each.used.bound == "max" else "at least"
-    times = "" if abs(used.weight) == 1 else f", counted {shown_number(abs(used.weight))} times"
-    said = f"{word} {shown_number(used.each)}"
+    times = "" if abs(used.weight) == 1 else f", counted {format_fraction(abs(used.weight))} times"
+    said = f"{word} {format_fraction(used.each)}"
     if used.own or each.record is not None or used.people == 1:
         who = case.who if used.own else name_of(each.record) if each.record else "the other cell"
         shown = {label(key) for key in found.hidden.publication.values} if found.hidden.rounded else set()
@@ -141,12 +142,12 @@ def _line(found: TablesVerdict, query: str) -> str:
     said = [added_up(side[:LONGEST], Fraction(0)) + (" ..." if len(side) > LONGEST else "") for side in (left, right)]
     alone = line.whole not in values and len(left) == 1
     value = found.hidden.answer(line)
-    return f"line {query}: {said[0]} = {said[1]} = {shown_number(-value if alone else value)}"
+    return f"line {query}: {said[0]} = {said[1]} = {format_fraction(-value if alone else value)}"
 
 
 def _numbered(key: Key, values: Mapping[Key, Fraction]) -> str:
     """`town N (about 7)`; a hidden cell by its name alone."""
-    return f"{label(key)} (about {shown_number(values[key])})" if key in values else label(key)
+    return f"{label(key)} (about {format_fraction(values[key])})" if key in values else label(key)
 
 
 def _identity(found: TablesVerdict, case: Case) -> Iterator[tuple[str, str]]:
@@ -161,7 +162,7 @@ def _identity(found: TablesVerdict, case: Case) -> Iterator[tuple[str, str]]:
         return
 
     def total(name: Sequence[tuple[Key, Fraction]], *, numbers: bool) -> str:
-        return added_up([(w, shown_number(values[k]) if numbers else label(k)) for k, w in name], Fraction(0))
+        return added_up([(w, format_fraction(values[k]) if numbers else label(k)) for k, w in name], Fraction(0))
 
     yield f"  {case.who} = {total(ordered, numbers=False)}", ""
     if case.value is not None:
@@ -190,8 +191,8 @@ def _unprotected(short: Sequence[Unprotected]) -> Iterator[tuple[str, str]]:
         many = "1 suppressed cell is" if len(short) == 1 else f"{len(short)} suppressed cells are"
         yield f"  {many} in a narrower range than it asks for:", "red"
     for each in short[:SHOWN]:
-        lo, hi = ("none" if end is None else shown_number(end) for end in (each.lo, each.hi))
-        needs = " to ".join(map(shown_number, each.needs))
+        lo, hi = ("none" if end is None else format_fraction(end) for end in (each.lo, each.hi))
+        needs = " to ".join(map(format_fraction, each.needs))
         yield f"    {label(each.key)}: from {lo} to {hi}, needed {needs}", ""
     yield from ((f"    {line}", "") for line in more(short))
 
@@ -218,7 +219,7 @@ def _assumed(found: TablesVerdict) -> str:
 def _rounding(found: TablesVerdict) -> Iterator[str]:
     """As what rounded numbers were taken, and which margins show it."""
     publication = found.hidden.publication
-    step = shown_number(2 * publication.radius)
+    step = format_fraction(2 * publication.radius)
     if publication.said:
         yield f"Numbers are rounded to {step}, as --rounding says, halves either way."
     else:

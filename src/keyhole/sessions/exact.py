@@ -6,19 +6,20 @@ so that no answer can fail for what somebody's value is.
 
 from __future__ import annotations
 
-from decimal import Context, Decimal
+from decimal import Decimal
 from fractions import Fraction
 
 from keyhole.datasets import Source
 from keyhole.errors import DataError
 from keyhole.gather.build import gather
 from keyhole.gather.transcribe import Read, expanded
+from keyhole.model.numbers import round_fraction
 from keyhole.model.prior import Knowledge
 from keyhole.model.query import Aggregate, Statement
 from keyhole.model.transcript import Answer, Entry, Line
 from keyhole.sessions.reply import Exact
 
-DIGITS = Context(prec=17)  # of a quotient that has no end
+DIGITS = 17  # of a quotient that has no end
 
 
 def exact(statement: Statement, source: Source) -> Exact:
@@ -61,4 +62,4 @@ def _value(entry: Entry, answer: Answer | None, source: Source) -> Decimal | boo
     number: Fraction = answer.lo
     if answer.value is not None and Fraction(answer.value) == number:
         return answer.value
-    return DIGITS.divide(Decimal(number.numerator), Decimal(number.denominator))
+    return round_fraction(number, DIGITS)

@@ -9,7 +9,8 @@ from decimal import Decimal
 
 from keyhole.auditing.online.minmax import ANSWERED
 from keyhole.book import Mark
-from keyhole.errors import QueryError, read_decimal
+from keyhole.errors import QueryError
+from keyhole.model.numbers import read_decimal
 from keyhole.model.transcript import Line, Refusal
 from keyhole.sessions.audited import Audited, past, unjudged_entries
 from keyhole.sql import carried

@@ -14,7 +14,8 @@ import sqlglot
 from sqlglot import exp
 from sqlglot.errors import SqlglotError
 
-from keyhole.errors import ParseError, QueryError, UnsupportedQuery, read_fraction
+from keyhole.errors import ParseError, QueryError, UnsupportedQuery
+from keyhole.model.numbers import read_fraction
 from keyhole.model.predicate import columns
 from keyhole.model.query import COUNTED_ROWS, COVERED, FINER, IF_SHOWN, Aggregate, Cut, Query, RowList, Statement, Term
 from keyhole.model.schema import Schema, folded

@@ -31,7 +31,8 @@ from typing import Any
 
 from keyhole.config.toml_table import read_toml
 from keyhole.crosstab.numbers import digits_of
-from keyhole.errors import ConfigError, DataError, NumberError, read_decimal
+from keyhole.errors import ConfigError, DataError, NumberError
+from keyhole.model.numbers import read_decimal
 from keyhole.model.predicate import Scalar
 
 FIGURES = ("sum", "mean", "median", "min", "max")

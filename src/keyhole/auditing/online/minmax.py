@@ -15,8 +15,8 @@ from keyhole.auditing.online.admission import Permission
 from keyhole.auditing.online.disclosed import People
 from keyhole.auditing.online.extremes import Extremes
 from keyhole.basis.bits import Words, pack, unpack
-from keyhole.errors import read_fraction
 from keyhole.model.forms import private_leaves
+from keyhole.model.numbers import read_fraction
 from keyhole.model.predicate import TRUE, IsNull, conjunction, negation
 from keyhole.model.prior import Knowledge
 from keyhole.model.query import Aggregate, Query, Statement

@@ -26,9 +26,10 @@ from keyhole.gather.arithmetic import Computed, SummedPart
 from keyhole.gather.evidence import Bound, System
 from keyhole.model.cells import Cell, Partition, partition
 from keyhole.model.forms import private_leaves
+from keyhole.model.numbers import simplify_fraction
 from keyhole.model.predicate import FALSE, NULL, TRUE, Constant, Leaf, Predicate, Scalar, leaf_truth, restrict, to_sql
 from keyhole.model.query import OTHER_GROUPS, Aggregate, Query, Term
-from keyhole.model.transcript import Entry, simplest_decimal
+from keyhole.model.transcript import Entry
 from keyhole.solve.tables import Alike, Condition
 
 PEOPLE = 3_000
@@ -330,7 +331,7 @@ def _placed(value: Fraction, part: Partition | None) -> Alternative | None:
 
 def scalar(value: Fraction) -> Scalar:
     """A number as a column holds it."""
-    return int(value) if value.denominator == 1 else simplest_decimal(value, value)
+    return simplify_fraction(value)
 
 
 def _alike(

@@ -26,8 +26,8 @@ from keyhole.auditing.width import Within, written
 from keyhole.basis.bits import Words
 from keyhole.gather.evidence import Contradiction, OrderFact, System
 from keyhole.model.meaning import ranks
+from keyhole.model.numbers import find_simplest_decimal, shorten_fraction
 from keyhole.model.query import ORDERED
-from keyhole.model.transcript import simplest_decimal
 from keyhole.solve.ranks import Narrowing, RankBounds, Ranked
 
 LARGEST = "it is the largest of a group in which nobody else can reach it"
@@ -204,7 +204,7 @@ class _Ordered:
                 listed = ", ".join(n if n.startswith("fact") else f"Q{n}" for n in names)
                 yield Contradiction(names, f"{listed} cannot all be true: no table gives them", reducible=True)
             for row, value in part.forced.items():
-                end = simplest_decimal(value, value)
+                end = shorten_fraction(value)
                 yield Claim(row, self.column, Status.EXPOSED, end, end, end, proof)
         self.open = shown and self.within is None and all(part.open for part in parts)
 
@@ -262,7 +262,7 @@ class _Ordered:
             by = (int(b.low_by[c]), int(b.high_by[c]))
             if all(b.made[e].fact >= len(self.facts) for e in by if e >= 0):
                 continue  # known before
-            value = simplest_decimal(*[self.values[int(b.low[c]) - 1]] * 2)
+            value = shorten_fraction(self.values[int(b.low[c]) - 1])
             proof = self._proof(by, self._words(by))
             for row in members[c]:
                 yield Claim(row, self.column, Status.EXPOSED, value, value, value, proof)
@@ -327,7 +327,7 @@ class _Ordered:
         for fact, reasons in ((self.facts[i], self.bounds.low_by), (self.facts[k], self.bounds.high_by)):
             apart = self.bounds.inside(fact) & ~_mask(len(self.bounds.sizes), self.of[list(rows)])
             by |= {int(e) for e in np.unique(reasons[apart]) if e >= 0}
-        one, two = (simplest_decimal(*[self.values[at - 1]] * 2) for at in (low, high))
+        one, two = (shorten_fraction(self.values[at - 1]) for at in (low, high))
         proof = self._proof(tuple(by), PAIR, also=(i, k))
         for row in rows:
             yield Claim(row, self.column, Status.INFERRED, None, one, two, proof, allowed=(one, two))
@@ -356,7 +356,7 @@ class _Ordered:
         if len(ranks_told) < len(rows) - 1 or (len(rows) == 2 and len(ranks_told) == 2):
             return  # of two, one of whom has the least value and one the greatest, the pair tells it
         facts = tuple(ranks_told.values())
-        values = [Fraction(simplest_decimal(*self._find_ends(i))) for i in facts]
+        values = [Fraction(find_simplest_decimal(*self._find_ends(i))) for i in facts]
         proof = self._proof((), SHORT_LIST, also=facts)
         if len(values) < len(rows):
             total, weights = self._total(rows) or (None, {})
@@ -366,11 +366,11 @@ class _Ordered:
             if total is None:
                 return
             rest = sum(values, Fraction(0))
-            values.append(Fraction(simplest_decimal(total[0] - rest, total[1] - rest)))
+            values.append(Fraction(find_simplest_decimal(total[0] - rest, total[1] - rest)))
             if any(sorted(values)[rank - 1] != value for rank, value in zip(ranks_told, values, strict=False)):
                 return  # they contradict each other: other rules say so
             proof = replace(proof, weights={**proof.weights, **weights})
-        listed = tuple(simplest_decimal(v, v) for v in sorted(set(values)))
+        listed = tuple(shorten_fraction(v) for v in sorted(set(values)))
         if len(listed) == 1 or not all(self.grid.between(v, v) for v in values):
             return  # the bounds tell it, or it cannot be
         for row in rows:

@@ -19,7 +19,7 @@ from keyhole.auditing.known import Claim, Known
 from keyhole.auditing.rules.settle import settled, tells
 from keyhole.auditing.shown_numbers import outward
 from keyhole.gather.evidence import Constraint, System
-from keyhole.model.transcript import simplest_decimal
+from keyhole.model.numbers import shorten_fraction
 
 REST = "all others of the group are known"
 ALONE = "it is about one person alone"
@@ -88,7 +88,7 @@ def _claim(row: int, column: str, lo: Fraction | None, hi: Fraction | None, proo
         return None  # it cannot be, which is told elsewhere; or it says nothing
     low, high = inside
     if low is not None and low == high:
-        value = simplest_decimal(low, low)
+        value = shorten_fraction(low)
         return Claim(row, column, Status.EXPOSED, value, value, value, proof)
     least, most = _outward(low, high)
     return Claim(row, column, Status.INFERRED, None, least, most, proof)

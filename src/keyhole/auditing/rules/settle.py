@@ -9,7 +9,7 @@ from keyhole.auditing.base import Proof, Status
 from keyhole.auditing.known import Claim
 from keyhole.auditing.shown_numbers import outward
 from keyhole.model.grid import Grid
-from keyhole.model.transcript import simplest_decimal
+from keyhole.model.numbers import find_simplest_decimal
 
 SHARE = Fraction(1, 100)  # of a value: dust below it leaves the value exposed
 FINE = Fraction(1, 10**9)  # of a value: dust below it is not shown
@@ -42,7 +42,7 @@ def settled(
     if only is not None:
         ends = (only, only)
     lo, hi = _declared(ends, grid)
-    value, width = simplest_decimal(lo, hi), hi - lo
+    value, width = find_simplest_decimal(lo, hi), hi - lo
     low, high = (value, value) if Fraction(value) == lo == hi else outward(lo, hi)
     if width == 0:
         return Claim(row, column, Status.EXPOSED, value, low, high, proof)

@@ -19,8 +19,8 @@ from keyhole.auditing.rules.linear import linear_proof
 from keyhole.auditing.rules.settle import exact_root, root_ends, settled
 from keyhole.auditing.shown_numbers import outward
 from keyhole.gather.evidence import Constraint, System
+from keyhole.model.numbers import shorten_fraction
 from keyhole.model.predicate import Predicate
-from keyhole.model.transcript import simplest_decimal
 
 ALL_EQUAL = "the variance is zero, so everybody has the average"
 ALL_ZERO = "the squares add up to zero, so every value is zero"
@@ -167,7 +167,7 @@ def _two_moments(number: int, m: TwoMoments, known: Known) -> Iterator[Claim]:
     gap = exact_root(low) if low == high and low > 0 and known.exact(m.column) else None
     if n == 2 and gap is not None:
         ends = ((m.total[0] - gap) / 2, (m.total[0] + gap) / 2)
-        one, two = (simplest_decimal(v, v) for v in ends)
+        one, two = (shorten_fraction(v) for v in ends)
         proof = Proof(number, weights, rule=TWO_ROOTS, moments=_certificate(m, "roots", exact=True))
         for r in m.inside.tolist():
             yield Claim(r, m.column, Status.INFERRED, None, one, two, proof, allowed=(one, two))
@@ -215,7 +215,7 @@ def _root(row: int, column: str, ends: Ends | None, proof: Proof, known: Known) 
         return settled(row, column, (high, high), proof, grid)
     if grid.step is not None and (only := grid.sole(low, high)) is not None:
         low = high = only
-    if low == high and Fraction(root := simplest_decimal(high, high)) == high:
+    if low == high and Fraction(root := shorten_fraction(high)) == high:
         return Claim(row, column, Status.INFERRED, None, -root, root, proof, allowed=(-root, root))
     least, most = outward(-high, high)
     return Claim(row, column, Status.INFERRED, None, least, most, proof)

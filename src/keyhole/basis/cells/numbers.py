@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 
 from keyhole.basis.cells.domain import FALSE, NULL, TRUE, Truths
 from keyhole.errors import ConfigError, UnsupportedQuery
+from keyhole.model.numbers import round_fraction
 from keyhole.model.predicate import Comparison, IsNull, Leaf, Membership, Scalar, literal, quote_name
 
 WIDEST = 2**60  # ends of a range, in whole multiples of its grid
@@ -98,7 +99,7 @@ def to_scalar(value: Fraction) -> Scalar:
     >>> as_scalar(Fraction(3)), as_scalar(Fraction(1, 2))
     (3, Decimal('0.5'))
     """
-    return int(value) if value.denominator == 1 else Decimal(value.numerator) / Decimal(value.denominator)
+    return int(value) if value.denominator == 1 else round_fraction(value)
 
 
 def number_as_sql(value: Fraction) -> str:
@@ -107,7 +108,7 @@ def number_as_sql(value: Fraction) -> str:
     >>> number_as_sql(Fraction(1, 8))
     '0.125'
     """
-    return f"{Decimal(value.numerator) / Decimal(value.denominator):f}"
+    return f"{round_fraction(value):f}"
 
 
 @dataclass(frozen=True, slots=True)

@@ -134,8 +134,8 @@ def advice_data(advice: Advice) -> dict[str, Any]:
 def suggestion_lines(found: Suggestion) -> Lines:
     """The repair of tables, as lines with their styles."""
     from keyhole.crosstab.cells import label
+    from keyhole.model.numbers import format_fraction
     from keyhole.report.advice import SHOWN, left, sentence
-    from keyhole.report.published import shown_number
 
     yield "", ""
     shown = len(found.after.hidden.publication.values) + (0 if found.remedy.stopped else len(found.cells))
@@ -157,17 +157,17 @@ def suggestion_lines(found: Suggestion) -> Lines:
     for what, cost, effect in found.coarser:
         yield f"  {what} ({cost} cells fewer): {left(effect, 'cells')}", ""
     for step, effect in found.rounded:
-        yield f"  every number rounded to a multiple of {shown_number(step)}: {left(effect, 'cells')}", ""
+        yield f"  every number rounded to a multiple of {format_fraction(step)}: {left(effect, 'cells')}", ""
 
 
 def suggestion_data(found: Suggestion) -> dict[str, Any]:
     """The field `suggestion`."""
-    from keyhole.model.transcript import simplest_decimal
+    from keyhole.model.numbers import shorten_fraction
     from keyhole.report.advice import as_data, effect_data
     from keyhole.report.formats.as_json import number
 
     cells = [dict(sorted(key)) for key in found.cells]
     coarser = [{"what": what, "cells": cost, **effect_data(e)} for what, cost, e in found.coarser]
-    rounded = [{"step": number(simplest_decimal(step, step)), **effect_data(e)} for step, e in found.rounded]
+    rounded = [{"step": number(shorten_fraction(step)), **effect_data(e)} for step, e in found.rounded]
     besides = {"alternatives": {"coarser": coarser, "rounding": rounded}}
     return {"suggestion": as_data(found.remedy, cells, found.verified, besides)}

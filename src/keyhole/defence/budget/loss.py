@@ -11,7 +11,8 @@ from decimal import Decimal
 from fractions import Fraction
 from typing import Literal
 
-from keyhole.errors import NumberError, PrivacyParameterError, read_fraction
+from keyhole.errors import NumberError, PrivacyParameterError
+from keyhole.model.numbers import read_fraction
 
 Unit = Literal["epsilon", "rho"]
 Neighbours = Literal["replace-one", "add-remove"]

@@ -11,8 +11,8 @@ from keyhole.basis.cells.categories import Categories
 from keyhole.basis.cells.numbers import Cuts
 from keyhole.defence.planner.columns import CutAxis, Partitions
 from keyhole.defence.tables.noisy_tables import COUNT, Dose, NoiseLaw, Quantity
+from keyhole.model.numbers import format_fraction
 from keyhole.model.predicate import literal, quote_name
-from keyhole.model.transcript import simplest_decimal
 
 
 def spoken(
@@ -50,7 +50,7 @@ def conditions(axis: CutAxis) -> list[str]:
         if column.other:
             return [*found, f"{name} NOT IN ({listed})", f"{name} IS NULL"]
         return [*found, f"{name} IS NULL OR {name} NOT IN ({listed})"]
-    starts = [_number(column.lo + s * column.step) for s in column.starts]
+    starts = [format_fraction(column.lo + s * column.step) for s in column.starts]
     found = []
     for at in range(column.bins):
         low = [f"{name} >= {starts[at]}"] if at else []
@@ -74,8 +74,4 @@ def _item(quantity: Quantity, columns: Partitions, present: CutAxis | None) -> l
         return ["", "1"]
     middle = column.lo + column.hi
     sign = "-" if middle >= 0 else "+"
-    return [f"SUM(2 * {quote_name(column.name)} {sign} {_number(abs(middle))})", str(column.step)]
-
-
-def _number(value: Fraction) -> str:
-    return f"{simplest_decimal(value, value):f}"
+    return [f"SUM(2 * {quote_name(column.name)} {sign} {format_fraction(abs(middle))})", str(column.step)]

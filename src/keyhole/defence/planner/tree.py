@@ -25,8 +25,8 @@ from keyhole.defence.tables.error_bars import ErrorLaw, laplace_terms
 from keyhole.defence.tables.inference import Floats
 from keyhole.defence.tables.noisy_tables import COUNT, LAWS, Dose, NoiseLaw, add_noise, check_drawable, noise_for, price
 from keyhole.defence.workload import Estimate
+from keyhole.model.numbers import format_fraction
 from keyhole.model.predicate import quote_name, to_sql
-from keyhole.model.transcript import simplest_decimal
 
 if TYPE_CHECKING:
     from keyhole.defence.planner.orders import Buying
@@ -171,4 +171,4 @@ def _lines(
 
 def _number(column: Cuts, at: int) -> str:
     value = column.lo + at * column.step
-    return f"{simplest_decimal(value, value):f}"
+    return format_fraction(value)

@@ -9,9 +9,9 @@ import duckdb
 
 from keyhole.errors import DataError
 from keyhole.model.meaning import compared, value
+from keyhole.model.numbers import shorten_fraction
 from keyhole.model.predicate import quote_name, to_sql
 from keyhole.model.query import Aggregate, Query, Term
-from keyhole.model.transcript import simplest_decimal
 
 BATCH = 50_000
 
@@ -63,7 +63,7 @@ def _decimal(number: Fraction) -> Decimal:
         while rest % prime == 0:
             rest //= prime
     if rest == 1:
-        return simplest_decimal(number, number)
+        return shorten_fraction(number)
     try:
         return Decimal(repr(float(number)))
     except OverflowError:

@@ -13,8 +13,9 @@ from typing import Any
 
 from keyhole.errors import DIFFERS
 from keyhole.gather.evidence import Unjudged
+from keyhole.model.numbers import shorten_fraction
 from keyhole.model.predicate import Scalar
-from keyhole.model.transcript import Answer, simplest_decimal
+from keyhole.model.transcript import Answer
 from keyhole.report.formats.provenance import Provenance
 from keyhole.report.plain import (
     EXPOSED,
@@ -278,7 +279,7 @@ def _bound(each: Bounding) -> dict[str, Any]:
     """People at their bound: one by his id, several by how many they are and by a query that they are all in."""
     used = each.used
     item: dict[str, Any] = {} if used.fact is None else {"fact": used.fact}
-    each_at = number(simplest_decimal(used.each, used.each))
+    each_at = number(shorten_fraction(used.each))
     item |= {"bound": used.bound, "each": each_at, "weight": str(used.weight)}
     if used.own:
         item["own"] = True
@@ -335,7 +336,7 @@ def _answer(cited: Cited) -> Any:
 def _said(answer: Answer) -> Any:
     if answer.value is not None or answer.null:
         return number(answer.value)
-    lo, hi = (None if end is None else simplest_decimal(end, end) for end in (answer.lo, answer.hi))
+    lo, hi = (None if end is None else shorten_fraction(end) for end in (answer.lo, answer.hi))
     return {"lo": number(lo), "hi": number(hi)}
 
 

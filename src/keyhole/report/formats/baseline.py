@@ -17,7 +17,8 @@ from enum import StrEnum
 from pathlib import Path
 from typing import Any
 
-from keyhole.errors import ConfigError, NumberError, read_decimal, read_int
+from keyhole.errors import ConfigError, NumberError
+from keyhole.model.numbers import read_decimal, read_int
 from keyhole.report.formats.fingerprint import flat
 from keyhole.report.plain import EXPOSED, GROUP, INFERRED, Case, Plain
 

@@ -15,10 +15,11 @@ from keyhole.auditing.base import SHORT_LIST, Exposure, OrderSteps, Proof, RestO
 from keyhole.gather.answers import noise_compared
 from keyhole.gather.evidence import GIVEN, ROUNDED, Constraint, System
 from keyhole.gather.squares import variances
+from keyhole.model.numbers import shorten_fraction
 from keyhole.model.predicate import to_sql
 from keyhole.model.query import COUNTED_ROWS, HALF, OTHER_GROUPS, Aggregate
 from keyhole.model.schema import Role
-from keyhole.model.transcript import Entry, simplest_decimal
+from keyhole.model.transcript import Entry
 from keyhole.report.formats.counted_certificate import alone_certificate, counted_certificate
 from keyhole.sql.lowering.positions import aggregate_positions
 
@@ -80,7 +81,7 @@ class Certifier:
             fact = self._exposure.evidence.knowledge.facts[row.fact - 1]
             about = {"where": fact.where, "column": fact.column}
             if row.lo is not None and row.lo == row.hi:
-                return about | {"total": simplest_decimal(row.lo, row.lo)}
+                return about | {"total": shorten_fraction(row.lo)}
             return about | {"ends": [_text(row.lo), _text(row.hi)]}
         entry = self._index.entries.get(row.number)
         if entry is None:

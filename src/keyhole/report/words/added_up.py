@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from fractions import Fraction
 
-from keyhole.model.transcript import simplest_decimal
+from keyhole.model.numbers import shorten_fraction
 from keyhole.report.words.digits import digits
 
 
@@ -25,5 +25,5 @@ def added_up(parts: list[tuple[Fraction, str]], constant: Fraction) -> str:
         text += f"{sign}{factor}{name}"
     if constant:
         sign = ("-" if constant < 0 else "") if not text else (" - " if constant < 0 else " + ")
-        text += f"{sign}{digits(simplest_decimal(abs(constant), abs(constant)))}"
+        text += f"{sign}{digits(shorten_fraction(abs(constant)))}"
     return text or "0"

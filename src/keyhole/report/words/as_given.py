@@ -7,7 +7,7 @@ from decimal import Decimal
 from fractions import Fraction
 
 from keyhole.auditing.width import written
-from keyhole.model.transcript import simplest_decimal
+from keyhole.model.numbers import shorten_fraction
 from keyhole.report.plain import Cited
 from keyhole.report.words.digits import digits
 
@@ -29,7 +29,7 @@ def as_given(cited: Cited) -> str:
     answer = cited.answer
     if answer is not None and isinstance(answer.value, Decimal) and answer.noise is not None and answer.noise.bounded:
         scale = answer.noise.scale
-        return f"{cited.name} = {digits(answer.value)} ± {digits(simplest_decimal(scale, scale))}"
+        return f"{cited.name} = {digits(answer.value)} ± {digits(shorten_fraction(scale))}"
     low, high = written(*(None if end is None else Fraction(end) for end in ends))
     return f"{cited.name} lies in [{'-∞' if low is None else digits(low)}, {'∞' if high is None else digits(high)}]"
 

@@ -12,8 +12,9 @@ from fractions import Fraction
 from keyhole.auditing.base import name_of, query_order
 from keyhole.auditing.width import written
 from keyhole.gather.evidence import Contradiction
+from keyhole.model.numbers import shorten_fraction
 from keyhole.model.prior import Prior
-from keyhole.model.transcript import HandedOut, simplest_decimal
+from keyhole.model.transcript import HandedOut
 from keyhole.report.plain import EXPOSED, GROUP, INFERRED, Argument, Bounding, Case, EndArgument, Plain, Step
 from keyhole.report.words.added_up import added_up
 from keyhole.report.words.as_given import as_given
@@ -133,7 +134,7 @@ def _bound_clause(each: Bounding, subject: str) -> str:
 
 
 def _number(value: Fraction) -> str:
-    return digits(simplest_decimal(value, value))
+    return digits(shorten_fraction(value))
 
 
 def without_value(case: Case) -> str:

@@ -9,12 +9,12 @@ early versions the product first, in later ones the quotient, so that 29 is in b
 from __future__ import annotations
 
 import math
-from decimal import Decimal
 from fractions import Fraction
 from itertools import pairwise
 
 from sqlglot import exp
 
+from keyhole.model.numbers import round_fraction
 from keyhole.sql.dialects.sorts import Differs, number_said
 
 MOST_BUCKETS = 100
@@ -97,5 +97,5 @@ def _when(test: exp.Expr, then: exp.Expr) -> exp.If:
 
 
 def _constant(value: Fraction) -> exp.Expr:
-    number: exp.Expr = exp.Literal.number(f"{Decimal(abs(value.numerator)) / Decimal(value.denominator):f}")
+    number: exp.Expr = exp.Literal.number(f"{round_fraction(abs(value)):f}")
     return exp.Neg(this=number) if value < 0 else number

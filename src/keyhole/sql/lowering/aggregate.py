@@ -10,6 +10,7 @@ from sqlglot import exp
 from sqlglot.expressions import DataType
 
 from keyhole.model.meaning import negated
+from keyhole.model.numbers import round_fraction
 from keyhole.model.predicate import MIRRORED, TRUE, Opaque, Predicate, conjunction, leaves, negation, quote_name
 from keyhole.model.query import (
     CEIL,
@@ -342,7 +343,7 @@ class AggregateReader(StatisticReader):
             where = conjunction(where, self.condition(node.expression.this))
         kind, argument, level = self.statistic(inner)
         if not self.touches_private(argument):
-            at = f", {Decimal(level.numerator) / Decimal(level.denominator):f}" if kind in QUANTILES else ""
+            at = f", {round_fraction(level):f}" if kind in QUANTILES else ""
             return self._public_figure(kind, argument, where, node, label, at)
         if isinstance(argument, exp.Distinct):
             raise self.unknown(argument)

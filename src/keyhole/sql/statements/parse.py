@@ -11,7 +11,8 @@ from sqlglot.errors import ParseError as SqlglotParseError
 from sqlglot.errors import SqlglotError, TokenError
 from sqlglot.tokenizer_core import Token, TokenType
 
-from keyhole.errors import NumberError, ParseError, QueryError, UnsupportedQuery, read_decimal
+from keyhole.errors import NumberError, ParseError, QueryError, UnsupportedQuery
+from keyhole.model.numbers import read_decimal
 
 MAX_LENGTH = 500_000  # characters: a longer statement is a table in disguise
 MAX_DEPTH = 60  # nested parentheses: far below the interpreter's recursion limit
