@@ -21,19 +21,16 @@ import numpy as np
 from threadpoolctl import threadpool_limits  # type: ignore[import-untyped]
 
 from keyhole.oracles.base import ModelWarning, StreamAttack, ThresholdOracle
-from keyhole.oracles.bounds import minimax_lower_bound, private_laplace_scale
-from keyhole.oracles.certify.calibration import calibrate
-from keyhole.oracles.certify.tails import Floats
+from keyhole.oracles.bounds import minimax_lower_bound, phase_level_error, private_laplace_scale
+from keyhole.oracles.certify.assumptions import calibrate
 from keyhole.oracles.certify.unknown_edge import edge_free
 from keyhole.oracles.learners.bisection import OnlineBisection
-from keyhole.oracles.learners.edge import EdgeBisection
+from keyhole.oracles.learners.level_newton import LevelNewton
 from keyhole.oracles.learners.newton import OneBitNewton
 from keyhole.oracles.learners.oracle_off import OracleOff
-from keyhole.oracles.learners.phases import phase_level_error
-from keyhole.oracles.learners.sequential import SequentialBisection
-from keyhole.oracles.levels import LevelNewton
-from keyhole.oracles.noise import GaussianNoise, LaplaceNoise, OracleNoise, UniformNoise, noise_of
-from keyhole.oracles.simulate import OracleMethod, StreamKind, floor_of, play, play_many, stream_of
+from keyhole.oracles.learners.sequential import EdgeBisection, SequentialBisection
+from keyhole.oracles.noise import Floats, GaussianNoise, LaplaceNoise, OracleNoise, UniformNoise, noise_by_kind
+from keyhole.oracles.simulate import OracleMethod, StreamKind, build_stream, error_floor, play_game, play_games
 from keyhole.oracles.streams import Concentrated, Spread, blocks
 from keyhole.oracles.subspace import Subspace
 from keyhole.report.charts.oracle import guides_for, plot_errors
@@ -48,11 +45,11 @@ def published(plots: Path | None) -> Rows:
     rows: Rows = []
     curves: dict[str, list[tuple[float, float]]] = {}
     for kind in StreamKind:
-        stream = stream_of(kind, SPACE)
+        stream = build_stream(kind, SPACE)
         for method in (OracleMethod.ONLINE_BISECTION, OracleMethod.SEQUENTIAL):
             for T in (1_000, 10_000, 100_000, 1_000_000):
-                noise = noise_of("uniform", 0.25, 4)
-                runs, summary, _ = play_many(method, stream, noise, T, delta=0.01, seeds=8)
+                noise = noise_by_kind("uniform", 0.25, 4)
+                runs, summary, _ = play_games(method, stream, noise, T, delta=0.01, seeds=8)
                 rows.append(
                     {
                         "stream": str(kind),
@@ -68,7 +65,7 @@ def published(plots: Path | None) -> Rows:
                 )
             curves[f"{method}, {kind}"] = _mean([run.trace for run in runs])
     if plots:
-        floor = floor_of(OracleMethod.SEQUENTIAL, stream_of(StreamKind.CONCENTRATED, SPACE), noise, 1_000_000)
+        floor = error_floor(OracleMethod.SEQUENTIAL, build_stream(StreamKind.CONCENTRATED, SPACE), noise, 1_000_000)
         all_curves = curves | guides_for(curves["sequential, concentrated"], floor)
         title = "Published constants and sequential test, uniform:0.25"
         plot_errors(all_curves, plots / "oracle-bisection.svg", title=title, dashed=("1/sqrt(T)", "floor"))
@@ -85,7 +82,8 @@ def cuts(_: Path | None) -> Rows:
                 rng = np.random.default_rng(seed)
                 attack = OnlineBisection(SPACE, UniformNoise(1.0), horizon=T)
                 attack.run(
-                    blocks(stream_of(kind, SPACE), T, rng), ThresholdOracle(rng.random(4), UniformNoise(1.0), rng=rng)
+                    blocks(build_stream(kind, SPACE), T, rng),
+                    ThresholdOracle(rng.random(4), UniformNoise(1.0), rng=rng),
                 )
                 made.append(attack.cuts)
             rows.append({"stream": str(kind), "T": T, "cuts": float(np.mean(made)), "side": attack.side})
@@ -96,7 +94,7 @@ def slope(_: Path | None, seeds: int = 100) -> Rows:
     """OnlineBisection phase by phase to T = 10^16: its average error and the local slope over two decades."""
     rows: Rows = []
     for u in (0.25, 1.0):
-        noise, before = noise_of("uniform", u, 4), math.nan
+        noise, before = noise_by_kind("uniform", u, 4), math.nan
         for decades in range(4, 17, 2):
             runs = [phase_level_error(noise, SPACE, 10**decades, rng=np.random.default_rng(k)) for k in range(seeds)]
             error = float(np.mean(runs))
@@ -115,8 +113,8 @@ def hybrid(_: Path | None, seeds: int = 200) -> Rows:
     rows: Rows = []
     for noise_kind in ("uniform", "gaussian", "laplace"):
         for kind in StreamKind:
-            noise, stream = noise_of(noise_kind, 0.25, 4), stream_of(kind, SPACE)
-            runs, summary, said = play_many(OracleMethod.NEWTON, stream, noise, 1_000_000, delta=0.01, seeds=seeds)
+            noise, stream = noise_by_kind(noise_kind, 0.25, 4), build_stream(kind, SPACE)
+            runs, summary, said = play_games(OracleMethod.NEWTON, stream, noise, 1_000_000, delta=0.01, seeds=seeds)
             errors = np.array([run.average_error for run in runs])
             rows.append(
                 {
@@ -140,9 +138,9 @@ def edge(plots: Path | None) -> Rows:
     curves: dict[str, list[tuple[float, float]]] = {}
     for kind in StreamKind:
         for u in (0.25, 1.0):
-            noise, stream = noise_of("uniform", u, 4), stream_of(kind, SPACE)
+            noise, stream = noise_by_kind("uniform", u, 4), build_stream(kind, SPACE)
             for method in (OracleMethod.EDGE, OracleMethod.NEWTON):
-                runs, summary, _ = play_many(method, stream, noise, 1_000_000, delta=0.01, seeds=8)
+                runs, summary, _ = play_games(method, stream, noise, 1_000_000, delta=0.01, seeds=8)
                 rows.append(
                     {
                         "stream": str(kind),
@@ -264,7 +262,7 @@ def dimensions(plots: Path | None) -> Rows:
     for d in (2, 4, 8, 16):
         stream, noise = Spread(Subspace.blocks(2 * d, d)), UniformNoise(1.0)
         for method in (OracleMethod.NEWTON, OracleMethod.SEQUENTIAL):
-            runs, summary, _ = play_many(method, stream, noise, 300_000, delta=0.01, seeds=8)
+            runs, summary, _ = play_games(method, stream, noise, 300_000, delta=0.01, seeds=8)
             rows.append(
                 {
                     "d": d,
@@ -299,7 +297,7 @@ def privacy(plots: Path | None) -> Rows:
     prior = float(np.mean(np.abs((w - 0.5) @ q.T)))
     for epsilon in (0.1, 1.0, 10.0, 100.0, 1_000.0, 10_000.0, 100_000.0):
         noise = LaplaceNoise(private_laplace_scale(epsilon, cap, sensitivity))
-        _, summary, _ = play_many(OracleMethod.NEWTON, Concentrated(SPACE), noise, cap, delta=0.01, seeds=400)
+        _, summary, _ = play_games(OracleMethod.NEWTON, Concentrated(SPACE), noise, cap, delta=0.01, seeds=400)
         rows.append(
             {
                 "epsilon": epsilon,
@@ -338,7 +336,9 @@ def levels(_: Path | None) -> Rows:
                 "average_error": float(np.mean(errors)),
             }
         )
-    raw = [play(OracleMethod.ORACLE_OFF, stream, noise, T, delta=0.01, seed=seed).average_error for seed in range(20)]
+    raw = [
+        play_game(OracleMethod.ORACLE_OFF, stream, noise, T, delta=0.01, seed=seed).average_error for seed in range(20)
+    ]
     rows.append({"answer": "raw", "information": 1.0, "average_error": float(np.mean(raw))})
     return rows
 

@@ -18,8 +18,8 @@ import numpy as np
 from sklearn.linear_model import LogisticRegression
 
 from benchmarks.oracle import Rows, table
-from keyhole.oracles.certify.tails import Floats
 from keyhole.oracles.learners.classifier import NoisyScores, angle, steal_classifier
+from keyhole.oracles.noise import Floats
 
 DIMENSIONS, NOISE, LABELS = (5, 30), (0.0, 0.25, 0.5, 1.0, 2.0), (300, 1000, 3000)
 

@@ -19,11 +19,10 @@ from tests.laws.oracles import SPECIMENS as STREAM_ATTACKS
 
 from keyhole.errors import ModelError
 from keyhole.oracles.base import ThresholdAttack, ThresholdOracle
-from keyhole.oracles.certify.tails import Floats
 from keyhole.oracles.learners.ellipsoid import EllipsoidBisection
+from keyhole.oracles.learners.level_newton import LevelNewton
 from keyhole.oracles.learners.oracle_off import OracleOff
-from keyhole.oracles.levels import LevelNewton
-from keyhole.oracles.noise import OracleNoise, UniformNoise
+from keyhole.oracles.noise import Floats, OracleNoise, UniformNoise
 
 SILENT = UniformNoise(1e-12)  # for learners that take answers to be exact
 

@@ -15,12 +15,10 @@ from tests.laws.law import Law, Specimen
 
 from keyhole.errors import ModelError
 from keyhole.oracles.base import DOUBT, ModelWarning, StreamAttack, ThresholdOracle
-from keyhole.oracles.certify.tails import Floats
 from keyhole.oracles.learners.bisection import OnlineBisection
-from keyhole.oracles.learners.edge import EdgeBisection
 from keyhole.oracles.learners.newton import OneBitNewton
-from keyhole.oracles.learners.sequential import SequentialBisection
-from keyhole.oracles.noise import OracleNoise, UniformNoise
+from keyhole.oracles.learners.sequential import EdgeBisection, SequentialBisection
+from keyhole.oracles.noise import Floats, OracleNoise, UniformNoise
 from keyhole.oracles.streams import Concentrated, Scaled, Stream
 from keyhole.oracles.subspace import Subspace
 

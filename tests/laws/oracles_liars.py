@@ -8,10 +8,9 @@ from collections.abc import Iterable
 import numpy as np
 
 from keyhole.oracles.base import Run, ThresholdOracle, YesNoOracle
-from keyhole.oracles.certify.tails import Floats
 from keyhole.oracles.learners.ellipsoid import EllipsoidBisection
 from keyhole.oracles.learners.sequential import SequentialBisection
-from keyhole.oracles.noise import OracleNoise
+from keyhole.oracles.noise import Floats, OracleNoise
 from keyhole.oracles.subspace import Subspace
 
 

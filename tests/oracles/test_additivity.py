@@ -11,8 +11,9 @@ from scipy.special import log_ndtr
 from scipy.stats import binom
 
 from keyhole.oracles import GaussianNoise, ThresholdOracle
-from keyhole.oracles.certify.additivity import AskedBits, _fitted, _greatest, doubts, log_odds_against_sums
-from keyhole.oracles.real import AskingPlan, Questions, learn_target
+from keyhole.oracles.attack_target import learn_target
+from keyhole.oracles.certify.additivity import AskedBits, _fit_probit, _greatest_likelihoods, doubts
+from keyhole.oracles.result import AskingPlan, Questions
 
 STD = 0.3
 
@@ -23,7 +24,8 @@ def told(seed: int, n: int, D: int, *, means: bool = False, shift: float = 0.0) 
     q, w = rng.random((n, D)), rng.uniform(0.5, 1.0, D)
     answers = q @ w / (q.sum(axis=1) if means else 1.0) + shift
     at = answers + rng.normal(0, 0.2, n)
-    return log_odds_against_sums(q, at, answers + rng.normal(0, STD, n) > at, STD)
+    anywhere = np.full(q.shape[1], np.inf)
+    return doubts(AskedBits(q, at, answers + rng.normal(0, STD, n) > at, STD), -anywhere, anywhere).sums
 
 
 def passes(bar: float, runs: int, first: int = 0) -> int:
@@ -53,7 +55,7 @@ def test_the_fit_is_the_maximum() -> None:
     X, signs = rng.random((200, 3)), np.where(rng.random(200) < 0.6, 1.0, -1.0)
     t = rng.random(200)
     found = minimize(lambda b: -np.sum(log_ndtr(signs * (X @ b - t) / STD)), np.zeros(3), method="BFGS")
-    assert _fitted(X, t, signs, STD, 0.0)[1] == pytest.approx(-found.fun, abs=1e-4)
+    assert _fit_probit(X, t, signs, STD, 0.0)[1] == pytest.approx(-found.fun, abs=1e-4)
 
 
 @pytest.mark.parametrize("means", [True, False])
@@ -107,7 +109,7 @@ def test_the_likelihood_in_the_box_is_the_maximum_there() -> None:
     grid = np.stack(np.meshgrid(*[np.linspace(0, 1, 101)] * 2), axis=-1).reshape(-1, 2)
     u = made.signs[100:, None] * (made.rows[100:] @ grid.T - made.thresholds[100:, None]) / STD
     best = float(log_ndtr(u).sum(axis=0).max())
-    free, bound = _greatest(made, 100, *BOX)
+    free, bound = _greatest_likelihoods(made, 100, *BOX)
     assert best - 1e-9 <= bound <= best + 0.05 < free
 
 

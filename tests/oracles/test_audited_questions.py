@@ -21,7 +21,7 @@ from keyhole.cli.root import app
 from keyhole.oracles import DatabaseOracle, OnlineBisection, Spread, Subspace, UniformNoise
 from keyhole.oracles.learners.bisection import PublishedConstants
 from keyhole.oracles.noise import parse_noise
-from keyhole.oracles.simulate import OracleMethod, play
+from keyhole.oracles.simulate import OracleMethod, play_game
 from keyhole.report.verdict import Verdict
 
 NAMES = ["ann", "bob", "cyd", "dan"]
@@ -143,7 +143,7 @@ def test_simulated_questions_are_audited_query_by_query(tmp_path: Path, method: 
 
 def test_the_log_is_the_game_that_is_scored(tmp_path: Path) -> None:
     lines, table = simulated(tmp_path, "--queries", "40", "--noise", "gaussian:0.02", "--stream", "spread")
-    run = play(
+    run = play_game(
         OracleMethod.NEWTON, Spread(Subspace.blocks(4, 2)), parse_noise("gaussian:0.02", 4), 40, delta=0.01, seed=0
     )
     assert len(lines) == run.asked

@@ -14,12 +14,11 @@ from click.testing import CliRunner, Result
 from keyhole.cli.attack import command
 from keyhole.cli.shared.learnt_report import between
 from keyhole.errors import ConfigError, KeyholeError
-from keyhole.oracles.certify.measured import MISFIT
-from keyhole.oracles.learners.line_search import line_search
-from keyhole.oracles.learners.silent import left_over
-from keyhole.oracles.learnt import Learnt
-from keyhole.oracles.real import AskingPlan, Questions, learn_target
+from keyhole.oracles.attack_target import learn_target
+from keyhole.oracles.certify.assumptions import MISFIT
+from keyhole.oracles.learners.noiseless import find_redundant_rows, line_search
 from keyhole.oracles.recorded import Recorded
+from keyhole.oracles.result import AskingPlan, Learnt, Questions
 from keyhole.oracles.targets import HttpTarget, bit, target_of
 
 SUMS = "SELECT SUM(pay) > {threshold} FROM staff WHERE name IN ({ids})"
@@ -157,7 +156,7 @@ def test_copies_of_a_query_check_nothing(copies: int) -> None:
     rows = np.array([[1.0, 0, 0], [1, 1, 0], [1, 1, 1], *[[1, 1, 0], [2, 2, 2]] * copies])
     average = Told(lambda q: float(q @ np.array([0.2, 0.5, 0.8]) / q.sum()))
     found = learn_target(average, Questions(rows, -np.ones(3), np.ones(3)), AskingPlan("none"))
-    assert left_over(rows, [0, 1, 2]) == []
+    assert find_redundant_rows(rows, [0, 1, 2]) == []
     assert any("no query was left over" in note for note in found.notes)
     assert [one.checked for one in found.conditions if "sums" in one.claim] == [False]
 

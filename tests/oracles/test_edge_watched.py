@@ -20,8 +20,9 @@ from keyhole.oracles import (
     UniformBetween,
     UniformNoise,
 )
+from keyhole.oracles.attack_target import learn_target
 from keyhole.oracles.certify.unknown_edge import _at_most, edge_free
-from keyhole.oracles.real import AskingPlan, LearnerKind, Questions, learn_target
+from keyhole.oracles.result import AskingPlan, LearnerKind, Questions
 
 SPACE = Subspace.blocks(4, 2)
 

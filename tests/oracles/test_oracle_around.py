@@ -28,22 +28,20 @@ from keyhole.oracles.bounds import (
     published_failure,
     stream_factor,
 )
-from keyhole.oracles.certify.tails import Floats
 from keyhole.oracles.database import DatabaseOracle, NoisyDatabaseOracle, asking
-from keyhole.oracles.learners.basis import principal_basis
 from keyhole.oracles.learners.classifier import (
     NoisyScores,
     angle,
     steal_classifier,
 )
 from keyhole.oracles.learners.ellipsoid import EllipsoidBisection
+from keyhole.oracles.learners.level_newton import LevelNewton
 from keyhole.oracles.learners.newton import OneBitNewton
 from keyhole.oracles.learners.sequential import SequentialBisection
-from keyhole.oracles.levels import LevelNewton, quantile
-from keyhole.oracles.noise import GaussianNoise, LaplaceNoise, UniformNoise
-from keyhole.oracles.simulate import OracleMethod, hit_chance, play_many
+from keyhole.oracles.noise import Floats, GaussianNoise, LaplaceNoise, UniformNoise, quantile
+from keyhole.oracles.simulate import OracleMethod, hit_chance, play_games
 from keyhole.oracles.streams import Around, Concentrated, Spread
-from keyhole.oracles.subspace import Subspace
+from keyhole.oracles.subspace import Subspace, principal_basis
 
 SPACE = Subspace.blocks(4, 2)
 
@@ -58,11 +56,11 @@ def test_floor_for_axis_queries_is_the_textbook_one() -> None:
 
 def test_measured_error_lies_between_the_bounds() -> None:
     for noise in (GaussianNoise(1.0), LaplaceNoise(1.0)):
-        summary = play_many(OracleMethod.NEWTON, Concentrated(SPACE), noise, 20_000, delta=0.01, seeds=8)[1]
+        summary = play_games(OracleMethod.NEWTON, Concentrated(SPACE), noise, 20_000, delta=0.01, seeds=8)[1]
         lower = minimax_lower_bound(noise, 2, 20_000)
         assert 0 < lower < summary.floor
         assert lower < summary.average_error < summary.bound
-    published = play_many(
+    published = play_games(
         OracleMethod.ONLINE_BISECTION, Concentrated(SPACE), UniformNoise(1.0), 20_000, delta=0.01, seeds=4
     )[1]
     assert published.average_error < published.bound

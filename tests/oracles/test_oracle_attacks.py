@@ -9,17 +9,22 @@ import numpy as np
 import pytest
 
 from keyhole.errors import ConfigError, ModelError
-from keyhole.oracles.base import ThresholdOracle
+from keyhole.oracles.base import MonotoneOracle, NoisyOutputOracle, ThresholdOracle
 from keyhole.oracles.bounds import private_laplace_scale
-from keyhole.oracles.certify.tails import Floats
 from keyhole.oracles.learners.bisection import OnlineBisection, PublishedConstants
-from keyhole.oracles.learners.edge import EdgeBisection
 from keyhole.oracles.learners.newton import OneBitNewton
 from keyhole.oracles.learners.oracle_off import OracleOff
-from keyhole.oracles.learners.sequential import SequentialBisection
-from keyhole.oracles.monotone import MonotoneOracle, NoisyOutputOracle, SteepNoise
-from keyhole.oracles.noise import GaussianNoise, LaplaceNoise, TriangularNoise, UniformNoise, noise_of
-from keyhole.oracles.simulate import OracleMethod, floor_of, play, play_many
+from keyhole.oracles.learners.sequential import EdgeBisection, SequentialBisection
+from keyhole.oracles.noise import (
+    Floats,
+    GaussianNoise,
+    LaplaceNoise,
+    SteepNoise,
+    TriangularNoise,
+    UniformNoise,
+    noise_by_kind,
+)
+from keyhole.oracles.simulate import OracleMethod, error_floor, play_game, play_games
 from keyhole.oracles.streams import Around, Concentrated, Scaled, Spread, Stream
 from keyhole.oracles.subspace import Subspace
 
@@ -28,8 +33,8 @@ STREAMS: dict[str, Stream] = {"concentrated": Concentrated(SPACE), "spread": Spr
 
 
 def ratio(method: OracleMethod, stream: Stream, kind: str, queries: int, seeds: int) -> float:
-    noise = noise_of(kind, 0.25, 4)
-    _, summary, said = play_many(method, stream, noise, queries, delta=0.01, seeds=seeds)
+    noise = noise_by_kind(kind, 0.25, 4)
+    _, summary, said = play_games(method, stream, noise, queries, delta=0.01, seeds=seeds)
     assert summary.contained in (True, None)
     assert not said
     return summary.average_error / summary.floor
@@ -151,9 +156,9 @@ def test_edge_sides_shrink_like_one_over_t() -> None:
 def test_newton_works_in_sixteen_dimensions_where_boxes_stall() -> None:
     space = Subspace.blocks(32, 16)
     stream, noise = Spread(space), UniformNoise(1.0)
-    newton = play(OracleMethod.NEWTON, stream, noise, 60_000, delta=0.01, seed=1)
-    boxes = play(OracleMethod.SEQUENTIAL, stream, noise, 60_000, delta=0.01, seed=1)
-    assert newton.average_error <= 1.2 * floor_of(OracleMethod.NEWTON, stream, noise, 60_000)
+    newton = play_game(OracleMethod.NEWTON, stream, noise, 60_000, delta=0.01, seed=1)
+    boxes = play_game(OracleMethod.SEQUENTIAL, stream, noise, 60_000, delta=0.01, seed=1)
+    assert newton.average_error <= 1.2 * error_floor(OracleMethod.NEWTON, stream, noise, 60_000)
     assert boxes.asked < 100
     assert boxes.average_error > 5 * newton.average_error
 
@@ -161,7 +166,7 @@ def test_newton_works_in_sixteen_dimensions_where_boxes_stall() -> None:
 def test_little_noise_is_no_trouble_for_newton() -> None:
     """Noise a hundredth of the box: the start is far from w in units of the noise."""
     found = [
-        play(OracleMethod.NEWTON, Spread(SPACE), LaplaceNoise(0.01), 5_000, delta=0.01, seed=seed).final_error
+        play_game(OracleMethod.NEWTON, Spread(SPACE), LaplaceNoise(0.01), 5_000, delta=0.01, seed=seed).final_error
         for seed in range(10)
     ]
     assert np.mean(found) < 0.003
@@ -245,8 +250,8 @@ def test_oracle_off_is_regularised_least_squares() -> None:
 def test_one_bit_costs_what_theory_says() -> None:
     """Gaussian noise: sqrt(pi/2) = 1.25 times the error of raw answers."""
     stream, noise = STREAMS["spread"], GaussianNoise(1.0)
-    bits = play_many(OracleMethod.NEWTON, stream, noise, 20_000, delta=0.01, seeds=40)[1]
-    raw = play_many(OracleMethod.ORACLE_OFF, stream, noise, 20_000, delta=0.01, seeds=40)[1]
+    bits = play_games(OracleMethod.NEWTON, stream, noise, 20_000, delta=0.01, seeds=40)[1]
+    raw = play_games(OracleMethod.ORACLE_OFF, stream, noise, 20_000, delta=0.01, seeds=40)[1]
     assert math.isclose(bits.floor / raw.floor, math.sqrt(math.pi / 2), rel_tol=1e-6)
     assert 1.0 < bits.average_error / raw.average_error < 1.5
 
@@ -257,7 +262,7 @@ def test_private_noise_and_a_cap_keep_the_error_near_the_prior() -> None:
     errors = {}
     for epsilon in (1.0, 1e5):
         noise = LaplaceNoise(private_laplace_scale(epsilon, cap, 1 / math.sqrt(2)))
-        errors[epsilon] = play_many(OracleMethod.NEWTON, STREAMS["concentrated"], noise, cap, delta=0.01, seeds=40)[1]
+        errors[epsilon] = play_games(OracleMethod.NEWTON, STREAMS["concentrated"], noise, cap, delta=0.01, seeds=40)[1]
     assert errors[1.0].average_error > 0.8 * prior
     assert errors[1e5].average_error < 0.1 * prior
 
@@ -304,6 +309,6 @@ def test_oracles_and_games_refuse_nonsense() -> None:
     with pytest.raises(ModelError, match="length 3"):
         oracle.above(np.ones(4), 0.0)
     with pytest.raises(ConfigError, match="at least one"):
-        play(OracleMethod.NEWTON, STREAMS["spread"], UniformNoise(1.0), 0, delta=0.1, seed=0)
+        play_game(OracleMethod.NEWTON, STREAMS["spread"], UniformNoise(1.0), 0, delta=0.1, seed=0)
     with pytest.raises(ModelError, match="per row"):
         SequentialBisection(SPACE, UniformNoise(1.0)).run(np.ones(4), oracle)

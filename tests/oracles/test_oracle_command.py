@@ -35,7 +35,8 @@ from keyhole.oracles import (
 )
 from keyhole.oracles import recorded as recording
 from keyhole.oracles import targets as real_targets
-from keyhole.oracles.real import AskingPlan, LearnerKind, Questions, learn_target
+from keyhole.oracles.attack_target import learn_target
+from keyhole.oracles.result import AskingPlan, LearnerKind, Questions
 
 HIDDEN = np.array([0.2, 0.9, 0.5])
 RUN = [sys.executable, "-c", "from keyhole.cli import main; main()"]

@@ -11,7 +11,6 @@ from hypothesis import strategies as st
 
 from effort import effort
 from keyhole.errors import ConfigError, ModelError
-from keyhole.oracles.certify.tails import tail
 from keyhole.oracles.learners.newton import smoothed_density
 from keyhole.oracles.noise import (
     CustomNoise,
@@ -20,8 +19,9 @@ from keyhole.oracles.noise import (
     OracleNoise,
     TriangularNoise,
     UniformNoise,
-    noise_of,
+    noise_by_kind,
     parse_noise,
+    tail,
 )
 
 
@@ -69,7 +69,7 @@ def test_compiled_tail_brackets_the_true_one(name: str, x: float) -> None:
 
 def test_noise_kinds_share_their_deviation() -> None:
     for kind in ("uniform", "gaussian", "laplace", "triangular"):
-        assert math.isclose(noise_of(kind, 0.25, 4).std, 1 / math.sqrt(3))
+        assert math.isclose(noise_by_kind(kind, 0.25, 4).std, 1 / math.sqrt(3))
     assert parse_noise("uniform:0.25", 4) == UniformNoise(1.0)
 
 

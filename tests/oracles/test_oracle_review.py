@@ -17,20 +17,18 @@ from hypothesis import strategies as st
 from effort import effort
 from keyhole.cli import app
 from keyhole.errors import ConfigError, ModelError
-from keyhole.oracles.base import DOUBT, ModelWarning, ThresholdOracle
-from keyhole.oracles.batch import train_then_test
-from keyhole.oracles.certify.calibration import calibrate
-from keyhole.oracles.certify.tails import Floats
+from keyhole.oracles.base import DOUBT, ModelWarning, ThresholdOracle, train_then_test
+from keyhole.oracles.certify.assumptions import calibrate
 from keyhole.oracles.database import DatabaseOracle
 from keyhole.oracles.learners.bisection import OnlineBisection
 from keyhole.oracles.learners.classifier import NoisyScores, angle, steal_classifier
-from keyhole.oracles.learners.edge import EdgeBisection
 from keyhole.oracles.learners.ellipsoid import EllipsoidBisection
 from keyhole.oracles.learners.newton import OneBitNewton
 from keyhole.oracles.learners.oracle_off import OracleOff
-from keyhole.oracles.learners.sequential import SequentialBisection
+from keyhole.oracles.learners.sequential import EdgeBisection, SequentialBisection
 from keyhole.oracles.noise import (
     CustomNoise,
+    Floats,
     GaussianNoise,
     LaplaceNoise,
     OracleNoise,
@@ -38,7 +36,7 @@ from keyhole.oracles.noise import (
     UniformNoise,
     parse_noise,
 )
-from keyhole.oracles.simulate import OracleMethod, play_many
+from keyhole.oracles.simulate import OracleMethod, play_games
 from keyhole.oracles.streams import Around, Concentrated, Scaled, Spread, Stream, blocks
 from keyhole.oracles.subspace import Subspace
 
@@ -307,7 +305,7 @@ def test_the_trace_ends_with_the_stream() -> None:
         for queries in (1, 3000, 10_000):
             if method is OracleMethod.ONLINE_BISECTION and queries < 3:
                 continue
-            run = play_many(method, Concentrated(SPACE), UniformNoise(1.0), queries, delta=0.01, seeds=1)[0][0]
+            run = play_games(method, Concentrated(SPACE), UniformNoise(1.0), queries, delta=0.01, seeds=1)[0][0]
             assert run.trace[-1][0] == queries
             assert math.isclose(run.trace[-1][1], run.average_error)
             assert len({t for t, _ in run.trace}) == len(run.trace)
@@ -323,7 +321,7 @@ def test_the_trace_ends_with_the_stream() -> None:
 def test_long_queries_come_in_blocks_that_fit() -> None:
     space = Subspace.blocks(20_000, 2)
     tracemalloc.start()
-    play_many(OracleMethod.NEWTON, Concentrated(space), UniformNoise(5000.0), 1000, delta=0.01, seeds=1)
+    play_games(OracleMethod.NEWTON, Concentrated(space), UniformNoise(5000.0), 1000, delta=0.01, seeds=1)
     peak = tracemalloc.get_traced_memory()[1]
     tracemalloc.stop()
     assert peak < 100e6, f"{peak / 1e6:.0f} MB for 160 MB of queries"

@@ -9,7 +9,7 @@ import pytest
 
 from keyhole.errors import ModelError
 from keyhole.oracles import OnlineBisection, Subspace, ThresholdOracle, UniformNoise
-from keyhole.oracles.learners.phases import phase_level_error
+from keyhole.oracles.bounds import phase_level_error
 
 SPACE, NOISE = Subspace.blocks(4, 2), UniformNoise(1.0)
 

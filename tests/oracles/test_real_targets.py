@@ -31,11 +31,12 @@ from keyhole.oracles import (
     UniformNoise,
 )
 from keyhole.oracles import recorded as recording
-from keyhole.oracles.certify.calibration import LEVELS, Probe, telling
+from keyhole.oracles.attack_target import learn_target
+from keyhole.oracles.certify.assumptions import LEVELS, Probe, can_tell_scale
 from keyhole.oracles.certify.likelihood_region import LikelihoodRegion
-from keyhole.oracles.learners.line_search import line_search
-from keyhole.oracles.real import AskingPlan, Questions, learn_target
+from keyhole.oracles.learners.noiseless import line_search
 from keyhole.oracles.recorded import Recorded
+from keyhole.oracles.result import AskingPlan, Questions
 from keyhole.oracles.targets import HttpTarget, StatementTarget, TargetDown
 
 HIDDEN = np.array([0.2, 0.9, 0.5])
@@ -299,7 +300,7 @@ def test_two_runs_do_not_write_one_record(tmp_path: Path) -> None:
 @pytest.mark.parametrize(("answers", "room", "tells"), [(20_000, 0.02, True), (100, 0.25, False)])
 def test_a_fit_is_said_only_where_another_scale_would_have_been_noticed(answers: int, room: float, tells: bool) -> None:
     probes = tuple(Probe(a, answers, 1 - a, 1 - a - room, 1 - a + room) for a in LEVELS)
-    assert telling(GaussianNoise(0.3), probes) is tells
+    assert can_tell_scale(GaussianNoise(0.3), probes) is tells
 
 
 def test_a_database_is_asked_and_a_mistyped_id_is_an_error(tmp_path: Path) -> None:

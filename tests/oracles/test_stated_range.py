@@ -12,8 +12,8 @@ from click.testing import CliRunner, Result
 from keyhole.cli.attack import command
 from keyhole.errors import ModelError
 from keyhole.oracles import GaussianNoise, ThresholdOracle
-from keyhole.oracles.learnt import Learnt
-from keyhole.oracles.real import AskingPlan, Questions, learn_target
+from keyhole.oracles.attack_target import learn_target
+from keyhole.oracles.result import AskingPlan, Learnt, Questions
 
 SUMS = "SELECT SUM(pay) > {threshold} FROM staff WHERE name IN ({ids})"
 

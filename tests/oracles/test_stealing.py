@@ -12,9 +12,8 @@ from sklearn.linear_model import LogisticRegression
 
 from keyhole.errors import ModelError
 from keyhole.oracles import ModelWarning, steal_classes, steal_classifier
-from keyhole.oracles.certify.tails import Floats
-from keyhole.oracles.learners.classifier import NoisyScores, angle
-from keyhole.oracles.learners.probit import Probit
+from keyhole.oracles.learners.classifier import NoisyScores, Probit, angle
+from keyhole.oracles.noise import Floats
 
 R = np.random.default_rng
 PLANE = R(11).standard_normal((300, 2))

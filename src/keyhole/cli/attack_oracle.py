@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from keyhole.config.settings import Settings
     from keyhole.engines.base import Source
     from keyhole.model.predicate import Predicate
-    from keyhole.oracles.real import AskingPlan
+    from keyhole.oracles.result import AskingPlan
     from keyhole.oracles.targets import FunctionTarget, HttpTarget, StatementTarget
 
 LEAST_CHECK = 5  # queries that the check of the noise takes
@@ -36,7 +36,7 @@ UNSTATED = (0.0, 1.0)  # where the search begins when nobody says where the hidd
 
 
 class LearnerWord(StrEnum):
-    """Which learner; tied to `keyhole.oracles.real.LearnerKind` by a test."""
+    """Which learner; tied to `keyhole.oracles.result.LearnerKind` by a test."""
 
     AUTO = "auto"
     NEWTON = "newton"
@@ -125,8 +125,9 @@ def attack_oracle(
     """Read the queries, ask, learn, report."""
     import numpy as np
 
-    from keyhole.oracles.real import AskingPlan, LearnerKind, Questions, learn_levels, learn_target
+    from keyhole.oracles.attack_target import learn_levels, learn_target
     from keyhole.oracles.recorded import Recorded
+    from keyhole.oracles.result import AskingPlan, LearnerKind, Questions
     from keyhole.oracles.targets import StatementTarget, target_of
 
     check_out(out)

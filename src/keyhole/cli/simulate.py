@@ -90,7 +90,7 @@ def oracle(
     from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 
     from keyhole.oracles.noise import parse_noise
-    from keyhole.oracles.simulate import OracleMethod, StreamKind, play_many, stream_of, theory
+    from keyhole.oracles.simulate import OracleMethod, StreamKind, build_stream, play_games, state_theory
     from keyhole.oracles.subspace import Subspace
 
     check_out(out)
@@ -103,14 +103,14 @@ def oracle(
             f"basis, {8 * subspace * dimension / 1e9:.1f} GB a copy: at most {LARGEST:,} fit; take a smaller D or d"
         )
     law = parse_noise(noise, dimension)
-    where = stream_of(StreamKind(stream), Subspace.blocks(dimension, subspace))
+    where = build_stream(StreamKind(stream), Subspace.blocks(dimension, subspace))
     if log is not None:
         _write_questions(log, OracleMethod(method), where, law, queries, delta)
     console = Console(stderr=True)
     columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn())
     with Progress(*columns, console=console, transient=True, disable=not console.is_terminal) as bar:
         task = bar.add_task(f"{method}, seeds", total=seeds)
-        runs, summary, said = play_many(
+        runs, summary, said = play_games(
             OracleMethod(method),
             where,
             law,
@@ -121,7 +121,7 @@ def oracle(
         )
     for line in said:
         console.print(f"warning: {line}", style="yellow", highlight=False, soft_wrap=True)
-    proved = theory(OracleMethod(method), where, law, queries)
+    proved = state_theory(OracleMethod(method), where, law, queries)
     settings: dict[str, object] = {
         "dimension": dimension,
         "subspace": subspace,
@@ -146,12 +146,12 @@ def _write_questions(
     log: Path, method: OracleMethod, stream: Stream, noise: OracleNoise, queries: int, delta: float
 ) -> None:
     """The questions of seed 0 as a transcript, and the hidden vector as a table beside it."""
-    from keyhole.oracles.questions import COLUMN, ID, questions
+    from keyhole.oracles.simulate import COLUMN, ID, play_as_transcript
 
     table = log.with_suffix(".csv")
     if table == log:
         raise ConfigError(f"--log {log}: the questions are JSON lines, and the table beside them is .csv; write .jsonl")
-    hidden, lines = questions(method, stream, noise, queries, delta=delta, seed=0)
+    hidden, lines = play_as_transcript(method, stream, noise, queries, delta=delta, seed=0)
     write_whole(log, "".join(json.dumps(line) + "\n" for line in lines))
     rows = (f"{number},{value!r}\n" for number, value in enumerate(hidden.tolist(), 1))
     write_whole(table, "".join([f"{ID},{COLUMN}\n", *rows]))

@@ -1,33 +1,41 @@
 """Attacks on a database that only says "above" or "below" a threshold, under noise."""
 
-from keyhole.oracles.base import ModelWarning, Run, StreamAttack, ThresholdAttack, ThresholdOracle, YesNoOracle
-from keyhole.oracles.batch import HeldOutErrors, train_then_test
-from keyhole.oracles.certify.calibration import Probe, calibrate
+from keyhole.oracles.base import (
+    HeldOutErrors,
+    ModelWarning,
+    MonotoneOracle,
+    NoisyOutputOracle,
+    Run,
+    StreamAttack,
+    ThresholdAttack,
+    ThresholdOracle,
+    YesNoOracle,
+    train_then_test,
+)
+from keyhole.oracles.certify.assumptions import Probe, calibrate
 from keyhole.oracles.certify.likelihood_region import LikelihoodRegion
-from keyhole.oracles.certify.uniform_between import UniformBetween
 from keyhole.oracles.certify.unknown_edge import EdgeFree, edge_free
 from keyhole.oracles.database import DatabaseOracle, NoisyDatabaseOracle, asking
-from keyhole.oracles.learners.basis import PrincipalBasis, principal_basis
 from keyhole.oracles.learners.bisection import OnlineBisection, PublishedConstants
 from keyhole.oracles.learners.classes import StolenClasses, steal_classes
 from keyhole.oracles.learners.classifier import StolenClassifier, steal_classifier
-from keyhole.oracles.learners.edge import EdgeBisection
 from keyhole.oracles.learners.ellipsoid import EllipsoidBisection
+from keyhole.oracles.learners.level_newton import LevelNewton
 from keyhole.oracles.learners.newton import OneBitNewton
 from keyhole.oracles.learners.oracle_off import OracleOff
-from keyhole.oracles.learners.sequential import SequentialBisection
-from keyhole.oracles.levels import LevelNewton
-from keyhole.oracles.monotone import MonotoneOracle, NoisyOutputOracle, SteepNoise
+from keyhole.oracles.learners.sequential import EdgeBisection, SequentialBisection
 from keyhole.oracles.noise import (
     CustomNoise,
     GaussianNoise,
     LaplaceNoise,
     OracleNoise,
+    SteepNoise,
     TriangularNoise,
+    UniformBetween,
     UniformNoise,
 )
 from keyhole.oracles.streams import Around, Concentrated, Scaled, Spread, Stream
-from keyhole.oracles.subspace import Subspace
+from keyhole.oracles.subspace import PrincipalBasis, Subspace, principal_basis
 
 __all__ = [
     "Around",

@@ -1,4 +1,4 @@
-"""The yes/no oracle, the protocol of its attacks, and the driver that runs them over long streams.
+"""The yes/no oracle and its simulations, the protocol of its attacks, and the driver that runs them over long streams.
 
 Model (Choromanski, Rostamizadeh, Syed 2015 [choromanski2015]): a hidden w; a query q has the true answer w.q; the
 learner names a threshold and is told only whether w.q + noise > threshold. One answer per query.
@@ -11,7 +11,7 @@ import time
 import warnings
 import zipfile
 from abc import ABC, abstractmethod
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Protocol, runtime_checkable
@@ -19,8 +19,7 @@ from typing import Protocol, runtime_checkable
 import numpy as np
 
 from keyhole.errors import ConfigError, ModelError
-from keyhole.oracles.certify.tails import Floats
-from keyhole.oracles.noise import OracleNoise, a_law
+from keyhole.oracles.noise import Floats, OracleNoise, require_law
 from keyhole.oracles.subspace import Subspace
 
 NOISE_BLOCK = 8192  # noise is drawn in blocks of this size, so the draws do not depend on how a stream is cut
@@ -42,6 +41,16 @@ class YesNoOracle(Protocol):
 
     def above(self, q: Floats, threshold: float) -> int:
         """1 if above, 0 if not."""
+
+
+@runtime_checkable
+class LevelOracle(Protocol):
+    """A target that says how many of several thresholds its (noisy) answer exceeds."""
+
+    asked: int
+
+    def level(self, q: Floats, thresholds: Floats) -> int:
+        """0 to len(thresholds)."""
 
 
 @runtime_checkable
@@ -75,7 +84,7 @@ class ThresholdOracle:
         if self.hidden.ndim != 1 or not np.all(np.isfinite(self.hidden)):
             raise ModelError(f"the hidden vector is a finite array of one dimension, got shape {self.hidden.shape}")
         if isinstance(noise, int | float):
-            a_law(noise)
+            require_law(noise)
         self.noise = noise
         self.asked = 0
         self._rng = rng
@@ -115,6 +124,54 @@ class ThresholdOracle:
         self.asked += n
 
 
+class MonotoneOracle:
+    """A database that compares output(w.q + noise) with a threshold, seen by an attack as the linear one.
+
+    For an increasing output, output(a) > output(t) is a > t: the attack asks with output(t) and nothing is lost.
+
+    >>> import math
+    >>> from keyhole.oracles.noise import UniformNoise
+    >>> inner = ThresholdOracle(np.array([0.2, 0.9]), UniformNoise(0.1), rng=np.random.default_rng(1))
+    >>> oracle = MonotoneOracle(lambda q, t: int(math.exp(inner.noisy(q)) > t), math.exp)
+    >>> oracle.above(np.array([1.0, 1.0]), 0.5), oracle.asked
+    (1, 1)
+    """
+
+    def __init__(self, above: Callable[[Floats, float], int], output: Callable[[float], float]) -> None:
+        self._above, self._output = above, output
+        self.asked = 0
+
+    def above(self, q: Floats, threshold: float) -> int:
+        """Ask whether the output is above output(threshold)."""
+        self.asked += 1
+        return self._above(q, self._output(threshold))
+
+
+class NoisyOutputOracle:
+    """A simulated database that compares output(w.q) + noise with output(threshold): noise after the output.
+
+    Attack it with `SteepNoise(noise, least, most)`, the slopes of `output` over the possible answers.
+    """
+
+    def __init__(
+        self, hidden: Floats, output: Callable[[float], float], noise: OracleNoise, *, rng: np.random.Generator
+    ) -> None:
+        self._inner = ThresholdOracle(np.zeros_like(hidden), noise, rng=rng)
+        self._hidden, self._output = hidden, output
+
+    @property
+    def asked(self) -> int:
+        return self._inner.asked
+
+    @asked.setter
+    def asked(self, value: int) -> None:
+        self._inner.asked = value
+
+    def above(self, q: Floats, threshold: float) -> int:
+        """1 if output(hidden.q) + noise > output(threshold)."""
+        return int(self._output(float(self._hidden @ q)) + self._inner.noisy(q) > self._output(threshold))
+
+
 @dataclass(frozen=True, slots=True)
 class Run:
     """What a stream gave: mean |answer - truth| over the stream (nan if the truth is unknown), and its course.
@@ -141,7 +198,7 @@ class StreamAttack(ABC):
 
     def __init__(self, subspace: Subspace, noise: OracleNoise) -> None:
         self.subspace = subspace
-        self.noise = a_law(noise)
+        self.noise = require_law(noise)
         self.queries_seen = 0
         self._law, self._knots, self._tails = noise.law, noise.knots, noise.tails
         self._doubt_counts = np.zeros((2 * subspace.d, 2))
@@ -230,7 +287,7 @@ class StreamAttack(ABC):
         started, before, first = time.perf_counter(), oracle.asked, self._doubt[1]
         count, total, trace = 0, 0.0, list[tuple[int, float]]()
         buffer = np.empty(PIECE_ROWS)
-        for piece in in_pieces(queries, self.subspace.D):
+        for piece in split_queries(queries, self.subspace.D):
             z, known, slack = self.subspace.project(piece)
             errors = buffer[: len(piece)]
             target = oracle.true_answers(piece)
@@ -238,12 +295,12 @@ class StreamAttack(ABC):
                 target -= known
             asked = self._consume(z, slack, target, oracle.upcoming(len(piece)), errors)
             oracle.advance(asked)
-            trace.extend(trace_of(count, total, errors))
+            trace.extend(checkpoints_of(count, total, errors))
             count, total = count + len(piece), total + float(errors.sum())
             self._complain()
         self.queries_seen += count
         self._check_horizon()
-        end_of_trace(trace, count, total)
+        close_trace(trace, count, total)
         centre = self.subspace.coordinates(oracle.hidden)
         return Run(
             queries=count,
@@ -258,7 +315,7 @@ class StreamAttack(ABC):
 
     def _run_by_steps(self, queries: Floats | Iterable[Floats], oracle: YesNoOracle) -> Run:
         started, before, count = time.perf_counter(), oracle.asked, 0
-        for piece in in_pieces(queries, self.subspace.D):
+        for piece in split_queries(queries, self.subspace.D):
             for q in piece:
                 threshold = self.threshold(q)
                 if threshold is not None:
@@ -345,7 +402,41 @@ class StreamAttack(ABC):
             )
 
 
-def in_pieces(queries: Floats | Iterable[Floats], width: int) -> Iterable[Floats]:
+@dataclass(frozen=True, slots=True)
+class HeldOutErrors:
+    """Errors of a frozen estimate on queries it did not train on."""
+
+    training: Run
+    average_error: float
+    largest_error: float
+
+
+def train_then_test(attack: StreamAttack, training: Floats, testing: Floats, oracle: ThresholdOracle) -> HeldOutErrors:
+    """Learn from `training` through the oracle, then answer `testing` without it.
+
+    The test error is at most ||q|| times the final error ||P(w_T - w)||_2, for each query on the subspace.
+
+    >>> from keyhole.oracles.learners.newton import OneBitNewton
+    >>> from keyhole.oracles.noise import UniformNoise
+    >>> from keyhole.oracles.streams import Spread
+    >>> from keyhole.oracles.subspace import Subspace
+    >>> rng, space = np.random.default_rng(3), Subspace.blocks(4, 2)
+    >>> stream = Spread(space)
+    >>> oracle = ThresholdOracle(rng.random(4), UniformNoise(1.0), rng=rng)
+    >>> attack = OneBitNewton(space, UniformNoise(1.0))
+    >>> batch = train_then_test(attack, stream.block(20000, rng), stream.block(50, rng), oracle)
+    >>> batch.largest_error <= batch.training.final_error < 0.05
+    True
+    """
+    if testing.ndim != 2 or len(testing) == 0:
+        raise ModelError(f"the test set is an array with one query per row, at least one; got shape {testing.shape}")
+    run = attack.run(training, oracle)
+    z, known, _ = attack.subspace.project(np.ascontiguousarray(testing, dtype=np.float64))
+    errors = np.abs(z @ attack.subspace.coordinates(attack.estimate()) + known - oracle.true_answers(testing))
+    return HeldOutErrors(run, float(errors.mean()), float(errors.max()))
+
+
+def split_queries(queries: Floats | Iterable[Floats], width: int) -> Iterable[Floats]:
     rows = max(1, min(PIECE_ROWS, max(64, PIECE_BYTES // (8 * width)), WHOLE_BYTES // (8 * width)))
     for block in (queries,) if isinstance(queries, np.ndarray) else queries:
         whole = np.ascontiguousarray(block, dtype=np.float64)
@@ -355,13 +446,13 @@ def in_pieces(queries: Floats | Iterable[Floats], width: int) -> Iterable[Floats
             yield whole[start : start + rows]
 
 
-def end_of_trace(trace: list[tuple[int, float]], count: int, total: float) -> None:
+def close_trace(trace: list[tuple[int, float]], count: int, total: float) -> None:
     """The whole stream is the last point, whether or not a checkpoint falls there."""
     if count and (not trace or trace[-1][0] < count):
         trace.append((count, total / count))
 
 
-def trace_of(count: int, total: float, errors: Floats) -> list[tuple[int, float]]:
+def checkpoints_of(count: int, total: float, errors: Floats) -> list[tuple[int, float]]:
     """Checkpoints, evenly spaced on a log scale, that fall into this piece."""
     end = count + len(errors)
     low = math.ceil(CHECKPOINTS_PER_DECADE * math.log10(count + 1))

@@ -15,8 +15,7 @@ from keyhole.errors import ConfigError, ModelError
 from keyhole.model.predicate import And, Comparison, Membership, Predicate
 from keyhole.model.query import Aggregate, Query, Threshold
 from keyhole.model.schema import Schema
-from keyhole.oracles.certify.tails import Floats
-from keyhole.oracles.noise import OracleNoise
+from keyhole.oracles.noise import Floats, OracleNoise
 from keyhole.oracles.targets import shape_of
 from keyhole.sql.lowering.lower import lower
 from keyhole.sql.statements.parse import parse

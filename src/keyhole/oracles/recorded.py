@@ -13,9 +13,9 @@ from typing import Any, Self, TextIO
 import numpy as np
 
 from keyhole.errors import ConfigError, ModelError
-from keyhole.oracles.base import YesNoOracle
-from keyhole.oracles.certify.tails import Floats
-from keyhole.oracles.targets import Levelled, TargetDown
+from keyhole.oracles.base import LevelOracle, YesNoOracle
+from keyhole.oracles.noise import Floats
+from keyhole.oracles.targets import TargetDown
 
 try:
     import fcntl
@@ -126,7 +126,7 @@ class Recorded:
 
     def level(self, q: Floats, thresholds: Floats) -> int:
         """How many of the thresholds are exceeded, of a target that has levels."""
-        if not isinstance(self._target, Levelled):
+        if not isinstance(self._target, LevelOracle):
             raise ConfigError("--levels is for a web address or a Python function; a statement says yes or no")
         target = self._target
         question = {"query": [float(v) for v in np.asarray(q)], "thresholds": [float(v) for v in thresholds]}

@@ -1,12 +1,17 @@
-"""One seeded game of an attack against a simulated oracle, and the summary of several."""
+"""One seeded game of an attack against a simulated oracle, the summary of several, and its questions as a transcript.
+
+What the auditor proves from such a transcript stands beside what the attack has learnt.
+"""
 
 from __future__ import annotations
 
 import math
 import warnings
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
+from itertools import chain
+from typing import Any
 
 import numpy as np
 
@@ -23,13 +28,12 @@ from keyhole.oracles.bounds import (
     published_least_queries,
     published_reach,
 )
-from keyhole.oracles.certify.tails import Floats
+from keyhole.oracles.database import DatabaseOracle
 from keyhole.oracles.learners.bisection import OnlineBisection, PublishedConstants
-from keyhole.oracles.learners.edge import EdgeBisection
 from keyhole.oracles.learners.newton import OneBitNewton
 from keyhole.oracles.learners.oracle_off import OracleOff
-from keyhole.oracles.learners.sequential import SequentialBisection
-from keyhole.oracles.noise import OracleNoise
+from keyhole.oracles.learners.sequential import EdgeBisection, SequentialBisection
+from keyhole.oracles.noise import Floats, GaussianNoise, LaplaceNoise, OracleNoise, UniformNoise
 from keyhole.oracles.streams import Concentrated, Spread, Stream, blocks
 from keyhole.oracles.subspace import Subspace
 
@@ -72,7 +76,7 @@ class Summary:
     seconds: float
 
 
-def build(
+def build_learner(
     method: OracleMethod, subspace: Subspace, noise: OracleNoise, queries: int, delta: float
 ) -> StreamAttack | OracleOff:
     """The attack named `method`, with its default setting."""
@@ -89,34 +93,36 @@ def build(
             return OracleOff(subspace, noise)
 
 
-def stream_of(kind: StreamKind, subspace: Subspace) -> Stream:
+def build_stream(kind: StreamKind, subspace: Subspace) -> Stream:
     """The stream named `kind` on a subspace."""
     return Concentrated(subspace) if kind is StreamKind.CONCENTRATED else Spread(subspace)
 
 
-def play(method: OracleMethod, stream: Stream, noise: OracleNoise, queries: int, *, delta: float, seed: int) -> Run:
+def play_game(
+    method: OracleMethod, stream: Stream, noise: OracleNoise, queries: int, *, delta: float, seed: int
+) -> Run:
     """One game: w uniform in its box, then `queries` queries, all from the seed. Bits the model cannot explain warn.
 
     >>> from keyhole.oracles.noise import UniformNoise
-    >>> run = play(OracleMethod.NEWTON, Spread(Subspace.blocks(4, 2)), UniformNoise(1.0), 2000, delta=0.01, seed=1)
+    >>> run = play_game(OracleMethod.NEWTON, Spread(Subspace.blocks(4, 2)), UniformNoise(1.0), 2000, delta=0.01, seed=1)
     >>> run.queries, run.contained, run.average_error < 0.2
     (2000, True, True)
     """
     if queries < 1:
         raise ConfigError(f"a stream has at least one query, got {queries}")
-    oracle, for_queries = dealt(stream, noise, seed)
-    attack = build(method, stream.subspace, noise, queries, delta)
+    oracle, for_queries = deal_game(stream, noise, seed)
+    attack = build_learner(method, stream.subspace, noise, queries, delta)
     return attack.run(blocks(stream, queries, for_queries), oracle)
 
 
-def dealt(stream: Stream, noise: OracleNoise, seed: int) -> tuple[ThresholdOracle, np.random.Generator]:
+def deal_game(stream: Stream, noise: OracleNoise, seed: int) -> tuple[ThresholdOracle, np.random.Generator]:
     """The oracle of a seed, with its w and its noise, and where the queries are drawn from."""
     for_w, for_queries, for_noise = np.random.default_rng(seed).spawn(3)
     hidden = for_w.uniform(stream.subspace.lower, stream.subspace.upper)
     return ThresholdOracle(hidden, noise, rng=for_noise), for_queries
 
 
-def floor_of(method: OracleMethod, stream: Stream, noise: OracleNoise, queries: int) -> float:
+def error_floor(method: OracleMethod, stream: Stream, noise: OracleNoise, queries: int) -> float:
     """Cramer-Rao floor of the average error: of one bit at a central threshold, or of the raw answer for oracle-off."""
     sample = stream.coordinates(SAMPLE, np.random.default_rng(0))
     deviation = noise.std if method is OracleMethod.ORACLE_OFF else one_bit_deviation(noise)
@@ -131,7 +137,9 @@ def hit_chance(stream: Stream) -> float:
     return float(np.min(np.mean(z >= PublishedConstants().cos_phi(space.d) * (1 - 1e-12), axis=0)))
 
 
-def summarise(method: OracleMethod, stream: Stream, noise: OracleNoise, queries: int, runs: Sequence[Run]) -> Summary:
+def summarise_runs(
+    method: OracleMethod, stream: Stream, noise: OracleNoise, queries: int, runs: Sequence[Run]
+) -> Summary:
     """Means over the runs, with the floor, what the boxes certify on average, and the published bound if any."""
     published = None
     if method is OracleMethod.ONLINE_BISECTION:
@@ -143,19 +151,19 @@ def summarise(method: OracleMethod, stream: Stream, noise: OracleNoise, queries:
         average_error=float(np.mean([run.average_error for run in runs])),
         final_error=float(np.mean([run.final_error for run in runs])),
         contained=None if None in held else all(held),
-        floor=floor_of(method, stream, noise, queries),
+        floor=error_floor(method, stream, noise, queries),
         bound=float(np.mean([run.bound for run in runs])),
         published_bound=published,
         seconds=math.fsum(run.seconds for run in runs),
     )
 
 
-def theory(method: OracleMethod, stream: Stream, noise: OracleNoise, queries: int) -> list[str]:
+def state_theory(method: OracleMethod, stream: Stream, noise: OracleNoise, queries: int) -> list[str]:
     """What is proved about the setting, in sentences to print beside the measured error.
 
     >>> from keyhole.oracles.noise import UniformNoise
     >>> stream = Concentrated(Subspace.blocks(4, 2))
-    >>> for line in theory(OracleMethod.ONLINE_BISECTION, stream, UniformNoise(1.0), 10**6):
+    >>> for line in state_theory(OracleMethod.ONLINE_BISECTION, stream, UniformNoise(1.0), 10**6):
     ...     print(line)
     published: the box loses w with probability at most 4e-35
     published: average error at most 2.024316
@@ -179,7 +187,7 @@ def theory(method: OracleMethod, stream: Stream, noise: OracleNoise, queries: in
     return lines
 
 
-def play_many(
+def play_games(
     method: OracleMethod,
     stream: Stream,
     noise: OracleNoise,
@@ -196,7 +204,57 @@ def play_many(
     for seed in range(seeds):
         with warnings.catch_warnings(record=True) as caught:
             warnings.simplefilter("always", ModelWarning)
-            runs.append(play(method, stream, noise, queries, delta=delta, seed=seed))
+            runs.append(play_game(method, stream, noise, queries, delta=delta, seed=seed))
         said.extend(f"seed {seed}: {w.message}" for w in caught if issubclass(w.category, ModelWarning))
         done(seed + 1)
-    return runs, summarise(method, stream, noise, queries, runs), said
+    return runs, summarise_runs(method, stream, noise, queries, runs), said
+
+
+TABLE, ID, COLUMN = "hidden", "id", "w"
+MOST = 100_000  # questions that are written down
+
+
+def play_as_transcript(
+    method: OracleMethod, stream: Stream, noise: OracleNoise, queries: int, *, delta: float, seed: int
+) -> tuple[Floats, Iterator[dict[str, Any]]]:
+    """The hidden vector of `play_game` with these arguments, and a line {"sql", "answer", "noise"} for each of its bits.
+
+    Played step by step, which gives the same numbers as `play_game` up to rounding. The records have ids 1, 2, ..., D.
+
+    >>> from keyhole.oracles.streams import Concentrated
+    >>> from keyhole.oracles.subspace import Subspace
+    >>> stream, law = Concentrated(Subspace.blocks(2, 2), phi=0), UniformNoise(0.5)
+    >>> hidden, lines = play_as_transcript(OracleMethod.SEQUENTIAL, stream, law, 1, delta=0.01, seed=0)
+    >>> next(lines)["noise"]
+    {'kind': 'uniform', 'scale': 0.5}
+    """
+    space = stream.subspace
+    attack = build_learner(method, space, noise, queries, delta)
+    if isinstance(attack, OracleOff):
+        raise ConfigError(f"{method} asks no yes/no questions: take another --method for --log")
+    if queries > MOST:
+        raise ConfigError(f"{queries:,} questions are more than --log writes ({MOST:,}): take fewer --queries")
+    oracle, for_queries = deal_game(stream, noise, seed)
+    text = DatabaseOracle(lambda _: True, table=TABLE, column=COLUMN, key=ID, ids=range(1, space.D + 1))
+
+    def asked() -> Iterator[dict[str, Any]]:
+        for q in chain.from_iterable(blocks(stream, queries, for_queries)):
+            threshold = attack.threshold(q)
+            if threshold is not None:
+                bit = oracle.above(q, threshold)
+                attack.learn(q, threshold, bit)
+                yield {"sql": text.statement(q, threshold), "answer": bool(bit), "noise": _law(noise)}
+
+    return oracle.hidden, asked()
+
+
+def _law(noise: OracleNoise) -> dict[str, Any]:
+    """A law as a transcript has it; `unknown` where it has no word for it."""
+    match noise:
+        case UniformNoise(half_width):
+            return {"kind": "uniform", "scale": half_width}
+        case GaussianNoise(std):
+            return {"kind": "gaussian", "scale": std}
+        case LaplaceNoise(scale):
+            return {"kind": "laplace", "scale": scale}
+    return {"kind": "unknown"}

@@ -10,8 +10,8 @@ from typing import Protocol
 import numpy as np
 
 from keyhole.errors import ModelError
-from keyhole.oracles.certify.tails import Floats
 from keyhole.oracles.learners.bisection import PublishedConstants
+from keyhole.oracles.noise import Floats
 from keyhole.oracles.subspace import Subspace
 
 BLOCK = 1 << 16

@@ -9,7 +9,7 @@ import numpy as np
 from numba import njit
 
 from keyhole.errors import ModelError
-from keyhole.oracles.certify.tails import Floats
+from keyhole.oracles.noise import Floats
 
 ORTHONORMAL = 1e-9  # largest |<e_i, e_j> - [i = j]| of a basis
 ON_SUBSPACE = 1e-6  # relative distance that counts as "on": the square root of float cancellation, with room
@@ -21,6 +21,8 @@ ROUNDING = 0.25
 LONGEST = 1e100  # of an entry of a query or of the box: its square is a float, and so is that of its inverse
 GROUP = 64  # rows checked together
 WIDE = 64  # from this dimension on numpy's vectorised sum of squares beats a plain loop
+ANYWHERE = 1 - 1e-12  # a neighbourhood that no query is outside of
+NEGLIGIBLE = 1e-10  # share of the largest singular value below which a direction is rounding
 
 
 @njit(cache=True, error_model="numpy", fastmath=True)
@@ -209,3 +211,98 @@ class Subspace:
             f"query {row} of the block is {away:.3g} of its norm away from the {self.d}-dimensional subspace, more "
             f"than the stated neighbourhood {max(self.neighbourhood, self._on):.3g}; widen it or fix the basis"
         )
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class PrincipalBasis:
+    """`basis`: d orthonormal rows; `spectrum`: all singular values of the sample; `distance`: the sample's largest
+    ||q - Pq|| / ||q||, the neighbourhood that a Subspace on this basis has to allow."""
+
+    basis: Floats
+    spectrum: Floats
+    distance: float
+
+    def subspace(self, lower: Floats, upper: Floats) -> Subspace:
+        """A Subspace for any query: one further off than the sample's is allowed for, and does not end a run.
+
+        The slack is taken from each query's own distance, so certificates stay true; `distance` used as the
+        neighbourhood would refuse every later query that is a little further off.
+        """
+        return Subspace(self.basis, lower, upper, 0.0 if self.distance == 0 else ANYWHERE)
+
+
+def principal_basis(queries: Floats, d: int | None = None, *, clear_gap: float = 10.0) -> PrincipalBasis:
+    """Principal components (not centred: the subspace goes through 0) of a sample of queries [jolliffe2002].
+
+    Without `d`, it is read off the spectrum: the place with the largest ratio of one singular value to the next, which
+    must be at least `clear_gap`; else the sample shows no low dimension and a ModelError says so.
+    Cost: one singular value decomposition, O(m D min(m, D)).
+
+    >>> rng = np.random.default_rng(0)
+    >>> sample = rng.random((50, 2)) @ rng.random((2, 6)) + 1e-4 * rng.standard_normal((50, 6))
+    >>> found = principal_basis(sample)
+    >>> found.basis.shape, found.distance < 1e-3
+    ((2, 6), True)
+    """
+    sample = np.asarray(queries, dtype=np.float64)
+    if sample.ndim != 2 or len(sample) < 2 or not np.all(np.isfinite(sample)) or not np.any(sample):
+        raise ModelError(f"principal components need at least two finite queries, not all zero; got {sample.shape}")
+    _, spectrum, rows = np.linalg.svd(sample, full_matrices=False)
+    if d is None:
+        floor = np.maximum(spectrum, NEGLIGIBLE * spectrum[0])
+        last = NEGLIGIBLE * spectrum[0] if len(sample) > sample.shape[1] else floor[-1]
+        ratios = floor / np.append(floor[1:], last)
+        ratios = ratios[: len(spectrum) - 1] if len(spectrum) > 1 else ratios
+        d = int(np.argmax(ratios)) + 1
+        if ratios[d - 1] < clear_gap:
+            raise ModelError(
+                f"no low dimension in these queries: the largest drop in the spectrum is {ratios[d - 1]:.3g}-fold "
+                f"(after {d}), less than {clear_gap:g}-fold; pass d yourself or use EllipsoidBisection"
+            )
+    if not 1 <= d <= int(np.sum(spectrum > NEGLIGIBLE * spectrum[0])):
+        raise ModelError(f"the sample spans {int(np.sum(spectrum > ROUNDING * spectrum[0]))} dimensions, not {d}")
+    basis = np.ascontiguousarray(rows[:d])
+    norms = np.linalg.norm(sample, axis=1)
+    off = np.linalg.norm(sample - (sample @ basis.T) @ basis, axis=1)
+    used = norms > 0
+    return PrincipalBasis(basis, spectrum, float(np.max(off[used] / norms[used])))
+
+
+def range_over_box(q: Floats, lower: Floats, upper: Floats) -> tuple[float, float]:
+    """The least and the largest q.w of lower <= w <= upper; an entry that q leaves out may have no bounds.
+
+    >>> range_over_box(np.array([1.0, -2.0, 0.0]), np.zeros(3), np.array([1.0, 1.0, np.inf]))
+    (-2.0, 1.0)
+    """
+    with np.errstate(invalid="ignore"):  # 0 times infinity
+        a, b = np.where(q == 0, 0.0, q * lower), np.where(q == 0, 0.0, q * upper)
+    return float(np.minimum(a, b).sum()), float(np.maximum(a, b).sum())
+
+
+def independent_rows(queries: Floats) -> Floats:
+    """The first rows that are linearly independent, by Gram-Schmidt.
+
+    >>> independent_rows(np.array([[1.0, 1.0], [2.0, 2.0], [0.0, 1.0]])).tolist()
+    [[1.0, 1.0], [0.0, 1.0]]
+    """
+    return queries[find_independent_rows(queries)]
+
+
+def find_independent_rows(queries: Floats) -> list[int]:
+    """Where they are."""
+    if queries.ndim != 2 or not np.all(np.isfinite(queries)) or not np.any(queries):
+        raise ModelError(f"queries are finite rows, not all zero; got shape {queries.shape}")
+    basis: list[Floats] = []
+    chosen = []
+    for at, q in enumerate(queries):
+        rest = q.copy()
+        for _ in range(2):  # twice is enough
+            for e in basis:
+                rest -= (rest @ e) * e
+        size = float(np.linalg.norm(rest))
+        if size > 1e-9 * float(np.linalg.norm(q)) and size > 0:
+            basis.append(rest / size)
+            chosen.append(at)
+        if len(chosen) == queries.shape[1]:
+            break
+    return chosen

@@ -15,12 +15,11 @@ import urllib.parse
 import urllib.request
 from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import Protocol, runtime_checkable
 
 import numpy as np
 
 from keyhole.errors import ConfigError, ModelError
-from keyhole.oracles.certify.tails import Floats
+from keyhole.oracles.noise import Floats
 
 YES, NO = (True, 1, "yes", "true", "1"), (False, 0, "no", "false", "0")
 TIMEOUT = 30.0  # seconds
@@ -28,14 +27,6 @@ TIMEOUT = 30.0  # seconds
 
 class TargetDown(ConnectionError):
     """The target could not be reached, or failed: it may be asked again."""
-
-
-@runtime_checkable
-class Levelled(Protocol):
-    """A target that can say how many of several thresholds its answer exceeds."""
-
-    def level(self, q: Floats, thresholds: Floats) -> int:
-        """0 to len(thresholds)."""
 
 
 def _digest(text: str) -> str:

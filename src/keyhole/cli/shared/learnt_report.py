@@ -12,7 +12,7 @@ from keyhole.cli.shared.options import Format
 from keyhole.cli.shared.terminal import emit, emit_json, emit_text
 
 if TYPE_CHECKING:
-    from keyhole.oracles.learnt import Learnt
+    from keyhole.oracles.result import Learnt
 
 SHOWN = 40
 

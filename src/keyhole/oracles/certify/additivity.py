@@ -10,7 +10,7 @@ import numpy as np
 from scipy.optimize import Bounds, minimize
 from scipy.special import log_ndtr, logsumexp
 
-from keyhole.oracles.certify.tails import Floats
+from keyhole.oracles.noise import Floats
 
 ANSWERS = 20  # for each unknown of another model, before it is worth fitting
 PRODUCTS = 60  # unknowns up to which products of two entries are looked at
@@ -74,16 +74,16 @@ def doubts(asked: AskedBits, lower: Floats, upper: Floats) -> Doubts:
     >>> found.sums < math.log(1e3) < found.box
     True
     """
-    told: dict[int, tuple[float, float]] = {}
+    greatest: dict[int, tuple[float, float]] = {}  # likelihoods, by the first bit that is bet on
     sums, box, tried = [], [], []
     for name, factor, more in _models(asked):
         won = _bets(asked, more, factor * asked.std)
         if won is None:
             continue
         start, bets = won
-        if start not in told:
-            told[start] = _greatest(asked, start, lower, upper)
-        free, bound = told[start]
+        if start not in greatest:
+            greatest[start] = _greatest_likelihoods(asked, start, lower, upper)
+        free, bound = greatest[start]
         box.append(bets - bound)
         sums += [] if name == OUTSIDE else [bets - free]
         tried += [name] if 2 * start <= len(asked.rows) else []
@@ -91,21 +91,6 @@ def doubts(asked: AskedBits, lower: Floats, upper: Floats) -> Doubts:
         return Doubts()
     against = [float(logsumexp(each)) - math.log(len(each)) for each in (sums, box)]
     return Doubts(against[0], against[1], tuple(tried))
-
-
-def log_odds_against_sums(rows: Floats, thresholds: Floats, bits: Floats, std: float) -> float:
-    """The first of `doubts`, of answers near the centre.
-
-    >>> rng, w = np.random.default_rng(0), np.array([0.2, 0.9])
-    >>> q = rng.random((2000, 2))
-    >>> at = q @ w + rng.normal(0, 0.1, 2000)
-    >>> sums, means = q @ w, q @ w / q.sum(axis=1)
-    >>> told = [log_odds_against_sums(q, at, f + rng.normal(0, 0.2, 2000) > at, 0.2) for f in (sums, means)]
-    >>> told[0] < math.log(1e4) < told[1]
-    True
-    """
-    anywhere = np.full(rows.shape[1], np.inf)
-    return doubts(AskedBits(rows, thresholds, bits, std), -anywhere, anywhere).sums
 
 
 def _models(asked: AskedBits) -> Iterator[tuple[str, float, Floats]]:
@@ -130,16 +115,16 @@ def _bets(asked: AskedBits, more: Floats, std: float) -> tuple[int, float] | Non
     X, t, signs = more / np.maximum(np.abs(more).max(axis=0), 1e-300), asked.thresholds, asked.signs
     total = 0.0
     for cut, end in zip(cuts, [*cuts[1:], len(more)], strict=True):
-        guess, _ = _fitted(X[:cut], t[:cut], signs[:cut], std, RIDGE)
+        guess, _ = _fit_probit(X[:cut], t[:cut], signs[:cut], std, RIDGE)
         total += float(np.sum(log_ndtr(signs[cut:end] * (X[cut:end] @ guess - t[cut:end]) / std)))
     return cuts[0], total
 
 
-def _greatest(asked: AskedBits, start: int, lower: Floats, upper: Floats) -> tuple[float, float]:
+def _greatest_likelihoods(asked: AskedBits, start: int, lower: Floats, upper: Floats) -> tuple[float, float]:
     """The largest log likelihood of the bits from `start` on: of any w, and of w in the box (never too small)."""
     X, t, signs, std = asked.rows[start:], asked.thresholds[start:], asked.signs[start:], asked.std
     size = np.maximum(np.abs(X).max(axis=0), 1e-300)
-    free, best = _fitted(X / size, t, signs, std, 0.0)
+    free, best = _fit_probit(X / size, t, signs, std, 0.0)
     w = free / size
     if np.all((w >= lower) & (w <= upper)):
         return best, best
@@ -150,14 +135,13 @@ def _greatest(asked: AskedBits, start: int, lower: Floats, upper: Floats) -> tup
         mills = np.exp(-0.5 * u * u - 0.5 * math.log(2 * math.pi) - logs)
         return -float(logs.sum()), -(X.T @ (signs * mills / std))
 
-    start = np.clip(w, lower, upper)
-    found = minimize(loss, start, jac=True, method="L-BFGS-B", bounds=Bounds(lower, upper))
-    value, slope = loss(np.clip(found.x, lower, upper))
-    gap = float(np.maximum(-slope * (lower - found.x), -slope * (upper - found.x)).sum())  # concave: no more is left
+    x = minimize(loss, np.clip(w, lower, upper), jac=True, method="L-BFGS-B", bounds=Bounds(lower, upper)).x
+    value, slope = loss(np.clip(x, lower, upper))
+    gap = float(np.maximum(-slope * (lower - x), -slope * (upper - x)).sum())  # concave: no more is left
     return best, min(best, -value + max(gap, 0.0))
 
 
-def _fitted(X: Floats, t: Floats, signs: Floats, std: float, ridge: float) -> tuple[Floats, float]:
+def _fit_probit(X: Floats, t: Floats, signs: Floats, std: float, ridge: float) -> tuple[Floats, float]:
     """Probit regression with offsets by Newton's method: coefficients, and the log likelihood (concave)."""
     penalty = ridge * np.eye(X.shape[1])
 

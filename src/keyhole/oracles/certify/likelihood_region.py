@@ -23,8 +23,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from keyhole.errors import ModelError
-from keyhole.oracles.certify.tails import Floats
-from keyhole.oracles.noise import GaussianNoise, OracleNoise, UniformNoise
+from keyhole.oracles.noise import Floats, GaussianNoise, OracleNoise, UniformNoise
 from keyhole.oracles.subspace import Subspace
 
 SURE = 1e-9  # a guess never gives a bit less probability than this: it could not be unsaid

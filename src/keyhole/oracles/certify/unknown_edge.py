@@ -10,10 +10,8 @@ from scipy.special import betaincinv
 
 from keyhole.errors import ModelError
 from keyhole.oracles.base import YesNoOracle
-from keyhole.oracles.certify.tails import Floats
-from keyhole.oracles.certify.uniform_between import UniformBetween
-from keyhole.oracles.learners.edge import EdgeBisection, edge_of
-from keyhole.oracles.noise import EvenNoise
+from keyhole.oracles.learners.sequential import EdgeBisection, edge_of
+from keyhole.oracles.noise import EvenNoise, Floats, UniformBetween
 
 PROOFS = 8  # answers from beyond a threshold that are aimed at, for each direction and end
 ALONG = 0.5  # of a query's coordinate along a direction: what its others may add up to, or 3/4 over d - 1 directions

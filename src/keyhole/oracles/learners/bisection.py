@@ -11,9 +11,8 @@ from numba import njit
 
 from keyhole.errors import ModelError
 from keyhole.oracles.base import ModelWarning, StreamAttack
-from keyhole.oracles.certify.tails import Floats
 from keyhole.oracles.learners.box import ALWAYS_BET, BET_MASK, bet
-from keyhole.oracles.noise import OracleNoise
+from keyhole.oracles.noise import Floats, OracleNoise
 from keyhole.oracles.subspace import Subspace
 
 

@@ -24,7 +24,7 @@ import math
 
 from numba import njit
 
-from keyhole.oracles.certify.tails import BETWEEN, TABLE, Floats, closed_tail, tail
+from keyhole.oracles.noise import BETWEEN, TABLE, Floats, closed_tail, tail
 
 CENTRE, EDGE, ESTIMATE, EDGES = range(4)  # where the threshold goes; EDGES: at either edge in turn
 ALWAYS_BET = 1024  # every bit is bet on up to here, then one in BET_MASK + 1

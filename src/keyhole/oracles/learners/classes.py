@@ -10,8 +10,8 @@ import numpy as np
 
 from keyhole.errors import ModelError
 from keyhole.oracles.base import ModelWarning
-from keyhole.oracles.certify.tails import Floats
 from keyhole.oracles.learners.classifier import SEPARABLE, too_steady
+from keyhole.oracles.noise import Floats
 
 HALVINGS, TRIES = 30, 20
 NEWTON = 40

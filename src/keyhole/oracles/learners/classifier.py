@@ -2,6 +2,8 @@
 
 The classifier says 1 iff w.f(x) + b + noise > 0, with known features f (the inputs themselves unless said). Labels
 alone give the direction of (w, b); its length only in units of the noise, where there is noise of a known deviation.
+Without noise the boundary is found by one line search a dimension [lowd2005]; with noise by a probit regression with a
+prior whose width the labels choose.
 """
 
 from __future__ import annotations
@@ -12,13 +14,17 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
+from scipy.special import log_ndtr, ndtr
 
 from keyhole.errors import ModelError
 from keyhole.oracles.base import ModelWarning
-from keyhole.oracles.certify.tails import Floats
-from keyhole.oracles.learners.hyperplane import Wavering, hyperplane
-from keyhole.oracles.learners.probit import Probit, log_share_below
+from keyhole.oracles.noise import Floats
 
+FINEST = 44  # halvings of a line: beyond, floats are at their end
+EVERY, LOOKS = 3, 12  # in the first halvings, both ends are asked again every third time
+FURTHEST = 1e6
+STEPS = 60
+NARROWEST, WIDEST = 16.0, 1e-8  # of the prior's precision, the first for each dimension
 Label = Callable[[Floats], int]
 Features = Callable[[Floats], Floats]
 USEFUL = 0.7  # deviations of the noise: how far from the boundary questions are, where they can be aimed
@@ -79,6 +85,45 @@ def angle(a: Floats, b: Floats) -> float:
     return math.degrees(math.acos(max(-1.0, min(1.0, cosine))))
 
 
+def steal_classifier(
+    label: Label,
+    inputs: Floats,
+    *,
+    queries: int,
+    noise_std: float | None,
+    rng: np.random.Generator,
+    features: Features | None = None,
+    checkpoints: int = 12,
+) -> StolenClassifier:
+    """Learn a classifier, linear in known features, from labels alone.
+
+    `inputs`: unlabelled inputs the attacker has (they give the range of features); `noise_std`: the deviation of the
+    defence's noise in score units if known, which fixes the length of w; None claims direction only. `features`: a map
+    that the classifier is linear in (a kernel's, say); None: the inputs themselves.
+
+    Labels that never waver are bisected: D line searches (`search_hyperplane`). Labels that do go into a probit regression
+    with all labels so far; the next ones are asked near its boundary, as wide as the inputs across it, and at random as
+    long as the noise is larger than the scores, where nothing is gained by aiming. Never more than `queries` labels.
+    In the end labels are asked again and elsewhere: a `ModelWarning` where the model class does not fit.
+    Cost: O(n D^2) for each fit to n labels, some 8 log(n) fits.
+    """
+    sample = np.asarray(inputs, dtype=np.float64)
+    if sample.ndim != 2 or len(sample) < 2:
+        raise ModelError(f"inputs are an array with one input per row, at least two; got shape {sample.shape}")
+    if not np.all(np.isfinite(sample)):
+        raise ModelError("inputs have an entry that is not a finite number; leave those rows out")
+    if noise_std is not None and not (math.isfinite(noise_std) and noise_std > 0):
+        raise ModelError(f"noise_std is the deviation of the noise, above 0, or None if unknown; got {noise_std!r}")
+    if checkpoints < 1:
+        raise ModelError(f"checkpoints is at least 1, got {checkpoints}")
+    D = sample.shape[1] if features is None else len(features(sample[0]))
+    if queries < 2 * (D + 1):
+        raise ModelError(f"queries={queries} labels are too few for {D} features: at least {2 * (D + 1)}")
+    theft = _Theft(label, sample, queries, features, rng)
+    exact = _noise_free(theft, queries) if features is None else None
+    return exact or _noisy(theft, queries, noise_std, checkpoints)
+
+
 class _OutOfLabels(Exception):
     """The budget is spent."""
 
@@ -131,7 +176,7 @@ class _Theft:
     def classes(self) -> set[int]:
         return {int(v) for v in self._bits[: self.count]}
 
-    def found(self) -> tuple[Floats, float]:
+    def unshrunk(self) -> tuple[Floats, float]:
         """The model's weights and intercept.
 
         A shrunk w would inflate the offset b / ||w||, so b is taken down by ||w|| over its posterior size.
@@ -187,45 +232,6 @@ class _Theft:
         return (low + high) / 2
 
 
-def steal_classifier(
-    label: Label,
-    inputs: Floats,
-    *,
-    queries: int,
-    noise_std: float | None,
-    rng: np.random.Generator,
-    features: Features | None = None,
-    checkpoints: int = 12,
-) -> StolenClassifier:
-    """Learn a classifier, linear in known features, from labels alone.
-
-    `inputs`: unlabelled inputs the attacker has (they give the range of features); `noise_std`: the deviation of the
-    defence's noise in score units if known, which fixes the length of w; None claims direction only. `features`: a map
-    that the classifier is linear in (a kernel's, say); None: the inputs themselves.
-
-    Labels that never waver are bisected: D line searches (`hyperplane`). Labels that do go into a probit regression
-    with all labels so far; the next ones are asked near its boundary, as wide as the inputs across it, and at random as
-    long as the noise is larger than the scores, where nothing is gained by aiming. Never more than `queries` labels.
-    In the end labels are asked again and elsewhere: a `ModelWarning` where the model class does not fit.
-    Cost: O(n D^2) for each fit to n labels, some 8 log(n) fits.
-    """
-    sample = np.asarray(inputs, dtype=np.float64)
-    if sample.ndim != 2 or len(sample) < 2:
-        raise ModelError(f"inputs are an array with one input per row, at least two; got shape {sample.shape}")
-    if not np.all(np.isfinite(sample)):
-        raise ModelError("inputs have an entry that is not a finite number; leave those rows out")
-    if noise_std is not None and not (math.isfinite(noise_std) and noise_std > 0):
-        raise ModelError(f"noise_std is the deviation of the noise, above 0, or None if unknown; got {noise_std!r}")
-    if checkpoints < 1:
-        raise ModelError(f"checkpoints is at least 1, got {checkpoints}")
-    D = sample.shape[1] if features is None else len(features(sample[0]))
-    if queries < 2 * (D + 1):
-        raise ModelError(f"queries={queries} labels are too few for {D} features: at least {2 * (D + 1)}")
-    theft = _Theft(label, sample, queries, features, rng)
-    found = _noise_free(theft, queries) if features is None else None
-    return found or _noisy(theft, queries, noise_std, checkpoints)
-
-
 def _pair(theft: _Theft, most: int) -> tuple[Floats, Floats]:
     """Two inputs with labels 0 and 1."""
     seen: dict[int, Floats] = {}
@@ -243,7 +249,7 @@ def _noise_free(theft: _Theft, queries: int) -> StolenClassifier | None:
     low, high = _pair(theft, queries // 2)
     reach, check = math.sqrt(theft.sample.shape[1]), min(2 * LOOKED, queries // 8)
     try:
-        w, b = hyperplane(theft.ask, low, high, reach, queries - theft.count - check)
+        w, b = search_hyperplane(theft.ask, low, high, reach, queries - theft.count - check)
         if not _agrees(theft, w, b, min(check, queries - theft.count)):
             return None
     except (Wavering, _OutOfLabels):
@@ -273,6 +279,58 @@ def _agrees(theft: _Theft, w: Floats, b: float, labels: int) -> bool:
     return True
 
 
+class Wavering(Exception):
+    """A label changed, or contradicts the others: there is noise, or the classifier is not linear."""
+
+
+def search_hyperplane(label: Label, low: Floats, high: Floats, reach: float, labels: int) -> tuple[Floats, float]:
+    """Unit weights and intercept of a noise-free linear classifier, from about `labels` labels.
+
+    v runs from a 0 to a 1, x0 is where it crosses. For each of the D - 1 directions e across v, x0 + reach e + t v is
+    on the boundary for one t, which is bracketed and bisected: w.e / w.v = -t / reach. The error of the angle halves
+    with every D labels. Raises `Wavering` when labels contradict each other.
+    """
+    D, left = len(low), labels
+
+    def counted(x: Floats) -> int:
+        nonlocal left
+        left -= 1
+        return label(x)
+
+    start = find_crossing(counted, low, high, min(FINEST, max(4, labels // D + 2)))
+    v = (high - low) / np.linalg.norm(high - low)
+    across = np.linalg.qr(np.column_stack([v, np.eye(D)]))[0][:, 1:].T
+    slopes = np.array([_slope(counted, start + reach * e, v, reach, left // (D - 1 - i)) for i, e in enumerate(across)])
+    w = v - slopes @ across if D > 1 else v
+    w /= np.linalg.norm(w)
+    return w, -float(w @ start)
+
+
+def find_crossing(label: Label, low: Floats, high: Floats, halvings: int) -> Floats:
+    """A point of the boundary between a 0 and a 1, halved `halvings` times; both ends are asked again now and then."""
+    for k in range(halvings):
+        if k < LOOKS and k % EVERY == 0 and (label(low) != 0 or label(high) != 1):
+            raise Wavering
+        middle = (low + high) / 2
+        low, high = (low, middle) if label(middle) else (middle, high)
+    return (low + high) / 2
+
+
+def _slope(label: Label, at: Floats, v: Floats, reach: float, labels: int) -> float:
+    """t / reach with at + t v on the boundary: bracketed by doubling, then halved."""
+    above, far, left = label(at), reach / 2, labels - 1
+    towards = -1.0 if above else 1.0
+    near = 0.0
+    while label(at + towards * far * v) == above:
+        near, far, left = far, 2 * far, left - 1
+        if far > FURTHEST * reach:
+            raise Wavering
+    for _ in range(max(2, min(left - 1, FINEST))):
+        middle = (near + far) / 2
+        near, far = (middle, far) if label(at + towards * middle * v) == above else (near, middle)
+    return towards * (near + far) / (2 * reach)
+
+
 def _noisy(theft: _Theft, queries: int, noise_std: float | None, checkpoints: int) -> StolenClassifier:
     D = len(theft.model.c) - 1
     marks = sorted({int(v) for v in np.geomspace(min(max(theft.count + 1, 2 * D), queries), queries, checkpoints)})
@@ -294,7 +352,7 @@ def _noisy(theft: _Theft, queries: int, noise_std: float | None, checkpoints: in
     except _OutOfLabels:
         pass
     theft.fit()
-    weights, intercept = theft.found()
+    weights, intercept = theft.unshrunk()
     theft.trace.append((theft.count, weights, intercept))
     for doubt in doubts:
         warnings.warn(doubt, ModelWarning, stacklevel=3)
@@ -309,12 +367,12 @@ def _mark(theft: _Theft, marks: list[int]) -> None:
     """A checkpoint, if one was passed since the last."""
     passed = [m for m in marks if m <= theft.count]
     if passed and (not theft.trace or theft.trace[-1][0] < passed[-1]):
-        theft.trace.append((theft.count, *theft.found()))
+        theft.trace.append((theft.count, *theft.unshrunk()))
 
 
 def _share(theft: _Theft, u: Floats) -> float:
     """The model's chance of a 1."""
-    return float(np.exp(log_share_below(np.array([theft.row(u) @ theft.model.c]))[0][0]))
+    return float(ndtr(theft.row(u) @ theft.model.c))
 
 
 def too_steady(chances: list[float], differ: int) -> bool:
@@ -361,3 +419,61 @@ def _elsewhere(theft: _Theft, labels: int) -> str:
             "the classifier is not linear in these features, or some labels are flipped"
         )
     return ""
+
+
+class Probit:
+    """Pr(label = 1 | x) = Phi(x.c), c ~ N(0, I/a): the mode and its curvature.
+
+    `a` climbs the evidence by MacKay's fixed point, a = (D - a tr S) / ||c||^2 [mackay1992], so that few labels shrink
+    the estimate and many do not; at most 16 D, where ||c|| would be a quarter of the noise.
+    Newton's method with halved steps: the posterior is log-concave. O(n D^2) a step.
+
+    >>> rng = np.random.default_rng(0)
+    >>> X = np.column_stack([rng.standard_normal((4000, 2)), np.ones(4000)])
+    >>> y = (X @ np.array([1.0, -2.0, 0.5]) + rng.standard_normal(4000) > 0).astype(float)
+    >>> model = Probit(3)
+    >>> model.fit(X, y)
+    >>> [round(float(v), 1) for v in model.c]
+    [1.0, -2.0, 0.6]
+    """
+
+    def __init__(self, width: int) -> None:
+        self.c = np.zeros(width)
+        self.precision = 1.0
+        self.covariance: Floats = np.eye(width)
+
+    def fit(self, X: Floats, y: Floats) -> None:
+        """From the mode before, to the mode of these labels."""
+        signs = 2 * np.asarray(y, dtype=np.float64) - 1
+        for _ in range(4):
+            self._climb(X, signs)
+            known = len(self.c) - self.precision * float(np.trace(self.covariance))
+            wanted = max(known, 1e-3) / max(float(self.c @ self.c), 1e-300)
+            before, self.precision = self.precision, min(max(wanted, WIDEST), NARROWEST * len(self.c))
+            if abs(math.log(self.precision / before)) < 0.05:
+                break
+
+    def _value(self, c: Floats, X: Floats, signs: Floats) -> float:
+        return float(np.sum(log_ndtr(signs * (X @ c)))) - 0.5 * self.precision * float(c @ c)
+
+    def _climb(self, X: Floats, signs: Floats) -> None:
+        best, prior = self._value(self.c, X, signs), self.precision * np.eye(len(self.c))
+        for _ in range(STEPS):
+            u = signs * (X @ self.c)
+            slope = np.exp(-0.5 * u * u - 0.5 * math.log(2 * math.pi) - log_ndtr(u))
+            weight = np.maximum(slope * (slope + u), 0.0)
+            H = (X * weight[:, None]).T @ X + prior
+            gradient = X.T @ (signs * slope) - self.precision * self.c
+            step, size = np.linalg.solve(H, gradient), 1.0
+            gain = float(gradient @ step)
+            while size > 1e-6:
+                value = self._value(self.c + size * step, X, signs)
+                if value >= best + 1e-4 * size * gain:
+                    break
+                size /= 2
+            else:
+                break
+            self.c, best = self.c + size * step, value
+            if gain < 1e-6:
+                break
+        self.covariance = np.asarray(np.linalg.inv(H), dtype=np.float64)

@@ -9,7 +9,7 @@ import numpy as np
 
 from keyhole.errors import ModelError
 from keyhole.oracles.base import ModelWarning, YesNoOracle
-from keyhole.oracles.certify.tails import Floats
+from keyhole.oracles.noise import Floats
 from keyhole.oracles.subspace import LONGEST
 
 WINDOW = 64  # at least so many of the latest bits are kept to be judged together

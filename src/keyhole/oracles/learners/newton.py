@@ -7,10 +7,9 @@ from functools import cache
 
 import numpy as np
 
-from keyhole.oracles.certify.tails import Floats
 from keyhole.oracles.learners.box import ESTIMATE, Aim, AskedRows, estimating_loop
 from keyhole.oracles.learners.sequential import SequentialBisection
-from keyhole.oracles.noise import OracleNoise
+from keyhole.oracles.noise import Floats, OracleNoise
 from keyhole.oracles.subspace import Subspace
 
 COARSE = 32.0  # deviations of the noise; over a range of answers wider than this the box is halved instead

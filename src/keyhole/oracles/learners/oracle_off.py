@@ -10,9 +10,8 @@ import numpy as np
 from numba import njit
 
 from keyhole.errors import ModelError
-from keyhole.oracles.base import Run, ThresholdOracle, end_of_trace, in_pieces, trace_of
-from keyhole.oracles.certify.tails import Floats
-from keyhole.oracles.noise import OracleNoise
+from keyhole.oracles.base import Run, ThresholdOracle, checkpoints_of, close_trace, split_queries
+from keyhole.oracles.noise import Floats, OracleNoise
 from keyhole.oracles.subspace import Subspace
 
 
@@ -81,15 +80,15 @@ class OracleOff:
         """Compiled; the same numbers as `learn(q, oracle.noisy(q))` one by one."""
         started, before = time.perf_counter(), oracle.asked
         count, total, trace = 0, 0.0, list[tuple[int, float]]()
-        for piece in in_pieces(queries, self.subspace.D):
+        for piece in split_queries(queries, self.subspace.D):
             z, known, _ = self.subspace.project(piece)
             hidden, errors = oracle.true_answers(piece), np.empty(len(piece))
             values = hidden + oracle.upcoming(len(piece))
             oracle.advance(len(piece))
             _loop(z, known, values, hidden, errors, self.noise.std**2, self._c, self._P)
-            trace.extend(trace_of(count, total, errors))
+            trace.extend(checkpoints_of(count, total, errors))
             count, total = count + len(piece), total + float(errors.sum())
-        end_of_trace(trace, count, total)
+        close_trace(trace, count, total)
         final = float(np.linalg.norm(self._c - self.subspace.coordinates(oracle.hidden)))
         average = total / count if count else math.nan
         seconds = time.perf_counter() - started

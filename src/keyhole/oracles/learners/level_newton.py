@@ -9,27 +9,12 @@ import numpy as np
 
 from keyhole.errors import ModelError
 from keyhole.oracles.base import ThresholdOracle
-from keyhole.oracles.certify.tails import Floats
-from keyhole.oracles.noise import OracleNoise, a_law
+from keyhole.oracles.noise import Floats, OracleNoise, quantile, require_law
 from keyhole.oracles.subspace import Subspace
 
 GRID = 40  # deviations of the estimate for which scores are tabulated
 _Z = np.linspace(-6.5, 6.5, 201)
 _WEIGHT = np.exp(-_Z * _Z / 2) / math.sqrt(2 * math.pi) * (_Z[1] - _Z[0])
-
-
-def quantile(noise: OracleNoise, share: float) -> float:
-    """x with Pr(noise <= x) = share, by bisection of the cdf.
-
-    >>> from keyhole.oracles.noise import UniformNoise
-    >>> round(quantile(UniformNoise(1.0), 0.75), 6)
-    0.5
-    """
-    low, high = -50 * noise.std, 50 * noise.std
-    for _ in range(80):
-        middle = (low + high) / 2
-        low, high = (middle, high) if noise.cdf(middle) < share else (low, middle)
-    return (low + high) / 2
 
 
 class LevelNewton:
@@ -50,7 +35,7 @@ class LevelNewton:
     def __init__(self, subspace: Subspace, noise: OracleNoise, *, levels: int) -> None:
         if not isinstance(levels, int | np.integer) or levels < 2:
             raise ModelError(f"an oracle has a whole number of levels, at least 2, got {levels!r}")
-        self.subspace, self.noise, self.levels = subspace, a_law(noise), int(levels)
+        self.subspace, self.noise, self.levels = subspace, require_law(noise), int(levels)
         self.cuts = np.array([quantile(noise, i / levels) for i in range(1, levels)])
         self._c = subspace.coordinates(subspace.middle)
         self._P = subspace.initial_covariance()
