@@ -217,7 +217,7 @@ MOST = 100_000  # questions that are written down
 def play_as_transcript(
     method: OracleMethod, stream: Stream, noise: OracleNoise, queries: int, *, delta: float, seed: int
 ) -> tuple[Floats, Iterator[dict[str, Any]]]:
-    """The hidden vector of `play_game` with these arguments, and a line {"sql", "answer", "noise"} for each of its bits.
+    """The hidden vector of `play_game` with these arguments, and a {"sql", "answer", "noise"} for each bit.
 
     Played step by step, which gives the same numbers as `play_game` up to rounding. The records have ids 1, 2, ..., D.
 

@@ -101,7 +101,7 @@ def steal_classifier(
     defence's noise in score units if known, which fixes the length of w; None claims direction only. `features`: a map
     that the classifier is linear in (a kernel's, say); None: the inputs themselves.
 
-    Labels that never waver are bisected: D line searches (`search_hyperplane`). Labels that do go into a probit regression
+    Labels that never waver are bisected: D line searches (`search_hyperplane`). Labels that do go into a probit fit
     with all labels so far; the next ones are asked near its boundary, as wide as the inputs across it, and at random as
     long as the noise is larger than the scores, where nothing is gained by aiming. Never more than `queries` labels.
     In the end labels are asked again and elsewhere: a `ModelWarning` where the model class does not fit.
