@@ -29,10 +29,10 @@ from numpy.typing import NDArray  # noqa: E402
 
 from keyhole.attacks.base import Target  # noqa: E402
 from keyhole.attacks.choose import run  # noqa: E402
+from keyhole.attacks.experiment import score  # noqa: E402
 from keyhole.attacks.methods.bounded import Bounded  # noqa: E402
 from keyhole.attacks.methods.l1 import L1  # noqa: E402
 from keyhole.attacks.problem.arrays import from_arrays  # noqa: E402
-from keyhole.attacks.score import score  # noqa: E402
 from keyhole.model.prior import Prior  # noqa: E402
 from keyhole.model.transcript import Noise  # noqa: E402
 from keyhole.report.charts.attack import plot_accuracy  # noqa: E402

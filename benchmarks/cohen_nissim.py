@@ -32,7 +32,7 @@ from scipy.optimize import lsq_linear  # noqa: E402
 
 from keyhole.attacks import Target, from_arrays  # noqa: E402
 from keyhole.attacks.choose import run  # noqa: E402
-from keyhole.attacks.problem.decoding_problem import assemble  # noqa: E402
+from keyhole.attacks.problem.assembly import assemble  # noqa: E402
 from keyhole.model.prior import Prior  # noqa: E402
 from keyhole.model.transcript import Noise  # noqa: E402
 

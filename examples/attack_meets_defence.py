@@ -22,10 +22,9 @@ import numpy as np
 import pandas as pd
 
 from keyhole.attacks.base import Attack, Target
+from keyhole.attacks.experiment import Exact, Responder, play, score
 from keyhole.attacks.methods.bounded import Bounded
 from keyhole.attacks.methods.least_squares import LeastSquares
-from keyhole.attacks.play import Exact, Responder, play
-from keyhole.attacks.score import score
 from keyhole.config import Columns, PrivateColumn, PublicColumn
 from keyhole.datasets import load
 from keyhole.defence.budget.budget import epsilon_budget

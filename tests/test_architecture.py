@@ -28,6 +28,7 @@ from tests.laws.mechanism_games import GAMES, Game
 import keyhole
 import keyhole.attacks
 import keyhole.attacks.design
+import keyhole.attacks.methods
 import keyhole.auditing
 import keyhole.defence
 import keyhole.oracles
@@ -89,8 +90,8 @@ def test_every_source_is_a_specimen() -> None:
 
 def test_every_attack_is_a_specimen() -> None:
     found = {type(s.subject.fresh(from_arrays(np.eye(2), [1, 2], prior=s.subject.prior))) for s in attacks.SPECIMENS}
-    assert having(keyhole.attacks, "observe", "estimate", "state", "resume") == found
-    assert set(keyhole.attacks.METHODS) == {c.name for c in found}
+    assert having(keyhole.attacks.methods, "observe", "estimate", "state", "resume") == found
+    assert set(keyhole.attacks.methods.METHODS) == {c.name for c in found}
 
 
 def test_every_query_design_is_a_specimen() -> None:

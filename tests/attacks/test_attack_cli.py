@@ -14,7 +14,7 @@ import numpy as np
 import pytest
 from click.testing import CliRunner
 
-from keyhole.attacks.choose import METHODS
+from keyhole.attacks.methods import METHODS
 from keyhole.cli import app, attack
 from keyhole.cli.attack import Method
 from keyhole.cli.shared import terminal

@@ -14,19 +14,17 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from effort import effort
-from keyhole.attacks.base import Reconstruction, Target
+from keyhole.attacks.base import Reconstruction, Target, resume, save
 from keyhole.attacks.choose import choose, run
+from keyhole.attacks.experiment import Exact, Noisy, play, score
 from keyhole.attacks.methods.bounded import Bounded
 from keyhole.attacks.methods.integer import Integer
 from keyhole.attacks.methods.kaczmarz import Kaczmarz
 from keyhole.attacks.methods.l1 import L1
 from keyhole.attacks.methods.least_squares import LeastSquares
-from keyhole.attacks.play import Exact, Noisy, play
 from keyhole.attacks.problem.arrays import blocks, from_arrays
-from keyhole.attacks.problem.decoding_problem import assemble
-from keyhole.attacks.saved import resume, save
-from keyhole.attacks.score import score
-from keyhole.attacks.streaming import Tape, replay
+from keyhole.attacks.problem.assembly import assemble
+from keyhole.attacks.replay import Tape, replay
 from keyhole.config import Config
 from keyhole.datasets import load, load_roster
 from keyhole.errors import CannotHonour, ConfigError, ContradictionError, DataError, LogError

@@ -16,8 +16,8 @@ from keyhole.attacks.methods.bounded import Bounded
 from keyhole.attacks.methods.l1 import L1
 from keyhole.attacks.methods.least_squares import LeastSquares
 from keyhole.attacks.problem.arrays import from_arrays, subset
-from keyhole.attacks.problem.decoding_problem import Problem, assemble
-from keyhole.attacks.problem.joined_blocks import join
+from keyhole.attacks.problem.assembly import assemble
+from keyhole.attacks.problem.decoding_problem import Problem, join
 from keyhole.gather.evidence import Bound, Constraint, Evidence
 
 X = np.array([3, 3, 1, 2, 5])

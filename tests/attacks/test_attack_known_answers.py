@@ -26,7 +26,8 @@ from keyhole.attacks.methods.least_squares import LeastSquares
 from keyhole.attacks.methods.sgd import SigmoidSGD
 from keyhole.attacks.methods.sparse import BasisPursuit
 from keyhole.attacks.problem.arrays import from_arrays, subset
-from keyhole.attacks.streaming import Order, Streaming, Tape, replay
+from keyhole.attacks.replay import Order, Tape, replay
+from keyhole.attacks.streaming import Streaming
 from keyhole.errors import CannotHonour, LogError
 from keyhole.gather.evidence import Bound, Evidence
 from keyhole.model.prior import Prior

@@ -14,13 +14,14 @@ from numpy.typing import NDArray
 from keyhole.attacks.base import Target
 from keyhole.attacks.choose import run
 from keyhole.attacks.estimates.sparse_fit import fit_sparse
+from keyhole.attacks.estimates.standard_errors import moderate_variances
 from keyhole.attacks.methods.bounded import Bounded
 from keyhole.attacks.methods.kaczmarz import Kaczmarz
 from keyhole.attacks.methods.least_squares import LeastSquares
-from keyhole.attacks.problem import arrays, decoding_problem
+from keyhole.attacks.problem import arrays, assembly
 from keyhole.attacks.problem.arrays import blocks, from_arrays
-from keyhole.attacks.problem.decoding_problem import Problem, assemble
-from keyhole.attacks.problem.moderated_variances import moderated
+from keyhole.attacks.problem.assembly import assemble
+from keyhole.attacks.problem.decoding_problem import Problem
 from keyhole.basis.atoms import sparse as sparse_module
 from keyhole.basis.atoms.sparse import SparseAtoms, group_columns
 from keyhole.errors import CannotHonour, ContradictionError, DataError
@@ -48,9 +49,9 @@ def questions(seed: int, m: int, n: int, each: int = 6) -> Any:
 @pytest.fixture
 def always_sparse(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     """Small matrices take the sparse path too."""
-    monkeypatch.setattr(decoding_problem, "FEW_UNKNOWNS", 0)
-    monkeypatch.setattr(decoding_problem, "FEW_ENTRIES", 0)
-    monkeypatch.setattr(decoding_problem, "SPARSE", 2.0)
+    monkeypatch.setattr(assembly, "FEW_UNKNOWNS", 0)
+    monkeypatch.setattr(assembly, "FEW_ENTRIES", 0)
+    monkeypatch.setattr(assembly, "SPARSE", 2.0)
     return
 
 
@@ -183,12 +184,12 @@ def test_the_sparse_path_finds_what_the_dense_one_finds(
             e = from_arrays(A if matrix == "sparse" else A.toarray(), y, noise=noise, prior=prior)
             attack = method(Target.of(e))
             if matrix == "dense":
-                monkeypatch.setattr(decoding_problem, "SPARSE", 0.0)
+                monkeypatch.setattr(assembly, "SPARSE", 0.0)
             attack.observe(e)
             assert attack.problem is not None
             assert (attack.problem.csr is None) is (matrix == "dense")
             found[matrix] = attack.estimate()
-        monkeypatch.setattr(decoding_problem, "SPARSE", 2.0)
+        monkeypatch.setattr(assembly, "SPARSE", 2.0)
         near = 1e-6 if noise is None else 0.05  # with noise the sparse fit has the prior's spread in it
         assert np.allclose(found["sparse"].values, found["dense"].values, atol=near), method
 
@@ -299,7 +300,7 @@ def test_kaczmarz_on_sparse_rows_is_kaczmarz(
     A, x = questions(8, 80, 30), np.random.default_rng(5).uniform(0, 100, 30)
     found = []
     for share in (2.0, 0.0):
-        monkeypatch.setattr(decoding_problem, "SPARSE", share)
+        monkeypatch.setattr(assembly, "SPARSE", share)
         e = from_arrays(A if share else A.toarray(), A @ x, prior=prior)
         attack = Kaczmarz(Target.of(e), rng=np.random.default_rng(1))
         for part in blocks(e, 33):
@@ -324,6 +325,6 @@ def test_interrupted_it_gives_the_best_so_far_and_no_certainty(always_sparse: No
 def test_moderated_variances_keep_their_mean() -> None:
     rng = np.random.default_rng(0)
     drawn = rng.chisquare(3, 4_000) / 3
-    found = moderated(drawn, np.zeros(4_000), np.full(4_000, 3.0))
+    found = moderate_variances(drawn, np.zeros(4_000), np.full(4_000, 3.0))
     assert abs(found.mean() - 1) < 0.05
     assert found.std() < 0.6 * drawn.std()

@@ -19,7 +19,8 @@ from keyhole.attacks.methods.jacobi import Jacobi
 from keyhole.attacks.methods.lbfgs import LBFGS
 from keyhole.attacks.methods.least_squares import LeastSquares
 from keyhole.attacks.problem.arrays import from_arrays
-from keyhole.attacks.problem.decoding_problem import Problem, assemble
+from keyhole.attacks.problem.assembly import assemble
+from keyhole.attacks.problem.decoding_problem import Problem
 from keyhole.gather.evidence import Evidence
 from keyhole.model.prior import Prior
 from keyhole.model.transcript import Noise

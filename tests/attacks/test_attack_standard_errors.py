@@ -19,7 +19,7 @@ from keyhole.attacks.methods.bounded import Bounded
 from keyhole.attacks.methods.l1 import L1
 from keyhole.attacks.methods.sparse import BasisPursuit
 from keyhole.attacks.problem.arrays import from_arrays
-from keyhole.attacks.problem.decoding_problem import assemble
+from keyhole.attacks.problem.assembly import assemble
 from keyhole.errors import DataError
 from keyhole.model.prior import Prior
 from keyhole.model.transcript import Noise

@@ -11,8 +11,9 @@ import pyarrow as pa
 
 from keyhole.attacks import Target
 from keyhole.attacks.choose import run
-from keyhole.attacks.problem.decoding_problem import Problem, assemble
-from keyhole.attacks.problem.noise_estimate import fit_noise
+from keyhole.attacks.estimates.model_fit import fit_noise
+from keyhole.attacks.problem.assembly import assemble
+from keyhole.attacks.problem.decoding_problem import Problem
 from keyhole.config import Config
 from keyhole.datasets import load_roster
 from keyhole.gather import gather, transcribe

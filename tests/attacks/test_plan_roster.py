@@ -14,7 +14,7 @@ import pyarrow as pa
 import pytest
 
 from keyhole.attacks.plan import CodedColumn, How, Planner, Profiles, Ways, operators, profiles_of, question_sql
-from keyhole.attacks.plan.exhaustive import Exhaustive
+from keyhole.attacks.plan.allowed_questions import Exhaustive
 from keyhole.config.settings import settings
 from keyhole.datasets.open import Use, open_table
 from keyhole.solve.rowspace.sparse import SparseRowSpace

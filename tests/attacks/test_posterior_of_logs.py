@@ -15,9 +15,10 @@ import pytest
 import keyhole
 from keyhole.attacks.base import Target
 from keyhole.attacks.choose import run
+from keyhole.attacks.estimates.model_fit import fit_noise
 from keyhole.attacks.problem.arrays import from_arrays
-from keyhole.attacks.problem.decoding_problem import NoiseLaw, assemble
-from keyhole.attacks.problem.noise_estimate import fit_noise
+from keyhole.attacks.problem.assembly import assemble
+from keyhole.attacks.problem.decoding_problem import NoiseLaw
 from keyhole.model.prior import Prior
 from keyhole.model.transcript import Noise
 

@@ -13,8 +13,8 @@ import pytest
 from keyhole.attacks import Measure, Reconstruction, Target
 from keyhole.attacks.choose import run
 from keyhole.attacks.estimates import guess_errors
-from keyhole.attacks.problem import decoding_problem
-from keyhole.attacks.problem.number_parts import parts_of
+from keyhole.attacks.estimates.approximate_marginals import parts_of
+from keyhole.attacks.problem import assembly
 from keyhole.config import Config
 from keyhole.datasets import load_roster
 from keyhole.gather import gather, transcribe
@@ -92,7 +92,7 @@ def test_counts_alone_leave_the_middle_of_a_cell() -> None:
 def test_parts_are_the_range() -> None:
     for toml in (RANGE, FINE):
         evidence, _ = log(toml, 1, 5, 4, 1.0, sums=True)
-        parts = parts_of(decoding_problem.assemble(Target.of(evidence), evidence))
+        parts = parts_of(assembly.assemble(Target.of(evidence), evidence))
         assert parts is not None
         assert parts.rates.sum() == pytest.approx(1)
         assert parts.rates @ parts.values == pytest.approx(50)
@@ -103,7 +103,7 @@ def test_parts_are_the_range() -> None:
 def test_a_log_too_large_for_the_posterior(monkeypatch: pytest.MonkeyPatch) -> None:
     """Sparse rows: a fit has shares at 0 and 1, which are no certainties."""
     for name, value in (("FEW_UNKNOWNS", 5), ("FEW_ENTRIES", 5), ("SPARSE", 1.0)):
-        monkeypatch.setattr(decoding_problem, name, value)
+        monkeypatch.setattr(assembly, name, value)
     monkeypatch.setattr(guess_errors, "LARGEST_OF_CELLS", 5)
     rng, n = np.random.default_rng(3), 150
     x, asked = rng.choice(list("ABC"), n), []

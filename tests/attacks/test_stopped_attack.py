@@ -14,7 +14,7 @@ import pytest
 from keyhole.api import attack as attack_verb
 from keyhole.api import column_guess
 from keyhole.api.attack import Attacked, AttackTerms, attacked
-from keyhole.attacks.choose import METHODS
+from keyhole.attacks.methods import METHODS
 from keyhole.cli.attack import _interruptible
 from keyhole.config import Config
 from keyhole.config.settings import settings, with_private

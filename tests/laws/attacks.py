@@ -21,7 +21,7 @@ from numpy.typing import NDArray
 from tests.laws import attacks_liars as liars
 from tests.laws.law import Law, Specimen
 
-from keyhole.attacks.base import Attack, Measure, Target, prior_reconstruction
+from keyhole.attacks.base import Attack, Measure, Target, prior_reconstruction, resume, save
 from keyhole.attacks.methods.bounded import Bounded
 from keyhole.attacks.methods.conjugate_gradient import ConjugateGradient
 from keyhole.attacks.methods.convex import Convex
@@ -35,8 +35,8 @@ from keyhole.attacks.methods.least_squares import LeastSquares
 from keyhole.attacks.methods.sgd import SigmoidSGD
 from keyhole.attacks.methods.sparse import BasisPursuit
 from keyhole.attacks.problem.arrays import blocks, from_arrays, subset
-from keyhole.attacks.saved import resume, save
-from keyhole.attacks.streaming import Streaming, Tape, replay
+from keyhole.attacks.replay import Tape, replay
+from keyhole.attacks.streaming import Streaming
 from keyhole.errors import CannotHonour
 from keyhole.gather.evidence import Bound, Evidence
 from keyhole.model.prior import Prior

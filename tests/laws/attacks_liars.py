@@ -11,7 +11,7 @@ from keyhole.attacks.methods.kaczmarz import Kaczmarz
 from keyhole.attacks.methods.least_squares import LeastSquares
 from keyhole.attacks.problem.decoding_problem import NoiseLaw as Noise
 from keyhole.attacks.problem.decoding_problem import Problem
-from keyhole.attacks.problem.records import RecordRows
+from keyhole.attacks.streaming import RecordRows
 from keyhole.gather.evidence import Evidence
 
 

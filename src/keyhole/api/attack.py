@@ -20,7 +20,7 @@ from keyhole.api.shown_rows import ShownRow, shown_rows
 from keyhole.api.true_values import true_values
 from keyhole.attacks.base import Measure, Reconstruction, Target
 from keyhole.attacks.choose import Choice
-from keyhole.attacks.score import Score, ranked, right_of, score
+from keyhole.attacks.experiment import Score, ranked, right_of, score
 from keyhole.config import Config
 from keyhole.config.settings import Names, Settings, settings, with_private
 from keyhole.datasets import DuckDBRoster

@@ -110,7 +110,7 @@ def _from_model(path: Path, time_limit: float, progress: Progress | None) -> Mic
 
 
 def _tabled(paths: Sequence[Path], layout: TableLayout, nested: Sequence[str], rounding: str | None) -> Statistics:
-    from keyhole.attacks.microdata.counts import of_tables
+    from keyhole.attacks.microdata.statistics import statistics_of_tables
     from keyhole.crosstab.cells import read_cells
     from keyhole.crosstab.nesting import nesting
     from keyhole.crosstab.publication import publication
@@ -124,4 +124,4 @@ def _tabled(paths: Sequence[Path], layout: TableLayout, nested: Sequence[str], r
     found = publication(read, above, step_of(rounding or "0"))  # counts are exact unless somebody says not
     if found.misfits:
         raise ContradictionError(f"the tables do not add up: {'; '.join(m.reason for m in found.misfits[:5])}")
-    return of_tables(found, above, layout.markers)
+    return statistics_of_tables(found, above, layout.markers)

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from keyhole.attacks.problem.yes_or_no import yes_or_no
+from keyhole.attacks.row_membership import guess_row_membership
 from keyhole.auditing.people import in_words
 from keyhole.datasets import DuckDBRoster
 from keyhole.gather.evidence import Evidence
@@ -50,7 +50,7 @@ def shown_rows(evidence: Evidence, people: DuckDBRoster, warnings: list[str]) ->
     if counting is None:
         return ()
     try:
-        found = list(yes_or_no(counting, rng=np.random.default_rng(0)))
+        found = list(guess_row_membership(counting, rng=np.random.default_rng(0)))
     except Conflict as conflict:
         names = ", ".join(sorted({counting.counts[i].number for i in conflict.counts}))
         warnings.append(f"queries {names} cannot all be true of the people there are: none of the counts is used")

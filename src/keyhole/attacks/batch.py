@@ -11,9 +11,8 @@ import numpy as np
 from keyhole.attacks.base import Floats, Measure, Reconstruction, State, Target, Watch, prior_reconstruction
 from keyhole.attacks.estimates.guess_errors import guess_errors, read_guess
 from keyhole.attacks.estimates.standard_errors import errors_after, midpoint
-from keyhole.attacks.problem.decoding_problem import NoiseLaw, Problem, assemble
-from keyhole.attacks.problem.joined_blocks import join
-from keyhole.attacks.problem.loosened import loosened
+from keyhole.attacks.problem.assembly import assemble
+from keyhole.attacks.problem.decoding_problem import NoiseLaw, Problem, clamp_noise, join
 from keyhole.attacks.problem.order_answers import OrderAnswer
 from keyhole.errors import CannotHonour, ContradictionError
 from keyhole.gather.evidence import Evidence
@@ -56,7 +55,7 @@ class BatchAttack(ABC):
         ranked = self._problem is not None and self._problem.order and "order statistics" in self.honours
         if self._problem is None or not (told or ranked):
             return prior_reconstruction(self.target)
-        if "clamped answers" in self.honours or (loose := loosened(self._problem)) is self._problem:
+        if "clamped answers" in self.honours or (loose := clamp_noise(self._problem)) is self._problem:
             return self._solve(self._problem)
         return _of_its_law(self._problem, self._solve(loose))
 
@@ -65,7 +64,7 @@ class BatchAttack(ABC):
 
     def _refuse(self, problem: Problem) -> None:
         missing = sorted(problem.wishes - self.honours)
-        problem = loosened(problem)
+        problem = clamp_noise(problem)
         if missing:
             raise CannotHonour(
                 f"{self.name} cannot honour {' and '.join(missing)} on single values of {self.target.column!r}: "

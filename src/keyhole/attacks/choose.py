@@ -4,48 +4,29 @@ from __future__ import annotations
 
 import tempfile
 from dataclasses import dataclass, replace
-from typing import Final
 
 import numpy as np
 from numpy.typing import NDArray
 
 from keyhole.attacks.base import Floats, Reconstruction, Target, Watch, prior_reconstruction
-from keyhole.attacks.batch import DENSE_LIMIT, BatchAttack, refuse_contradiction
+from keyhole.attacks.batch import DENSE_LIMIT, refuse_contradiction
 from keyhole.attacks.estimates.decode import decode, likelihood
 from keyhole.attacks.estimates.guess_errors import guess_errors
 from keyhole.attacks.estimates.matrix_free import SMALL
+from keyhole.attacks.estimates.model_fit import fit_noise, warn_of_values_outside_range
 from keyhole.attacks.estimates.posterior import EVERY_VALUE
 from keyhole.attacks.estimates.standard_errors import SPREAD_LIMIT, standard_errors
-from keyhole.attacks.methods.bounded import Bounded
-from keyhole.attacks.methods.conjugate_gradient import ConjugateGradient
-from keyhole.attacks.methods.convex import Convex
-from keyhole.attacks.methods.extended_kaczmarz import ExtendedKaczmarz
+from keyhole.attacks.methods import BATCH, METHODS, STREAMING
 from keyhole.attacks.methods.integer import Integer
-from keyhole.attacks.methods.jacobi import Jacobi
-from keyhole.attacks.methods.kaczmarz import Kaczmarz
-from keyhole.attacks.methods.l1 import L1
-from keyhole.attacks.methods.lbfgs import LBFGS
-from keyhole.attacks.methods.least_squares import LeastSquares
-from keyhole.attacks.methods.sgd import SigmoidSGD
-from keyhole.attacks.methods.sparse import BasisPursuit
-from keyhole.attacks.problem.decoding_problem import NoiseLaw, Problem, assemble
-from keyhole.attacks.problem.noise_estimate import fit_noise
-from keyhole.attacks.problem.range_check import outside_range
-from keyhole.attacks.streaming import Streaming, Tape, replay
+from keyhole.attacks.problem.assembly import assemble
+from keyhole.attacks.problem.decoding_problem import NoiseLaw, Problem
+from keyhole.attacks.replay import Tape, replay
 from keyhole.errors import ConfigError, ContradictionError, LogError
 from keyhole.gather.evidence import Evidence
 from keyhole.solve.status import SolverStatus
 
-BATCH: Final[dict[str, type[BatchAttack]]] = {
-    cls.name: cls
-    for cls in (
-        LeastSquares, Bounded, L1, Integer, BasisPursuit, Convex, ConjugateGradient, LBFGS, Jacobi, ExtendedKaczmarz,
-    )
-}  # fmt: skip
-STREAMING: Final[dict[str, type[Streaming]]] = {cls.name: cls for cls in (Kaczmarz, SigmoidSGD)}
 UNITS = 2_500  # groups up to which the posterior of values on a grid is computed
 MANY = 1500  # groups above which box least squares by L-BFGS is quicker than a dozen factorisations
-METHODS: Final[tuple[str, ...]] = (*BATCH, *STREAMING)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -152,7 +133,7 @@ def _run(
     fit = fit_noise(problem, marked)
     problem = fit.problem if within is None else _narrowed(fit.problem, *within)
     choice = choose(problem) if method == "auto" else Choice(method, "asked for", problem.m)
-    choice = replace(choice, noise=(*fit.messages, *outside_range(fit.problem)), asked=_asked(problem))
+    choice = replace(choice, noise=(*fit.messages, *warn_of_values_outside_range(fit.problem)), asked=_asked(problem))
     if choice.method in BATCH:
         attack = BATCH[choice.method](target)
         attack.watch = watch

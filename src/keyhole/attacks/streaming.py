@@ -1,23 +1,24 @@
-"""What streaming attacks share: one walk over rows as they arrive, O(n) memory, replays from a tape on disk."""
+"""What streaming attacks share: rows over record coordinates, one walk over them as they arrive, O(n) memory."""
 
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Iterable
-from dataclasses import dataclass
-from functools import reduce
-from pathlib import Path
-from typing import Any, ClassVar, Literal
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from typing import ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
 
-from keyhole.attacks.base import Floats, Reconstruction, State, Target, Watch
-from keyhole.attacks.problem.decoding_problem import Problem, assemble
-from keyhole.attacks.problem.moderated_variances import moderated
-from keyhole.attacks.problem.records import RecordRows, record_blocks
+from keyhole.attacks.base import Floats, Reconstruction, State, Target
+from keyhole.attacks.estimates.matrix_free import row_noise
+from keyhole.attacks.estimates.standard_errors import moderate_variances
+from keyhole.attacks.problem.assembly import assemble
+from keyhole.attacks.problem.decoding_problem import NoiseLaw, Problem, clamp_noise
+from keyhole.basis.bits import splitmix
+from keyhole.errors import CannotHonour
 from keyhole.gather.evidence import Evidence
-from keyhole.solve.decode.bitrows import unpack, words_for
+from keyhole.solve.decode.bitrows import Words, gathered, words_for
 from keyhole.solve.decode.csr import Csr
 from keyhole.solve.status import SolverStatus
 
@@ -25,12 +26,127 @@ BLOCK = 16  # rows walked at a time, at least
 _AT_ONCE = 1 << 20  # coefficients walked at a time, if these are more rows
 
 
+@dataclass(frozen=True, slots=True, eq=False)
+class RecordRows:
+    """k rows over n records: bits (k, words), dense (k, 64 * words) or sparse; ends lo..hi; noise deviations."""
+
+    bits: Words | None
+    dense: Floats | None
+    lo: Floats
+    hi: Floats
+    noise: Floats
+    laplace: Floats  # Laplace scale where the law is Laplace, else inf: where residuals are clipped
+    lower: Floats
+    upper: Floats
+    csr: Csr | None = None
+
+    def __len__(self) -> int:
+        return len(self.lo)
+
+    def norms(self) -> Floats:
+        """Squared norm of every row."""
+        if self.bits is not None:
+            return np.asarray(np.bitwise_count(self.bits).sum(axis=1), dtype=np.float64)
+        if self.csr is not None:
+            return self.csr.squared().apply(np.ones(self.csr.p))
+        assert self.dense is not None
+        return np.asarray((self.dense**2).sum(axis=1))
+
+    def weights(self) -> Floats:
+        """The rows with all their zeros."""
+        if self.csr is not None:
+            return self.csr.dense()
+        assert self.dense is not None
+        return self.dense
+
+    def sparse(self) -> Csr:
+        """The entries that are not zero."""
+        if self.csr is not None:
+            return self.csr
+        if self.bits is not None:
+            return Csr.of_bits(self.bits, 64 * self.bits.shape[1])
+        return Csr.of_rows([(at := np.flatnonzero(row), row[at]) for row in self.weights()], self.weights().shape[1])
+
+    def take(self, index: slice | NDArray[np.int64]) -> RecordRows:
+        """Some of the rows, in the given order."""
+        return RecordRows(
+            None if self.bits is None else np.ascontiguousarray(self.bits[index]),
+            None if self.dense is None else np.ascontiguousarray(self.dense[index]),
+            self.lo[index], self.hi[index], self.noise[index], self.laplace[index], self.lower, self.upper,
+            None if self.csr is None else self.csr.take(index),
+        )  # fmt: skip
+
+
+def shadow_noise(rows: RecordRows, shadows: int) -> Floats:
+    """Simulated noise of every row for every shadow, (shadows, rows): of the row's own size, and its own for ever.
+
+    It is drawn from a hash of the row and its answer, so that a log replayed meets the noise it met before: a repeated
+    answer tells a shadow no more than it tells the attack. Reference: Steele, Lea and Flood (2014), splitmix.
+    """
+    from scipy.special import ndtri
+
+    if not shadows or not rows.noise.any():
+        return np.zeros((shadows, len(rows)))
+    ends = np.stack([rows.lo, rows.hi]).view(np.uint64)
+    with np.errstate(over="ignore"):
+        key = _row_keys(rows)
+        key ^= splitmix(ends[0]) + np.uint64(3) * splitmix(ends[1])
+        turn = np.arange(1, shadows + 1, dtype=np.uint64)[:, None] * np.uint64(0x9E3779B97F4A7C15)
+        drawn = splitmix(key[None, :] + turn) >> np.uint64(11)
+    return np.asarray(rows.noise * ndtri((drawn.astype(np.float64) + 0.5) / 2.0**53))
+
+
+def _row_keys(rows: RecordRows) -> NDArray[np.uint64]:
+    """A hash of every row's coefficients."""
+    if rows.csr is not None:
+        at, of = splitmix(rows.csr.columns.astype(np.uint64) + np.uint64(1)), rows.csr.starts
+        upto = np.concatenate([[np.uint64(0)], np.cumsum(at * rows.csr.values.view(np.uint64), dtype=np.uint64)])
+        return np.asarray(upto[of[1:]] - upto[of[:-1]])
+    matrix = rows.bits if rows.bits is not None else rows.weights()
+    words = np.ascontiguousarray(matrix).view(np.uint64)
+    return np.asarray(
+        (words * splitmix(np.arange(1, words.shape[1] + 1, dtype=np.uint64))).sum(axis=1, dtype=np.uint64)
+    )
+
+
+def record_blocks(p: Problem, name: str, size: int) -> Iterator[RecordRows]:
+    """The rows of a problem over records, `size` at a time: n bits a row, never the whole log at once.
+
+    A log without rows gives one empty block, which carries the bounds.
+    """
+    if not p.plain:
+        raise CannotHonour(
+            f"{name} works on one number per record, but the log has private conditions: take bounded, l1 or integer"
+        )
+    p = clamp_noise(p)
+    width = 64 * words_for(p.target.n)
+    interval = p.law == NoiseLaw.INTERVAL
+    lo, hi = np.where(interval, p.lo, p.y), np.where(interval, p.hi, p.y)
+    noise = np.where(interval, 0.0, row_noise(p))
+    laplace = np.where(p.law == NoiseLaw.LAPLACE, p.scale, np.inf)
+    lower, upper = np.zeros(width), np.zeros(width)
+    lower[: p.target.n], upper[: p.target.n] = p.lower[p.of], p.upper[p.of]
+    own = p.target.n == p.K and bool((p.of == np.arange(p.K)).all())  # every record its own atom, in order
+    csr = None if p.csr is None else p.csr if own else p.csr.spread(p.of)
+    for start in range(0, max(1, p.m), size):
+        part = slice(start, start + size)
+        bits = dense = some = None
+        if csr is not None:
+            some = replace(csr.take(part), p=width)
+        elif p.bits is not None:
+            k = len(p.bits[part])
+            bits = p.bits[part] if own else gathered(np.ascontiguousarray(p.bits[part]), p.of, width // 64)
+            bits = bits if k else np.zeros((0, width // 64), dtype=np.uint64)
+        else:
+            assert p.dense is not None
+            dense = np.zeros((len(p.dense[part]), width))
+            dense[:, : p.target.n] = p.dense[part][:, p.of]
+        yield RecordRows(bits, dense, lo[part], hi[part], noise[part], laplace[part], lower, upper, some)
+
+
 def at_once(n: int) -> int:
     """How many rows about n records are walked at a time: memory stays O(n)."""
     return max(BLOCK, _AT_ONCE // max(1, n))
-
-
-Order = Literal["cyclic", "random", "norm"]
 
 
 class Streaming(ABC):
@@ -105,126 +221,5 @@ def pooled(errors: Floats, paths: Floats, moved: NDArray[np.bool_]) -> Floats:
     )
     of = of.ravel()
     total = np.bincount(of, weights=np.mean(errors**2, axis=0)) / count
-    total = moderated(total, moved[first], len(errors) * count.astype(np.float64))
+    total = moderate_variances(total, moved[first], len(errors) * count.astype(np.float64))
     return np.asarray(np.sqrt(total)[of])
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class Tape:
-    """A log's rows on disk, packed, to be replayed in any order without holding them in memory."""
-
-    rows: RecordRows
-    norms: Floats
-
-    @classmethod
-    def record(cls, target: Target, blocks: Iterable[Evidence], folder: str | Path) -> Tape:
-        """Write the rows of all blocks to `folder` and map them. Disk: n/8 bytes a row (8n with public weights)."""
-        return cls.of(target, (assemble(target, evidence) for evidence in blocks), folder)
-
-    @classmethod
-    def of(cls, target: Target, problems: Iterable[Problem], folder: str | Path) -> Tape:
-        """The same from blocks that are assembled already."""
-        width = 64 * words_for(target.n)
-        ends: list[tuple[Floats, ...]] = []
-        lower, upper = np.full(width, -np.inf), np.full(width, np.inf)
-        kinds: list[tuple[bool, int]] = []
-        sparse: list[Csr] = []  # if the log begins with sparse rows: 12 bytes an entry, kept in memory
-        packed, wide = Path(folder) / "rows.bits", Path(folder) / "rows.weights"
-        with packed.open("wb") as bits, wide.open("wb") as weights:
-            for problem in problems:
-                for part in record_blocks(problem, "replaying", at_once(target.n)):
-                    if sparse or (part.csr is not None and not kinds):
-                        sparse.append(part.sparse())
-                    else:
-                        matrix, file = (part.bits, bits) if part.bits is not None else (part.weights(), weights)
-                        matrix.tofile(file)
-                        kinds.append((part.bits is not None, len(part)))
-                    ends.append((part.lo, part.hi, part.noise, part.laplace, part.norms()))
-                    lower, upper = np.maximum(lower, part.lower), np.minimum(upper, part.upper)
-        lo, hi, noise, laplace, norms = (np.concatenate(column) for column in zip(*ends, strict=True))
-        if sparse:
-            rows = RecordRows(None, None, lo, hi, noise, laplace, lower, upper, reduce(Csr.stacked, sparse))
-        elif all(plain for plain, _ in kinds):
-            rows = RecordRows(_mapped(packed, np.uint64, len(lo)), None, lo, hi, noise, laplace, lower, upper)
-        else:
-            path = _widened(packed, wide, kinds, width)
-            rows = RecordRows(None, _mapped(path, np.float64, len(lo)), lo, hi, noise, laplace, lower, upper)
-        return cls(rows, norms)
-
-
-def _mapped(path: Path, kind: type[np.uint64 | np.float64], count: int) -> Any:
-    """The rows of a file, read as they are used."""
-    size = path.stat().st_size
-    if not count or not size:
-        return np.zeros((count, 0), dtype=kind)
-    return np.memmap(path, dtype=kind, mode="r", shape=(count, size // (8 * count)))
-
-
-def _widened(packed: Path, wide: Path, kinds: list[tuple[bool, int]], width: int) -> Path:
-    """Bits and weights in one file of weights, in the log's order."""
-    path = packed.with_name("rows.mixed")
-    with packed.open("rb") as bits, wide.open("rb") as weights, path.open("wb") as out:
-        for plain, count in kinds:
-            if plain:
-                words = np.fromfile(bits, dtype=np.uint64, count=count * (width // 64)).reshape(count, -1)
-                unpack(words, width).astype(np.float64).tofile(out)
-            else:
-                np.fromfile(weights, dtype=np.float64, count=count * width).tofile(out)
-    return path
-
-
-def replay(
-    attack: Streaming,
-    tape: Tape,
-    *,
-    order: Order = "cyclic",
-    passes: int = 1000,
-    tolerance: float = 1e-10,
-    rng: np.random.Generator | None = None,
-    watch: Watch | None = None,
-) -> int:
-    """Replay a log until the residual stops falling; gives the passes made.
-
-    `cyclic` keeps the log's order, `random` shuffles each pass, `norm` draws rows with probability |a_j|^2 / |A|_F^2
-    (Strohmer and Vershynin 2009). Ends when a pass met residuals below `tolerance` times the answers' size, or when the
-    median residual of the last 25 passes is not 0.1 % below that of the 25 before. Memory stays O(n).
-    """
-    m, size = len(tape.rows), at_once(attack.target.n)
-    if m == 0:
-        return 0
-    rng = rng or np.random.default_rng(0)
-    finite = np.where(np.isfinite(tape.rows.lo), tape.rows.lo, tape.rows.hi)
-    small = tolerance * (1.0 + float(np.sqrt(np.mean(finite**2))))
-    history: list[float] = []
-    quiet = np.zeros(0, dtype=np.int64)
-    share = tape.norms / max(tape.norms.sum(), 1e-300)
-    for done in range(1, passes + 1):
-        if order == "cyclic":
-            index = np.arange(m)
-        elif order == "random":
-            index = rng.permutation(m)
-        else:
-            index = rng.choice(m, size=m, p=share)
-        attack.begin_pass()
-        for start in range(0, m, size):
-            attack.walk(tape.rows.take(index[start : start + size]))
-        history.append(attack.residual)
-        if watch is not None:
-            try:
-                watch(done, attack.residual)
-            except KeyboardInterrupt:  # between two passes: the best so far is the answer
-                attack.status = SolverStatus.INTERRUPTED
-                return done
-        quiet = np.union1d(quiet, index) if attack.residual <= small else quiet[:0]
-        if len(quiet) == m:  # every row was met, and met well (draws with replacement may take several passes)
-            attack.status = SolverStatus.CONVERGED
-            return done
-        if (
-            len(history) >= 50
-            and attack.residual > small
-            and np.median(history[-25:]) > 0.999 * np.median(history[-50:-25])
-        ):
-            attack.status = SolverStatus.STALLED
-            return done
-    attack.status = SolverStatus.ITERATION_LIMIT
-    return passes

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
     from keyhole.api.attack import Attacked, AttackTerms
     from keyhole.api.compare import AttackComparison
-    from keyhole.attacks.score import Score
+    from keyhole.attacks.experiment import Score
     from keyhole.config.settings import Settings
     from keyhole.logs.open import Log
 

@@ -9,11 +9,19 @@ import numpy as np
 from numpy.typing import NDArray
 
 from keyhole.attacks.base import Floats, Measure
+from keyhole.attacks.estimates.approximate_marginals import (
+    FINEST,
+    NumberParts,
+    declared_parts,
+    few_values,
+    only_counted,
+    part_chances,
+    parts_of,
+    tilted_chances,
+)
 from keyhole.attacks.estimates.posterior import LAWS, DeclaredValues, discrete, values_of
 from keyhole.attacks.estimates.record_values import read_values
-from keyhole.attacks.estimates.tilted_chances import FINEST, few_values, tilted_chances
 from keyhole.attacks.problem.decoding_problem import BETWEEN, NOISY, NoiseLaw, Problem
-from keyhole.attacks.problem.number_parts import NumberParts, declared_parts, only_counted, part_chances, parts_of
 from keyhole.solve.decode.posterior.box import box_moments
 from keyhole.solve.decode.posterior.compute import counted_chances, quick_chances
 from keyhole.solve.decode.posterior.sites import RowSites

@@ -13,12 +13,12 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from keyhole.attacks.base import Floats, Reconstruction, Watch
+from keyhole.attacks.estimates.approximate_marginals import linear_prior
 from keyhole.attacks.estimates.guess_errors import read_tilted
 from keyhole.attacks.estimates.matrix_free import operator, plain_operator, refuse_misfit, row_noise
 from keyhole.attacks.estimates.record_values import read_values
-from keyhole.attacks.estimates.tilted_chances import linear_prior
+from keyhole.attacks.estimates.standard_errors import moderate_variances
 from keyhole.attacks.problem.decoding_problem import NOISY, Problem
-from keyhole.attacks.problem.moderated_variances import moderated
 from keyhole.solve.decode.box import box_least_squares
 from keyhole.solve.decode.csr import Csr
 from keyhole.solve.decode.lsqr import LANES, lsqr
@@ -145,7 +145,7 @@ class _Secrets:
         """Standard error of one record behind every unknown, from errors (p, secrets) of its mean."""
         problem, prior = self.system.problem, self.system.prior
         asked = np.bincount(problem.matrix().columns, minlength=problem.p)
-        variance = moderated(np.mean(errors**2, axis=1), asked, np.full(problem.p, float(errors.shape[1])))
+        variance = moderate_variances(np.mean(errors**2, axis=1), asked, np.full(problem.p, float(errors.shape[1])))
         error = np.sqrt(variance + self._spread**2 * (1 - 1 / problem.weights()))
         error = np.maximum(error, _LEAST * self._spread)
         open_ = ~np.isfinite(prior) & (error > 0.05 * self._spread)

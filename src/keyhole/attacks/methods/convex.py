@@ -11,8 +11,7 @@ from keyhole.attacks.base import Reconstruction, Target
 from keyhole.attacks.batch import BatchAttack, culprits, dense_design, reconstruct
 from keyhole.attacks.estimates.standard_errors import midpoint
 from keyhole.attacks.problem.cell_constraints import cell_rows
-from keyhole.attacks.problem.decoding_problem import NoiseLaw, Problem
-from keyhole.attacks.problem.joined_blocks import over
+from keyhole.attacks.problem.decoding_problem import NoiseLaw, Problem, over
 from keyhole.errors import CannotHonour, ContradictionError
 from keyhole.extras import import_extra
 from keyhole.solve.status import SolverStatus

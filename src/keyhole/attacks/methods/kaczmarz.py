@@ -8,8 +8,7 @@ from typing import ClassVar
 import numpy as np
 
 from keyhole.attacks.base import Floats, Reconstruction, State, Target, prior_reconstruction
-from keyhole.attacks.problem.records import RecordRows, shadow_noise
-from keyhole.attacks.streaming import Streaming, pooled
+from keyhole.attacks.streaming import RecordRows, Streaming, pooled, shadow_noise
 from keyhole.solve.decode.bitrows import padded
 from keyhole.solve.decode.kaczmarz import softened, sweep, sweep_dense, sweep_in_box, sweep_sparse
 from keyhole.solve.status import SolverStatus

@@ -8,8 +8,7 @@ from typing import ClassVar
 import numpy as np
 
 from keyhole.attacks.base import Floats, Reconstruction, State, Target, prior_reconstruction
-from keyhole.attacks.problem.records import RecordRows, shadow_noise
-from keyhole.attacks.streaming import Streaming, pooled
+from keyhole.attacks.streaming import RecordRows, Streaming, pooled, shadow_noise
 from keyhole.errors import CannotHonour
 from keyhole.solve.decode.bitrows import matvec, words_for
 from keyhole.solve.decode.sigmoid import sgd_block, sgd_dense

@@ -9,9 +9,9 @@ import numpy as np
 
 from keyhole.attacks.base import Reconstruction, Target
 from keyhole.attacks.batch import BatchAttack, dense_design, reconstruct, refuse_contradiction
+from keyhole.attacks.estimates.approximate_marginals import FINEST
 from keyhole.attacks.estimates.decode import decode, likelihood
 from keyhole.attacks.estimates.standard_errors import SPREAD_LIMIT, feasible_width, posterior_mean
-from keyhole.attacks.estimates.tilted_chances import FINEST
 from keyhole.attacks.problem.decoding_problem import NoiseLaw, Problem
 from keyhole.solve.status import SolverStatus
 

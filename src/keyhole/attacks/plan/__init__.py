@@ -1,10 +1,9 @@
 """Fewest queries on a real roster: who can be given away by which questions, and who cannot."""
 
+from keyhole.attacks.plan.allowed_questions import Ways
 from keyhole.attacks.plan.planner import How, Planner, QueryPlan
-from keyhole.attacks.plan.profiles import Profiles
+from keyhole.attacks.plan.profiles import Profiles, profiles_of, unwritten
 from keyhole.attacks.plan.question import OPERATORS, CodedColumn, counts_sql, group_sql, operators, question_sql
-from keyhole.attacks.plan.roster import profiles_of, unwritten
-from keyhole.attacks.plan.ways import Ways
 
 __all__ = [
     "OPERATORS",

@@ -11,12 +11,11 @@ from math import lcm
 
 import numpy as np
 
+from keyhole.attacks.plan.allowed_questions import Exhaustive, Ways
 from keyhole.attacks.plan.cells import TableCells
-from keyhole.attacks.plan.exhaustive import Exhaustive
 from keyhole.attacks.plan.profiles import Bools, Profiles
 from keyhole.attacks.plan.question import Question
 from keyhole.attacks.plan.reach import Reach
-from keyhole.attacks.plan.ways import Ways
 
 Stop = Callable[[], bool]
 SEARCHED = 200  # profiles up to which the fewest questions are searched for everybody

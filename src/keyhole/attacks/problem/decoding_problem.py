@@ -1,30 +1,25 @@
-"""Evidence about one private column as a decoding problem: coefficients, answers, noise laws, bounds.
+"""A decoding problem: coefficients, answers, noise laws and bounds of one private column, and what is made of it.
 
 Unknowns are means over atoms (feature-major, as in `Evidence`): u[f*K + k] is the mean of feature f over the records of
 atom k, so its bounds are those of a single record, and records that no question tells apart share one unknown.
+`assembly.py` makes a problem from evidence; here blocks are joined, rows chosen, atoms refined.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from decimal import Decimal
 from enum import IntEnum
-from fractions import Fraction
-from math import prod
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from keyhole.attacks.base import Floats, Target
-from keyhole.attacks.problem.noisy_comparisons import Ends, number_behind
-from keyhole.attacks.problem.order_answers import OrderAnswer, order_answers
-from keyhole.basis import Row
-from keyhole.basis.atoms.sparse import SparseAtoms
-from keyhole.errors import CannotHonour, ConfigError, ContradictionError, LogError
-from keyhole.gather.evidence import Constraint, Evidence, System
+from keyhole.attacks.problem.order_answers import OrderAnswer
+from keyhole.basis.atoms.base import refine_partitions
+from keyhole.errors import CannotHonour
 from keyhole.model.cells import Cell
 from keyhole.model.forms import Feature
-from keyhole.model.transcript import Answer, Noise
 from keyhole.solve.decode.bitrows import Words, pack, unpack
 from keyhole.solve.decode.csr import Csr
 
@@ -41,24 +36,9 @@ class NoiseLaw(IntEnum):
     GROSS = 6  # exact, or grossly wrong: what `l1` makes of exact answers that contradict one another
 
 
-FEW_UNKNOWNS = 1_500  # up to so many unknowns, or entries, rows are kept dense or as bits
-FEW_ENTRIES = 1_000_000
-LARGEST = 1e60  # numbers above overflow a DOUBLE once squares of them are multiplied and added
-SMALLEST = 1e-60  # scale of a noise that is not none
-SPARSE = 1 / 16  # share of entries that are not zero below which a large matrix is kept sparse
-
 NOISY = (NoiseLaw.LAPLACE, NoiseLaw.GAUSSIAN)
 BETWEEN = {NoiseLaw.LAPLACE: NoiseLaw.LAPLACE_BETWEEN, NoiseLaw.GAUSSIAN: NoiseLaw.GAUSSIAN_BETWEEN}
-
-
-# On its grid a discrete law is proportional to the continuous density of the same scale, so the likelihood of values
-# is the same at any scale; its variance is smaller, so errors stated for the continuous law are never too small.
-LAWS = {
-    "laplace": NoiseLaw.LAPLACE,
-    "discrete-laplace": NoiseLaw.LAPLACE,
-    "gaussian": NoiseLaw.GAUSSIAN,
-    "discrete-gaussian": NoiseLaw.GAUSSIAN,
-}
+_SURELY = {NoiseLaw.LAPLACE_BETWEEN: 16.0, NoiseLaw.GAUSSIAN_BETWEEN: 6.0}  # scales that noise does not pass
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -110,7 +90,7 @@ class Problem:
     @property
     def plain(self) -> bool:
         """Is the one unknown of every atom the column itself? Not where the log has private conditions."""
-        return self.features == _plain_feature(self.target)
+        return self.features == plain_feature(self.target)
 
     def totals(self) -> Floats:
         """Coefficients on atom totals, dense (m, p)."""
@@ -158,103 +138,8 @@ class Problem:
         return float(np.sqrt(np.mean(every**2))) if len(every) else 0.0
 
 
-def assemble(target: Target, evidence: Evidence) -> Problem:
-    """The decoding problem of one block of evidence.
-
-    Cost: O(mK/64) for plain logs. Rows without an answer (a log without answers) carry nothing and are left out.
-    """
-    if evidence.n != target.n:
-        raise CannotHonour(f"the evidence is about {evidence.n} records, the target about {target.n}")
-    system = next((s for s in evidence.systems if target.column in s.columns), None)
-    if system is None:
-        return _nothing(target)
-    _refuse_huge(target, system)
-    answers = {e.number: number_behind(e) for e in evidence.transcript.entries}
-    rows = [row for row in system.constraints if _informative(row, answers.get(row.number))]
-    K, F = system.atoms.K, max(1, len(system.features))
-    bits, dense, csr = _matrix(system, rows, F * K)
-    y, lo, hi, scale, law = _readings(rows, answers)
-    features = _whole_first(target, system)
-    lower, upper, least, most, wishes = _bounds(target, system, features)
-    present = system.present.get(target.column)
-    absent = np.zeros(K, dtype=bool) if present is None else ~system.atoms.mask(present)
-    cells = tuple(c for p in system.partitions if p.column.name == target.column for c in p.cells if not c.null)
-    found = Problem(
-        target, system.atoms.of, system.atoms.sizes.astype(np.float64), features, bits, dense, y, lo, hi, scale, law,
-        tuple(_name(r) for r in rows), lower, upper, absent, wishes, cells, least, most, csr,
-        *order_answers(target, system), prod(len(p.cells) for p in system.partitions if p.column.name != target.column),
-    )  # fmt: skip
-    return _equalities(found, system, answers)
-
-
-def _refuse_huge(target: Target, system: System) -> None:
-    """Declared ends, facts, and answers that are no sums: what a DOUBLE cannot square is not computed with."""
-    ends: list[tuple[str, Fraction | Decimal | None]]
-    ends = [(f"fact {b.fact}", end) for b in system.bounds for end in (b.lo, b.hi) if b.column == target.column]
-    ends += [(f"query {fact.number}", end) for fact in system.order for end in (fact.lo, fact.hi)]
-    ends += [(f"the declared range of {target.column!r}", end) for end in (target.prior.lo, target.prior.hi)]
-    for what, end in ends:
-        if end is not None and abs(Fraction(end)) > LARGEST:
-            raise LogError(f"{what}: the number is too large to compute with (above {LARGEST:.0e})")
-
-
-def _matrix(system: System, rows: list[Constraint], p: int) -> tuple[Words | None, Floats | None, Csr | None]:
-    """The rows as bits, dense or sparse; sparse where the matrix is large and nearly empty."""
-    atoms, large = system.atoms, p > FEW_UNKNOWNS and len(rows) * p > FEW_ENTRIES
-    plain = [where for row in rows if (where := system.plain(row)) is not None]
-    if large and isinstance(atoms, SparseAtoms):  # conditions are rows of the matrix
-        whole = [row.parts[0] for row in rows if len(row.parts) == 1 and row.parts[0].factor == 1]
-        if len(whole) == len(rows):
-            kept = Csr(atoms.starts, atoms.columns, atoms.values, atoms.K)
-            return None, None, kept.take(np.array([atoms.number(part.where) for part in whole], dtype=np.int64))
-    if len(plain) == len(rows):
-        if isinstance(atoms, SparseAtoms):
-            bits = np.array([atoms.bits(where) for where in plain]).reshape(len(plain), -1)
-        else:
-            bits = atoms.table[[atoms.number(where) for where in plain]]
-        sparse = large and int(np.bitwise_count(bits).sum()) < SPARSE * len(rows) * p
-        return (None, None, Csr.of_bits(bits, p)) if sparse else (bits, None, None)
-    if large:
-        listed = Csr.of_rows([_entries(system.row(row)) for row in rows], p)
-        return (None, None, listed) if listed.entries < SPARSE * len(rows) * p else (None, listed.dense(), None)
-    return None, np.array([system.row(row).dense(p // atoms.K) for row in rows]), None
-
-
-def _entries(row: Row) -> tuple[NDArray[np.int64], Floats]:
-    """Columns and coefficients of a row that are not zero."""
-    columns, values = row.sparse()
-    return columns, values.astype(np.float64) / float(row.scale)
-
-
-def _whole_first(target: Target, system: System) -> tuple[Feature, ...]:
-    """The features, with no cells where one covers them all: the column itself."""
-    every = prod(len(p.cells) for p in system.partitions)
-    found = tuple(replace(f, cells=()) if len(f.cells) == every else f for f in system.features)
-    return found or _plain_feature(target)
-
-
-def _equalities(problem: Problem, system: System, answers: dict[str, Answer | None]) -> Problem:
-    """Facts that give a record's value, and variances of zero, are equations, which every method honours."""
-    column = problem.target.column
-    known = [
-        (b.where, float(b.lo), f"fact {b.fact}")
-        for b in system.bounds
-        if b.column == column and b.lo is not None and b.lo == b.hi
-    ]
-    for same in system.equal:
-        average = answers.get(same.partner)
-        if same.column == column and average is not None and isinstance(average.value, Decimal):
-            known.append((same.where, float(average.value), same.number))
-    summed = [f for f, x in enumerate(problem.features) if x.column == problem.target.column and x.power == 1]
-    if not known or not summed:
-        return problem
-    K, names, totals, rows = problem.K, [], [], []
-    for where, value, name in known:
-        for k in np.flatnonzero(system.atoms.mask(where)):
-            rows.append(([f * K + k for f in summed], np.ones(len(summed))))
-            totals.append(value * problem.sizes[k])
-            names.append(name)
-    return stacked(problem, Csr.of_rows(rows, problem.p), np.array(totals), names)
+def plain_feature(target: Target) -> tuple[Feature, ...]:
+    return (Feature(target.column, 1, ()),)
 
 
 def stacked(problem: Problem, rows: Csr, y: Floats, names: list[str]) -> Problem:
@@ -272,129 +157,122 @@ def stacked(problem: Problem, rows: Csr, y: Floats, names: list[str]) -> Problem
     )  # fmt: skip
 
 
-def _nothing(target: Target) -> Problem:
-    return Problem(
-        target, np.zeros(target.n, dtype=np.int32), np.array([float(target.n)]), _plain_feature(target),
-        np.zeros((0, 1), dtype=np.uint64), None, (none := np.zeros(0)), none, none, none, np.zeros(0, dtype=np.int8),
-        (), np.array([target.lower]), np.array([target.upper]), np.zeros(1, dtype=bool),
+def chosen_rows(problem: Problem, keep: NDArray[np.bool_]) -> Problem:
+    """Some of the rows."""
+    return replace(
+        problem,
+        bits=None if problem.bits is None else problem.bits[keep],
+        dense=None if problem.dense is None else problem.dense[keep],
+        csr=None if problem.csr is None else problem.csr.take(keep),
+        y=problem.y[keep], lo=problem.lo[keep], hi=problem.hi[keep], scale=problem.scale[keep], law=problem.law[keep],
+        numbers=tuple(name for name, kept in zip(problem.numbers, keep, strict=True) if kept),
     )  # fmt: skip
 
 
-def _plain_feature(target: Target) -> tuple[Feature, ...]:
-    return (Feature(target.column, 1, ()),)
+def join(a: Problem, b: Problem) -> Problem:
+    """Both blocks as one problem: atoms are refined so that every row of either is constant on them.
+
+    Blocks of one `Evidence` share their atoms and only stack. Blocks whose private conditions differ cannot be joined
+    after the fact (their cells differ): gather the whole log at once instead.
+    """
+    if not b.m and b.K == 1 and not (b.wishes or b.order):
+        return a
+    if not a.m and a.K == 1 and not (a.wishes or a.order):
+        return b
+    if a.features != b.features:
+        raise CannotHonour("the blocks split the private column into different cells: observe the whole log at once")
+    if not np.array_equal(a.of, b.of):
+        finer = refine_partitions(a.of, b.of)
+        made = (over(p, finer.of, finer.sizes, up) for p, up in ((a, finer.left), (b, finer.right)))
+        a, b = map(_every_atom, made)
+    seen = {name for name in a.numbers if name.startswith("fact ")}
+    keep = np.array([name not in seen for name in b.numbers], dtype=bool)
+    bits = dense = csr = None
+    if a.bits is not None and b.bits is not None:
+        bits = np.concatenate([a.bits, b.bits[keep]])
+    elif a.csr is not None or b.csr is not None:
+        csr = a.matrix().stacked(b.matrix().take(keep))
+    else:
+        dense = np.concatenate([a.totals(), b.totals()[keep]])
+    return replace(
+        a,
+        bits=bits,
+        dense=dense,
+        csr=csr,
+        y=np.concatenate([a.y, b.y[keep]]),
+        lo=np.concatenate([a.lo, b.lo[keep]]),
+        hi=np.concatenate([a.hi, b.hi[keep]]),
+        scale=np.concatenate([a.scale, b.scale[keep]]),
+        law=np.concatenate([a.law, b.law[keep]]),
+        numbers=a.numbers + tuple(name for name, k in zip(b.numbers, keep, strict=True) if k),
+        lower=np.maximum(a.lower, b.lower),
+        upper=np.minimum(a.upper, b.upper),
+        absent=a.absent | b.absent,
+        wishes=a.wishes | b.wishes,
+        least=None if a.least is None or b.least is None else np.maximum(a.least, b.least),
+        most=None if a.most is None or b.most is None else np.minimum(a.most, b.most),
+        order=(*a.order, *b.order),
+        unread=(*a.unread, *b.unread),
+    )
 
 
-def _name(row: Constraint) -> str:
-    return row.number if row.fact is None else f"fact {row.fact}"
+def _every_atom(p: Problem) -> Problem:
+    """A fact that gives values gives every record its own: one equation for each of the finer atoms."""
+    low, high = (p.lower, p.upper) if p.least is None or p.most is None else (p.least, p.most)
+    told = [j for j, name in enumerate(p.numbers) if name.startswith("fact ") and p.law[j] == NoiseLaw.EXACT]
+    matrix = p.matrix() if told else None
+    split, names, y, rows = np.zeros(p.m, dtype=bool), [], [], []
+    for j in told:
+        assert matrix is not None
+        part = slice(matrix.starts[j], matrix.starts[j + 1])
+        columns, values = matrix.columns[part], matrix.values[part]
+        atoms = np.unique(columns % p.K)
+        if len(atoms) < 2 or not np.array_equal(low[atoms], high[atoms]):
+            continue  # of one atom already, or about a sum
+        split[j] = True
+        for k in atoms:
+            names.append(p.numbers[j])
+            rows.append((columns[columns % p.K == k], values[columns % p.K == k]))
+            y.append(low[k] * p.sizes[k])
+    if not split.any():
+        return p
+    rest = replace(
+        p, bits=None if p.bits is None else p.bits[~split], dense=None if p.dense is None else p.dense[~split],
+        csr=None if p.csr is None else p.csr.take(~split),
+        y=p.y[~split], lo=p.lo[~split], hi=p.hi[~split], scale=p.scale[~split], law=p.law[~split],
+        numbers=tuple(name for name, gone in zip(p.numbers, split, strict=True) if not gone),
+    )  # fmt: skip
+    return stacked(rest, Csr.of_rows(rows, p.p), np.array(y), names)
 
 
-def _informative(row: Constraint, answer: Answer | None) -> bool:
-    if row.lo is not None or row.hi is not None:
-        return True
-    if row.noise is None or row.noise.kind not in LAWS or answer is None:
-        return False
-    return answer.value is not None or answer.shown not in (None, (None, None))
+def over(p: Problem, of: NDArray[np.int32], sizes: NDArray[np.int64], parent: NDArray[Any]) -> Problem:
+    """The same rows over finer atoms: atom k is a part of p's atom `parent[k]`."""
+    F = p.p // p.K
+    columns = (np.arange(F)[:, None] * p.K + parent[None, :]).ravel()
+    bits = dense = csr = None
+    if p.csr is not None:
+        csr = p.csr.spread(columns)
+    elif p.bits is not None:
+        bits = pack(unpack(p.bits, p.K)[:, parent]) if p.m else np.zeros((0, (len(parent) + 63) // 64), dtype=np.uint64)
+    else:
+        dense = p.totals()[:, columns]
+    return replace(
+        p, of=of, sizes=sizes.astype(np.float64), bits=bits, dense=dense, csr=csr,
+        lower=p.lower[columns], upper=p.upper[columns], absent=p.absent[parent],
+        least=None if p.least is None else p.least[parent], most=None if p.most is None else p.most[parent],
+        order=tuple(answer.over(parent) for answer in p.order),
+    )  # fmt: skip
 
 
-def _readings(
-    rows: list[Constraint], answers: dict[str, Answer | None]
-) -> tuple[Floats, Floats, Floats, Floats, NDArray[np.int8]]:
-    """(y, lo, hi, scale, law) of every row."""
-    found = []
-    for row in rows:
-        try:
-            read = _reading(row, answers.get(row.number))
-        except OverflowError:
-            read = (np.inf, np.inf, np.inf, np.inf, NoiseLaw.EXACT)
-        if not abs(read[0]) <= LARGEST or any(LARGEST < abs(end) < np.inf for end in read[1:4]):
-            about = "query " * (row.fact is None) + _name(row)
-            raise LogError(f"{about}: the answer, or its noise, is too large to compute with (above {LARGEST:.0e})")
-        if read[4] not in (NoiseLaw.EXACT, NoiseLaw.INTERVAL) and read[3] < SMALLEST:
-            raise LogError(f"query {row.number}: noise below {SMALLEST:.0e} is too small to compute with: write 0")
-        found.append(read)
-    y, lo, hi, scale, law = np.array(found, dtype=np.float64).reshape(len(found), 5).T.copy()
-    return y, lo, hi, scale, law.astype(np.int8)
-
-
-def _reading(row: Constraint, answer: Answer | None) -> tuple[float, float, float, float, int]:
-    """(y, lo, hi, scale, law) of a row."""
-    noise = row.noise if row.noise is not None else (answer.noise if answer is not None else None)
-    if noise is not None and noise.kind in LAWS and answer is not None:
-        if answer.value is None:
-            return _between(row, answer.shown or (None, None), noise)
-        y = float(Fraction(answer.value) * row.scale - row.offset)
-        if noise.scale == 0:
-            return y, y, y, 0.0, NoiseLaw.EXACT
-        return y, -np.inf, np.inf, float(noise.scale * abs(row.scale)), LAWS[noise.kind]
-    if row.lo is not None and row.lo is row.hi:  # one number, read once
-        one = float(row.lo)
-        return one, one, one, 0.0, NoiseLaw.EXACT
-    lo = -np.inf if row.lo is None else float(row.lo)
-    hi = np.inf if row.hi is None else float(row.hi)
-    if row.exact or lo == hi:
-        middle = float((row.lo + row.hi) / 2) if row.lo is not None and row.hi is not None else lo
-        return middle, middle, middle, hi - lo, NoiseLaw.EXACT
-    middle = (lo + hi) / 2 if np.isfinite(lo) and np.isfinite(hi) else lo if np.isfinite(lo) else hi
-    return middle, lo, hi, hi - lo, NoiseLaw.INTERVAL
-
-
-def _between(row: Constraint, shown: Ends, noise: Noise) -> tuple[float, float, float, float, int]:
-    """A noisy answer that is only shown as a range (suppressed): the truth with its noise lies there."""
-    ends = [None if end is None else float(end * row.scale - row.offset) for end in shown]
-    if row.scale < 0:
-        ends.reverse()
-    lo, hi = -np.inf if ends[0] is None else ends[0], np.inf if ends[1] is None else ends[1]
-    middle = (lo + hi) / 2 if np.isfinite(lo) and np.isfinite(hi) else lo if np.isfinite(lo) else hi
-    if noise.scale == 0:
-        return middle, lo, hi, hi - lo, NoiseLaw.INTERVAL
-    law, scale = LAWS[noise.kind], float(noise.scale * abs(row.scale))  # a range of one number is that number
-    return (middle, -np.inf, np.inf, scale, law) if lo == hi else (middle, lo, hi, scale, BETWEEN[law])
-
-
-def _bounds(
-    target: Target, system: System, features: tuple[Feature, ...]
-) -> tuple[Floats, Floats, Floats, Floats, frozenset[str]]:
-    """Bounds of every unknown and of every atom's value, and the kinds of inequality knowledge they came from."""
-    K = system.atoms.K
-    lower, upper = np.full(len(features) * K, -np.inf), np.full(len(features) * K, np.inf)
-    wishes = set()
-    for f, feature in enumerate(features):
-        part = slice(f * K, (f + 1) * K)
-        lower[part], upper[part] = feature_range(target, feature)
-    if np.isfinite(target.lower) or np.isfinite(target.upper):
-        wishes.add("bounds")
-    least, most = np.full(K, target.lower), np.full(K, target.upper)
-    for bound in system.bounds:
-        if bound.column != target.column:
-            continue
-        if bound.lo is None or bound.lo != bound.hi:
-            wishes.add("facts")
-        mask = system.atoms.mask(bound.where)
-        if not mask.any():
-            raise ConfigError(f"fact {bound.fact} is about no record of the roster: is the name or condition right?")
-        if bound.lo is not None:
-            least = np.where(mask, np.maximum(least, float(bound.lo)), least)
-        if bound.hi is not None:
-            most = np.where(mask, np.minimum(most, float(bound.hi)), most)
-    if (least > most).any():
-        raise ContradictionError(
-            f"the facts leave no value of {target.column!r} for {int((least > most).sum())} group(s) of records: "
-            "a stated minimum lies above a stated maximum"
-        )
-    for f, feature in enumerate(features):
-        if feature.column == target.column and feature.power == 1 and not feature.cells:
-            lower[f * K : (f + 1) * K], upper[f * K : (f + 1) * K] = least, most
-    return lower, upper, least, most, frozenset(wishes)
-
-
-def feature_range(target: Target, feature: Feature) -> tuple[float, float]:
-    """The values one record can have in a feature."""
-    if feature.column is None:
-        return 0.0, 1.0
-    if feature.column != target.column:
-        return -np.inf, np.inf
-    lo, hi = target.lower, target.upper
-    if feature.power == 2:
-        top = max(lo * lo, hi * hi)
-        lo, hi = (0.0 if lo <= 0 <= hi else min(lo * lo, hi * hi)), top
-    return (lo, hi) if not feature.cells else (min(lo, 0.0), max(hi, 0.0))
+def clamp_noise(problem: Problem) -> Problem:
+    """The same for methods that know no clamping: such an answer is an interval that the noise surely does not pass."""
+    lo, hi, law = problem.lo.copy(), problem.hi.copy(), problem.law.copy()
+    for kind, scales in _SURELY.items():
+        held = problem.law == kind
+        lo[held] -= scales * problem.scale[held]
+        hi[held] += scales * problem.scale[held]
+        law[held] = NoiseLaw.INTERVAL
+    if np.array_equal(law, problem.law):
+        return problem
+    width = np.where(law != problem.law, hi - lo, problem.scale)
+    return replace(problem, lo=lo, hi=hi, law=law, scale=width)

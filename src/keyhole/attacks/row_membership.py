@@ -28,7 +28,7 @@ MOST_TIES = 2_000_000  # gates, record by record, up to which it is looked up wh
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class YesOrNo:
+class RowMembership:
     """A condition on records that look at the same rows: the chance that it holds, None if it is not computed.
 
     `proved`: the counts leave no other possibility.
@@ -40,7 +40,7 @@ class YesOrNo:
     proved: bool
 
 
-def yes_or_no(counting: Counting, *, rng: np.random.Generator) -> Iterator[YesOrNo]:
+def guess_row_membership(counting: Counting, *, rng: np.random.Generator) -> Iterator[RowMembership]:
     """Every condition that some count looks at, of everybody. Raises `Conflict` where the counts cannot all be true.
 
     Cost: that of `solve.counting`, and of the posterior of the components (a few seconds at most).
@@ -55,9 +55,9 @@ def yes_or_no(counting: Counting, *, rng: np.random.Generator) -> Iterator[YesOr
         for k in range(atom.count):
             v, rows = offset + k, tuple(np.sort(order[places[k] : places[k + 1]]).tolist())
             if state.value[v] != OPEN and state.why[v]:
-                yield YesOrNo(atom.leaf, rows, float(state.value[v]), proved=True)
+                yield RowMembership(atom.leaf, rows, float(state.value[v]), proved=True)
             elif state.value[v] == OPEN and asked[v]:
-                yield YesOrNo(atom.leaf, rows, chances.get(v), proved=False)
+                yield RowMembership(atom.leaf, rows, chances.get(v), proved=False)
 
 
 def _asked(state: Forced) -> NDArray[np.bool_]:

@@ -1,4 +1,4 @@
-"""Noise as it is in the world: its scale and law from the answers themselves, clamping, sticky repeats, and a test.
+"""Do the answers fit what was stated: noise that is tested or estimated, sticky or clamped answers, a declared range.
 
 A box least-squares fit leaves residuals whose mean square over the degrees of freedom estimates the variance; rounding
 to whole numbers is part of it. Noise that was stated is tested against the same residuals.
@@ -11,15 +11,15 @@ from dataclasses import dataclass, replace
 import numpy as np
 from numpy.typing import NDArray
 from scipy.linalg import null_space
+from scipy.special import ndtri
 
 from keyhole.attacks.base import Floats
 from keyhole.attacks.batch import DENSE_LIMIT
 from keyhole.attacks.estimates.decode import decode
-from keyhole.attacks.estimates.matrix_free import plain_operator, solve_cg
+from keyhole.attacks.estimates.matrix_free import plain_operator, row_noise, solve_cg
 from keyhole.attacks.estimates.sparse_fit import sparse_fitted
 from keyhole.attacks.problem.cell_constraints import cell_rows
-from keyhole.attacks.problem.decoding_problem import BETWEEN, NOISY, NoiseLaw, Problem
-from keyhole.attacks.problem.loosened import loosened
+from keyhole.attacks.problem.decoding_problem import BETWEEN, NOISY, NoiseLaw, Problem, chosen_rows, clamp_noise
 from keyhole.basis.atoms.sparse import group_columns
 from keyhole.errors import ConfigError
 from keyhole.solve.decode.interior.method import RowTerm
@@ -32,6 +32,10 @@ STEPS = 30  # of expectation maximisation
 TIED = 3_000  # unknowns up to which ties of private cells are taken off the degrees of freedom that a fit uses up
 _NEAR = 1e-4  # a tie of shares that holds
 _CLAMPED = 3.0  # negative answers that must have been expected before their absence means clamping
+RANGE_UNKNOWNS = 400  # unknowns up to which it is looked at
+RANGE_ENTRIES = 2_000_000
+OUTSIDE_CHANCE = 1e-3  # that somebody of all is so far out by noise alone
+_STIFF = 1e-3  # an exact answer among noisy ones, in the least noise
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -47,7 +51,7 @@ def fit_noise(problem: Problem, unstated: NDArray[np.bool_]) -> NoiseFit:
 
     >>> from keyhole.attacks.problem.arrays import from_arrays
     >>> from keyhole.attacks.base import Target
-    >>> from keyhole.attacks.problem.decoding_problem import assemble
+    >>> from keyhole.attacks.problem.assembly import assemble
     >>> from keyhole.model.transcript import Noise
     >>> from fractions import Fraction
     >>> rng = np.random.default_rng(0)
@@ -96,23 +100,11 @@ def _once(problem: Problem, unstated: NDArray[np.bool_]) -> tuple[Problem, NDArr
     return chosen_rows(problem, ~repeat), unstated[~repeat], (message,)
 
 
-def chosen_rows(problem: Problem, keep: NDArray[np.bool_]) -> Problem:
-    """Some of the rows."""
-    return replace(
-        problem,
-        bits=None if problem.bits is None else problem.bits[keep],
-        dense=None if problem.dense is None else problem.dense[keep],
-        csr=None if problem.csr is None else problem.csr.take(keep),
-        y=problem.y[keep], lo=problem.lo[keep], hi=problem.hi[keep], scale=problem.scale[keep], law=problem.law[keep],
-        numbers=tuple(name for name, kept in zip(problem.numbers, keep, strict=True) if kept),
-    )  # fmt: skip
-
-
 def _fit(problem: Problem, used: NDArray[np.bool_]) -> tuple[Floats, int]:
     """Fitted values of every row after least squares (in the box) on the rows `used`, and the degrees of freedom."""
     part = chosen_rows(problem, used)
     calm = replace(part, law=np.where(np.isin(part.law, NOISY), NoiseLaw.GAUSSIAN, part.law).astype(np.int8))
-    calm = loosened(calm)
+    calm = clamp_noise(calm)
     if calm.csr is not None:
         fitted, unknowns = sparse_fitted(calm, problem)
         return fitted, int(used.sum()) - unknowns
@@ -353,3 +345,45 @@ def _tested(problem: Problem) -> tuple[Problem, tuple[str, ...]]:
         )
         return problem, (said,)
     return problem, ()
+
+
+def warn_of_values_outside_range(problem: Problem) -> tuple[str, ...]:
+    """A warning if least squares without the range puts somebody outside it by more than noise does; else nothing.
+
+    Only where the answers determine every unknown they touch. Cost: m p^2, below a second.
+
+    >>> from decimal import Decimal
+    >>> from fractions import Fraction
+    >>> from keyhole.attacks.problem.arrays import from_arrays
+    >>> from keyhole.attacks.base import Target
+    >>> from keyhole.attacks.problem.assembly import assemble
+    >>> from keyhole.model.prior import Prior
+    >>> from keyhole.model.transcript import Noise
+    >>> law, bit = Noise("gaussian", Fraction(1, 10)), Prior(Decimal(0), Decimal(1))
+    >>> e = from_arrays(np.eye(2), [0.5, 1.6], noise=law, prior=bit)
+    >>> print(*warn_of_values_outside_range(assemble(Target.of(e), e)))
+    THE DECLARED RANGE OF 'x' DOES NOT FIT: the answers put 1 record(s) outside it, by up to 6 standard errors. \
+Errors and probabilities hold only if it is right
+    """
+    rows = np.flatnonzero(np.isin(problem.law, (*NOISY, NoiseLaw.EXACT)))
+    bounded = np.isfinite(problem.lower).any() or np.isfinite(problem.upper).any()
+    if not problem.plain or not bounded or problem.csr is not None or problem.m * problem.p > RANGE_ENTRIES:
+        return ()
+    at = np.flatnonzero(problem.touched())
+    if not np.isin(problem.law[rows], NOISY).any() or not 0 < len(at) <= min(RANGE_UNKNOWNS, len(rows)):
+        return ()
+    noise = row_noise(problem)[rows]
+    noise = np.where(noise > 0, noise, _STIFF * float(noise[noise > 0].min()))
+    B = problem.design()[np.ix_(rows, at)] / noise[:, None]
+    size, turned = np.linalg.eigh(B.T @ B)
+    if size[0] <= 1e-9 * size[-1]:
+        return ()
+    found = turned @ ((turned.T @ (B.T @ (problem.y[rows] / noise))) / size)
+    error = np.sqrt((turned**2 / size).sum(axis=1))
+    off = np.maximum(problem.lower[at] - found, found - problem.upper[at]) / error
+    far = off > float(-ndtri(OUTSIDE_CHANCE / len(at)))
+    if not far.any():
+        return ()
+    column, who = problem.target.column, int(problem.sizes[at[far]].sum())
+    said = f"THE DECLARED RANGE OF {column!r} DOES NOT FIT: the answers put {who} record(s) outside it, by up to "
+    return (said + f"{off.max():.2g} standard errors. Errors and probabilities hold only if it is right",)
