@@ -8,10 +8,9 @@ import numpy as np
 import pytest
 
 from keyhole.solve.decode.posterior import Units, marginals
-from keyhole.solve.decode.posterior.cavity import cavity_chances
 from keyhole.solve.decode.posterior.chains import sample_tables
-from keyhole.solve.decode.posterior.enumeration import enumerate_tables
-from keyhole.solve.decode.posterior.listing import listed_tables
+from keyhole.solve.decode.posterior.enumeration import enumerate_tables, list_tables
+from keyhole.solve.decode.posterior.expectation_propagation import cavity_chances
 from keyhole.solve.decode.posterior.losses import losses
 from keyhole.solve.decode.posterior.units import Floats
 
@@ -75,7 +74,7 @@ def test_every_way_agrees_with_every_table(number: int) -> None:
     if (units.law == 2).all():
         assert np.abs(cavity_chances(units) - expected).max() < 0.05
     if (units.law == 0).all():
-        listed = listed_tables(units, 5.0)
+        listed = list_tables(units, 5.0)
         assert listed is not None
         assert np.allclose(listed.chances, expected, atol=1e-9)
 

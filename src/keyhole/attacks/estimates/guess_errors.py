@@ -22,9 +22,8 @@ from keyhole.attacks.estimates.approximate_marginals import (
 from keyhole.attacks.estimates.posterior import LAWS, DeclaredValues, discrete, values_of
 from keyhole.attacks.estimates.record_values import read_values
 from keyhole.attacks.problem.decoding_problem import BETWEEN, NOISY, NoiseLaw, Problem
-from keyhole.solve.decode.posterior.box import box_moments
 from keyhole.solve.decode.posterior.compute import counted_chances, quick_chances
-from keyhole.solve.decode.posterior.sites import RowSites
+from keyhole.solve.decode.posterior.expectation_propagation import RowSites, box_moments
 
 LARGEST = 600  # groups up to which the posterior is approximated for errors
 LARGEST_OF_CELLS = 1_000  # the same where conditions are private, and no formula stands

@@ -7,10 +7,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from keyhole.solve.decode.posterior.cavity import LARGEST, cavity_chances
 from keyhole.solve.decode.posterior.chains import CHAINS, Sampled, sample_tables, work_of_a_sweep
-from keyhole.solve.decode.posterior.enumeration import enumerate_tables
-from keyhole.solve.decode.posterior.listing import listed_tables
+from keyhole.solve.decode.posterior.enumeration import enumerate_tables, list_tables
+from keyhole.solve.decode.posterior.expectation_propagation import LARGEST, cavity_chances
 from keyhole.solve.decode.posterior.units import Floats, Ints, RowLaw, Units
 
 WORK = 6e8  # losses that chains may evaluate: a few seconds
@@ -137,7 +136,7 @@ def _component(units: Units, rng: np.random.Generator, seconds: float) -> tuple[
     near = cavity_chances(units)
     # chains meet tables that are few seldom, a search does: the approximate entropy says how many there are
     if hard.all() and float(-(near * np.log(np.maximum(near, 1e-300))).sum()) < SEARCHED:
-        listed = listed_tables(units, seconds)
+        listed = list_tables(units, seconds)
         if listed is not None:
             return "enumerated", listed.chances if listed.tables else None, 0.0, listed.tables
     sweeps = int(min((3 if hard.any() else 1) * SWEEPS, WORK / (CHAINS * work_of_a_sweep(units))))

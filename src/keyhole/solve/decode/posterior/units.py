@@ -25,7 +25,7 @@ class RowLaw(IntEnum):
     GAUSSIAN = 2
     LAPLACE_BETWEEN = 3  # the sum with its noise lies in [lo, hi]: clamped, suppressed or rounded after the noise
     GAUSSIAN_BETWEEN = 4
-    GROSS = 5  # right, or off by a Gaussian: for errors of a guess (`sites.py`), not for the kernels
+    GROSS = 5  # right, or off by a Gaussian: for errors of a guess (`RowSites`), not for the kernels
 
 
 @dataclass(frozen=True, slots=True, eq=False)
