@@ -236,13 +236,7 @@ def _every_atom(p: Problem) -> Problem:
             y.append(low[k] * p.sizes[k])
     if not split.any():
         return p
-    rest = replace(
-        p, bits=None if p.bits is None else p.bits[~split], dense=None if p.dense is None else p.dense[~split],
-        csr=None if p.csr is None else p.csr.take(~split),
-        y=p.y[~split], lo=p.lo[~split], hi=p.hi[~split], scale=p.scale[~split], law=p.law[~split],
-        numbers=tuple(name for name, gone in zip(p.numbers, split, strict=True) if not gone),
-    )  # fmt: skip
-    return stacked(rest, Csr.of_rows(rows, p.p), np.array(y), names)
+    return stacked(chosen_rows(p, ~split), Csr.of_rows(rows, p.p), np.array(y), names)
 
 
 def over(p: Problem, of: NDArray[np.int32], sizes: NDArray[np.int64], parent: NDArray[Any]) -> Problem:
