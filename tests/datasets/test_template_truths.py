@@ -18,7 +18,7 @@ from keyhole.engines.duckdb.template_truths import template_of
 from keyhole.gather import gather, transcribe
 from keyhole.logs.open import as_log
 from keyhole.model.prior import Knowledge
-from keyhole.sql.statements import templates
+from keyhole.sql.statements import parse as templates
 
 lower_module = importlib.import_module("keyhole.sql.lowering.lower")
 TABLE = """

@@ -18,7 +18,7 @@ from keyhole.auditing import Status
 from keyhole.checker.replay import replay
 from keyhole.gather import second_aggregation
 from keyhole.gather.answers import ULP
-from keyhole.sql.lowering.second_aggregation import SecondAggregation
+from keyhole.sql.rewriting.second_aggregation import SecondAggregation
 
 CON = duckdb.connect()
 INNER = ("SUM(pay)", "AVG(pay)", "COUNT(*)", "SUM(2 * pay + age)", "AVG(pay - age)")

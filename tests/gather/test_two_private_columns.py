@@ -11,7 +11,7 @@ import sqlglot
 
 import keyhole
 from keyhole.model.schema import Column, Kind, Role, Schema
-from keyhole.sql.rewriting.finer import finer
+from keyhole.sql.rewriting.upper_bound import finer
 
 SCHEMA = Schema(
     "t",

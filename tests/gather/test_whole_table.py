@@ -19,8 +19,8 @@ from keyhole.engines.duckdb.computed import CHANGES
 from keyhole.errors import DIFFERS
 from keyhole.gather import whole_table as reader
 from keyhole.model.schema import WholeTableColumn
-from keyhole.sql.lowering.whole_table import whole_table
-from keyhole.sql.rewriting.finer import NotTold
+from keyhole.sql.rewriting.upper_bound import NotTold
+from keyhole.sql.rewriting.whole_table import whole_table
 
 STAFF = pa.table(
     {

@@ -21,7 +21,7 @@ from keyhole.logs.fold import fold_log
 from keyhole.logs.lines import LogLines
 from keyhole.logs.open import LogFormat, open_log
 from keyhole.sql import Dialect, split
-from keyhole.sql.statements.looks_like import looks_like
+from keyhole.sql.statements.engine_guess import looks_like
 
 TABLE = pa.table({"name": ["a", "b", "c"], "city": ["Köln", "Ulm", "Ulm"], "pay": [1, 2, 4]})
 GOOD = "SELECT SUM(pay) FROM t"

@@ -11,7 +11,7 @@ from keyhole.config import Columns
 from keyhole.datasets import AsWritten, DuckDBRoster, Filling, load_roster
 from keyhole.engines.duckdb.probe import DuckDBProbe
 from keyhole.reading import Validator
-from keyhole.reading.heads import head
+from keyhole.reading.trial import head
 from keyhole.sql import lower
 
 

@@ -9,7 +9,7 @@ import sqlglot
 from dialect_world import ROWS, SCHEMA, Engine, RealPostgres, RealSqlite, Translated, differences
 from sqlglot import exp
 
-from keyhole.sql.dialects.engines import Dialect
+from keyhole.sql.dialects.engine import Dialect
 from keyhole.sql.dialects.to_duckdb import TRANSLATORS, carried
 from postgres_here import Postgres
 

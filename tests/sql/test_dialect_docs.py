@@ -5,7 +5,7 @@ from __future__ import annotations
 import doctest
 from pathlib import Path
 
-from keyhole.sql.dialects.engines import Dialect
+from keyhole.sql.dialects.engine import Dialect
 
 PAGE = Path(__file__).parents[2] / "docs" / "dialects.md"
 

@@ -11,7 +11,7 @@ import sqlglot
 
 import keyhole
 from keyhole.model.schema import Column, Kind, Role, Schema
-from keyhole.sql.rewriting.ranked import ranked
+from keyhole.sql.rewriting.upper_bound import ranked
 
 SCHEMA = Schema(
     "t",

@@ -13,9 +13,8 @@ from sqlglot import exp
 
 import keyhole
 from keyhole.model.schema import Column, Kind, Related, Schema
-from keyhole.sql.statements.of_dimensions import of_dimensions
-from keyhole.sql.statements.scopes import of_with
-from keyhole.sql.statements.table_names import reads_nothing_of_people
+from keyhole.sql.read import of_dimensions
+from keyhole.sql.statements.table_names import of_with, reads_nothing_of_people
 
 STAFF = pa.table({"name": ["Ann", "Bob", "Cyd", "Dan"], "pay": [51, 64, 70, 80]})
 SHADOWED = (

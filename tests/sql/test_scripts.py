@@ -18,8 +18,7 @@ import keyhole
 from keyhole.cli import app
 from keyhole.logs.open import LogFormat, open_log
 from keyhole.sql import Dialect
-from keyhole.sql.statements.prepared import Prepared
-from keyhole.sql.statements.scripts import Script
+from keyhole.sql.statements.scripts import Prepared, Script
 from keyhole.sql.statements.split import masked, split
 from keyhole.sql.statements.views import DROPPED
 

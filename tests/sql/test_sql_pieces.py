@@ -7,8 +7,7 @@ import time
 
 import pytest
 
-from keyhole.sql.statements.pieces import pieces
-from keyhole.sql.statements.split import split
+from keyhole.sql.statements.split import pieces, split
 
 WORDS = (
     "SELECT", "SUM(x)", "FROM t", ";", ";\n", "\n", " ", "'", "''", '"', "--", "-- a; b\n", "/*", "*/", "$$", "$q$",

@@ -14,7 +14,7 @@ from effort import effort
 from keyhole.errors import QueryError
 from keyhole.model.query import Statement
 from keyhole.sql import lower
-from keyhole.sql.statements.templates import forget, recall, shape_of
+from keyhole.sql.statements.parse import forget, recall, shape_of
 
 CONSTANT = re.compile(r"'[^']*'|(?<![\w.\"])\d+(?:\.\d+)?(?![\w.\"])")
 TEXTS = st.sampled_from(["'F'", "''", "'it''s'", "'2020-01-01'", "'1; DROP'", "'李%'", "'month'", "'5'"])

@@ -12,7 +12,7 @@ from keyhole.model.meaning import holds
 from keyhole.model.query import CEIL, FINER, FLOOR, HALF, ZERO, Query, questions
 from keyhole.model.schema import Column, Kind, Role, Schema
 from keyhole.sql import Dialect, read
-from keyhole.sql.lowering.unrounded import unrounded
+from keyhole.sql.lowering.aggregate import unrounded
 
 HOW = {"FLOOR({})": FLOOR, "CEIL({})": CEIL, "TRUNC({})": ZERO, "ROUND({}, {})": HALF}
 CASTS = ("HUGEINT", "DECIMAL(20, 3)", "DOUBLE")

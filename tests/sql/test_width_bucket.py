@@ -14,8 +14,8 @@ from sqlglot import exp
 import keyhole
 from keyhole.model.schema import Column, Kind, Schema
 from keyhole.sql import carried
-from keyhole.sql.dialects.sorts import Differs
-from keyhole.sql.dialects.width_bucket import width_bucket
+from keyhole.sql.dialects.postgres import width_bucket
+from keyhole.sql.dialects.types import Differs
 from postgres_here import Postgres
 
 SCHEMA = Schema("t", (Column("n", Kind.INTEGER), Column("d", Kind.DECIMAL, digits=2), Column("x", Kind.DOUBLE)))

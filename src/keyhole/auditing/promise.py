@@ -17,7 +17,7 @@ from keyhole.model.prior import Prior
 from keyhole.model.query import CUT, FINER, Aggregate, Query
 from keyhole.model.schema import Column, Kind, Schema
 from keyhole.model.transcript import Entry
-from keyhole.sql.statements.parse import divides_before_adding
+from keyhole.sql.statements.select_outline import divides_before_adding
 
 COMPLETE = (
     "complete for values that range over all reals: nobody else is determined by the queries that were judged; "

@@ -16,7 +16,7 @@ from keyhole.model.predicate import Scalar, literal
 from keyhole.model.query import Statement
 from keyhole.model.schema import Related, Schema, folded
 from keyhole.sql import Unread, read
-from keyhole.sql.dialects.engines import Dialect
+from keyhole.sql.dialects.engine import Dialect
 from keyhole.sql.lowering.grammar import orders_by_shown
 
 MOST = 200  # values of one column of rows

@@ -11,8 +11,8 @@ from keyhole.model.predicate import quote_name
 from keyhole.model.query import Key, Statement
 from keyhole.model.schema import WholeTableColumn
 from keyhole.sql import Unread, read
-from keyhole.sql.dialects.engines import Dialect
-from keyhole.sql.lowering.second_aggregation import SecondAggregation
+from keyhole.sql.dialects.engine import Dialect
+from keyhole.sql.rewriting.second_aggregation import SecondAggregation
 
 MAX_DIVISORS = 60  # each is a term of the form
 MAX_COLUMNS = 100  # that the engine has computed for a log: each costs a copy of the table

@@ -16,8 +16,8 @@ from keyhole.errors import QueryError
 from keyhole.model.query import FINER, Aggregate, Statement
 from keyhole.model.schema import Kind, Schema, folded
 from keyhole.sql import Unread, read
-from keyhole.sql.dialects.engines import Dialect
-from keyhole.sql.statements.scopes import of_with
+from keyhole.sql.dialects.engine import Dialect
+from keyhole.sql.statements.table_names import of_with
 
 DIGITS = 12  # behind the point, of a constant that is read
 

@@ -40,11 +40,11 @@ from keyhole.model.schema import Kind, Schema
 from keyhole.model.transcript import ABSENT, Answer, Entry, HandedOut, Line, Noise, Refusal, Transcript
 from keyhole.reading import FAILS, Spelling, Validator, refusals
 from keyhole.sql import Unread
-from keyhole.sql.dialects.engines import CASELESS, OTHERS, Dialect
+from keyhole.sql.dialects.engine import CASELESS, OTHERS, Dialect
+from keyhole.sql.read import of_dimensions
 from keyhole.sql.rewriting.row_lists import may_show_private_values, shows_private_values
 from keyhole.sql.statements.clock import stamped
-from keyhole.sql.statements.looks_like import suspicion
-from keyhole.sql.statements.of_dimensions import of_dimensions
+from keyhole.sql.statements.engine_guess import suspicion
 
 Asked: TypeAlias = tuple[Query, Answer | None, str]  # with the certainty that it was shown
 CUT_PRIVATELY = "which groups there are depends on private values, and not all of them are listed: leave the LIMIT out"

@@ -20,13 +20,13 @@ from keyhole.model.query import FINER, Statement
 from keyhole.model.schema import Schema, WholeTableColumn
 from keyhole.model.transcript import ABSENT, Line
 from keyhole.sql import Unread, read
-from keyhole.sql.dialects.engines import Dialect
+from keyhole.sql.dialects.engine import Dialect
 from keyhole.sql.dialects.to_duckdb import carried
 from keyhole.sql.lowering.grammar import find_unclaimed
-from keyhole.sql.lowering.second_aggregation import second_aggregation
-from keyhole.sql.lowering.whole_table import whole_table
 from keyhole.sql.read import written_as
-from keyhole.sql.rewriting.finer import NotTold
+from keyhole.sql.rewriting.second_aggregation import second_aggregation
+from keyhole.sql.rewriting.upper_bound import NotTold
+from keyhole.sql.rewriting.whole_table import whole_table
 from keyhole.sql.statements.clock import told
 
 BY_ITSELF = (

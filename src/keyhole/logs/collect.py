@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from keyhole.logs.lines import GROWING, NOT_UTF8, readable, shown
 from keyhole.model.transcript import Line, Refusal
-from keyhole.sql.dialects.engines import Dialect
+from keyhole.sql.dialects.engine import Dialect
 
 if TYPE_CHECKING:
     from keyhole.logs.importers.exported import Exported

@@ -22,9 +22,9 @@ from keyhole.logs.lines import Progress, readable
 from keyhole.logs.open import Log, is_book, open_log, opened
 from keyhole.model.transcript import ABSENT, Line, Refusal
 from keyhole.sql import Fragment
-from keyhole.sql.dialects.engines import Dialect
-from keyhole.sql.statements.pieces import Waiting
+from keyhole.sql.dialects.engine import Dialect
 from keyhole.sql.statements.scripts import Script
+from keyhole.sql.statements.split import Waiting
 
 REMEMBERED, LONGEST = 10_000, 2_000  # lines that are worth remembering, and characters of such a line
 UNNAMED = "(not named)"

@@ -15,7 +15,7 @@ from keyhole.logs.detect import LogFormat, detect
 from keyhole.logs.lines import LogLines, Progress, readable
 from keyhole.model.transcript import ABSENT, Line, Refusal, noise_of, parse_line, read_jsonl
 from keyhole.sql import Dialect, split
-from keyhole.sql.dialects.engines import spoken
+from keyhole.sql.dialects.engine import spoken
 
 if TYPE_CHECKING:
     from keyhole.logs.importers.exported import Exported

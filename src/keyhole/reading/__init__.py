@@ -1,7 +1,6 @@
 """Is a statement read as the engine reads it? Checked by execution, on a made-up table."""
 
-from keyhole.reading.as_written import FAILS, refusals
 from keyhole.reading.spelling import Spelling
-from keyhole.reading.validate import Validator
+from keyhole.reading.validator import FAILS, Validator, refusals
 
 __all__ = ["FAILS", "Spelling", "Validator", "refusals"]

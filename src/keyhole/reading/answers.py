@@ -20,7 +20,7 @@ from keyhole.model.meaning import Value, compared, passed, quantile, value
 from keyhole.model.predicate import Truth
 from keyhole.model.query import CUT, HALF, ZERO, Aggregate, Key, Query, Shown, Statement, Term
 from keyhole.model.schema import Kind
-from keyhole.reading.filled import Filled
+from keyhole.reading.filled_table import Filled
 from keyhole.reading.trial import Trial
 
 Codes = NDArray[np.int64]

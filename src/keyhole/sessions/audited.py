@@ -25,7 +25,7 @@ from keyhole.reading import Spelling
 from keyhole.sessions.exact import exact
 from keyhole.sessions.reply import Ending, Exact, Reply
 from keyhole.sql import lower
-from keyhole.sql.rewriting.coarser import coarser
+from keyhole.sql.statements.select_outline import coarser
 
 NUMBER = 400  # bytes that one exact number takes at most: a DOUBLE may have 309 digits
 TRIED = 8  # coarser statements that a denial looks at

@@ -2,7 +2,7 @@
 
 import logging
 
-from keyhole.sql.dialects.engines import Dialect
+from keyhole.sql.dialects.engine import Dialect
 from keyhole.sql.dialects.to_duckdb import carried
 from keyhole.sql.lowering.lower import lower
 from keyhole.sql.read import Unread, read

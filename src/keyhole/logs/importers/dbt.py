@@ -10,7 +10,7 @@ from keyhole.errors import LogError
 from keyhole.logs.importers.exported import Exported, faulty, statements
 from keyhole.logs.importers.records import Text, document, joined, line_of
 from keyhole.model.schema import folded
-from keyhole.sql.dialects.engines import named
+from keyhole.sql.dialects.engine import named
 from keyhole.sql.statements.views import NotResolved, with_views
 
 _NO_SQL = ("seed", "source", "exposure", "metric", "semantic_model", "group", "macro")

@@ -10,9 +10,8 @@ from typing import NamedTuple
 from keyhole.logs.lines import LogLines
 from keyhole.model.transcript import ABSENT, Given, Noise
 from keyhole.sql import Dialect, Fragment
-from keyhole.sql.statements.pieces import PATIENCE, Waiting
 from keyhole.sql.statements.scripts import Script
-from keyhole.sql.statements.split import split
+from keyhole.sql.statements.split import PATIENCE, Waiting, split
 
 _PLACES = re.compile(r"'(?:[^']|'')*'|\"(?:[^\"]|\"\")*\"|\$(?P<number>\d+)")
 _TEMPLATE = re.compile(r"\{\{|\{%|\[\[")

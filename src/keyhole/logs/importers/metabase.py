@@ -13,7 +13,7 @@ from typing import Any
 
 from keyhole.logs.importers.exported import NO_TEMPLATE, Asker, Exported, faulty, is_template, statements
 from keyhole.logs.importers.records import Text, records
-from keyhole.sql.dialects.engines import Dialect, named
+from keyhole.sql.dialects.engine import Dialect, named
 
 
 def read(text: Text, name: str) -> Iterator[Exported]:

@@ -10,7 +10,7 @@ from dataclasses import replace
 
 from keyhole.logs.importers.exported import NO_TEMPLATE, Asker, Exported, failed, faulty, is_template, statements
 from keyhole.logs.importers.records import Text, joined, records
-from keyhole.sql.dialects.engines import Dialect, named
+from keyhole.sql.dialects.engine import Dialect, named
 
 CHART = "a chart without its SQL: export GET /api/v1/chart/ID/data/?type=query, which has the statement that it asks"
 

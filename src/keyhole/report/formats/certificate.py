@@ -21,7 +21,7 @@ from keyhole.model.query import COUNTED_ROWS, HALF, OTHER_GROUPS, Aggregate
 from keyhole.model.schema import Role
 from keyhole.model.transcript import Entry
 from keyhole.report.formats.counted_certificate import alone_certificate, counted_certificate
-from keyhole.sql.lowering.positions import aggregate_positions
+from keyhole.sql.statements.select_outline import aggregate_positions
 
 HIDES: dict[str, Any] = {"kind": "none", "why": "what several tests of a HAVING tell of a group has no certificate"}
 RATIO: dict[str, Any] = {"kind": "none", "why": "a quotient under a private condition has no certificate"}

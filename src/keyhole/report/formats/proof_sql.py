@@ -14,7 +14,7 @@ from keyhole.auditing.base import visible
 from keyhole.checker.fillings import public_only
 from keyhole.model.predicate import literal, quote_name
 from keyhole.report.plain import Case, Cited, Plain
-from keyhole.sql.lowering.positions import item_names, table_names
+from keyhole.sql.statements.select_outline import item_names, table_names
 
 ROUNDS = 2
 LARGEST = 2_000_000_000

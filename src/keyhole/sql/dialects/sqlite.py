@@ -8,7 +8,8 @@ from typing import ClassVar
 
 from sqlglot import exp
 
-from keyhole.sql.dialects.sorts import (
+from keyhole.sql.dialects.translator import TEXT_RULES, Rule, Translator
+from keyhole.sql.dialects.types import (
     ISO_DAY,
     Differs,
     Sort,
@@ -20,8 +21,6 @@ from keyhole.sql.dialects.sorts import (
     whole_said,
     wider,
 )
-from keyhole.sql.dialects.text_functions import TEXT_RULES
-from keyhole.sql.dialects.translate import Rule, Translator
 
 _T = exp.DataType.Type
 _FORMAT = re.compile(r"(?:%[Ymdjw]|[-/ .])+")

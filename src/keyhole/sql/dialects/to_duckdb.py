@@ -14,15 +14,13 @@ from sqlglot import exp
 from sqlglot.errors import ErrorLevel, SqlglotError
 
 from keyhole.model.schema import Schema
-from keyhole.sql.dialects.caseless import with_lengths
-from keyhole.sql.dialects.common_words import CommonWords
-from keyhole.sql.dialects.engines import CASELESS, SPELLED, Dialect, named
-from keyhole.sql.dialects.portable import portable
+from keyhole.sql.dialects.engine import CASELESS, SPELLED, Dialect, named
+from keyhole.sql.dialects.portable import portable, with_lengths
+from keyhole.sql.dialects.portable_functions import CommonWords
 from keyhole.sql.dialects.postgres import PostgresTranslator
-from keyhole.sql.dialects.sorts import Differs
 from keyhole.sql.dialects.sqlite import SqliteTranslator
-from keyhole.sql.dialects.translate import Translator
-from keyhole.sql.dialects.tsql import plainly
+from keyhole.sql.dialects.translator import Translator
+from keyhole.sql.dialects.types import Differs
 from keyhole.sql.lowering.grammar import find_unclaimed
 from keyhole.sql.statements.split import comment_in_doubt
 
@@ -168,3 +166,84 @@ def _meaning(tree: exp.Expr) -> exp.Expr:
     for select in bare.find_all(exp.Select):
         select.set("order", None)
     return bare
+
+
+# --- SQL Server -------------------------------------------------------------------------------------------------------
+# What SQL Server writes and no other engine: N'texts', and hints on tables that change no answer.
+
+
+# how rows are locked and found; READPAST and SNAPSHOT choose which rows are seen, and are no such hints
+_LOCK_HINTS = frozenset(
+    (
+        *("NOLOCK", "READUNCOMMITTED", "READCOMMITTED", "READCOMMITTEDLOCK", "REPEATABLEREAD", "SERIALIZABLE"),
+        *("HOLDLOCK", "ROWLOCK", "PAGLOCK", "TABLOCK", "TABLOCKX", "UPDLOCK", "XLOCK", "NOWAIT"),
+        *("INDEX", "FORCESEEK", "FORCESCAN"),
+    )
+)
+
+
+def plainly(tree: exp.Expr) -> exp.Expr:
+    """The tree with N'text' as text, and without hints that say how a table is locked or searched; it is changed.
+
+    >>> import sqlglot
+    >>> plainly(sqlglot.parse_one("SELECT SUM(x) FROM t WITH (NOLOCK) WHERE a = N'b'", read="tsql")).sql()
+    "SELECT SUM(x) FROM t WHERE a = 'b'"
+    >>> plainly(sqlglot.parse_one("SELECT SUM(x) FROM t WITH (READPAST)", read="tsql")).sql()
+    'SELECT SUM(x) FROM t WITH (READPAST)'
+    """
+    for text in list(tree.find_all(exp.National)):
+        plain = exp.Literal.string(text.name)
+        if text is tree:
+            return plain
+        text.replace(plain)
+    for table in tree.find_all(exp.Table):
+        hints = table.args.get("hints") or []
+        said = [part.name.upper() for hint in hints for part in hint.expressions]
+        if all(isinstance(hint, exp.WithTableHint) for hint in hints) and _LOCK_HINTS.issuperset(said):
+            table.set("hints", None)
+    return tree
+
+
+# --- a whole statement ------------------------------------------------------------------------------------------------
+# A whole statement of another engine in DuckDB's words, to see that it can be run at all.
+#
+# What is judged of it are plain statements with a tested translation (`translate_to_duckdb`); the rest is a function of
+# these, of which it is enough that there is one. The translator passes on names of functions that it does not know:
+# such a function may be anything (one of the database's own, that reads what it likes), so a statement with one is not
+# judged.
+
+
+_LIKE_SUM = frozenset(("total", "ratio_to_report"))  # of one number, alone or OVER a window, as SUM is
+
+
+def in_duckdb(tree: exp.Expr, dialect: str) -> Carried:
+    """The tree in DuckDB's words, to be run and not to be read; with a reason where it has none.
+
+    >>> import sqlglot
+    >>> in_duckdb(sqlglot.parse_one("SELECT TOP 3 a, SUM(x) FROM t GROUP BY a", read="tsql"), "tsql").sql
+    'SELECT a, SUM(x) FROM t GROUP BY a LIMIT 3'
+    >>> in_duckdb(sqlglot.parse_one("SELECT dbo.f(SUM(x)) FROM t", read="tsql"), "tsql").reason
+    'written for SQL Server, and F has no translation: put what it computes into --view as a column'
+    """
+    made = with_rollup(tree).transform(_in_known_words)
+    unknown = made.find(exp.Anonymous, exp.AnonymousAggFunc)
+    what = "it" if unknown is None else unknown.name.upper()
+    try:
+        if unknown is None:
+            return Carried(made.sql(dialect="duckdb", unsupported_level=ErrorLevel.RAISE))
+    except (SqlglotError, ValueError):
+        pass
+    spelled = SPELLED[named(dialect)]
+    return Carried(
+        "", f"written for {spelled}, and {what} has no translation: put what it computes into --view as a column"
+    )
+
+
+def _in_known_words(node: exp.Expr) -> exp.Expr:
+    if isinstance(node, exp.Anonymous) and node.name.lower() in _LIKE_SUM and len(node.expressions) == 1:
+        return exp.Sum(this=node.expressions[0].copy())
+    if isinstance(node, exp.NumberToStr | exp.ToChar):  # formats are the engine's own; each gives a text
+        return exp.cast(node.this.copy(), exp.DType.TEXT)
+    if isinstance(node, exp.LimitOptions):
+        node.set("with_ties", None)
+    return node

@@ -1,22 +1,43 @@
-"""SELECT items and HAVING: aggregates and the arithmetic between them -> queries."""
+"""SELECT items and HAVING: aggregates and the arithmetic between them -> queries.
+
+Aggregates combined by + - * / and constants are one sum, or one quotient of two sums (`Ratio`). Which order statistic
+or spread is meant is found in `statistic.py`, what stands inside SUM in `linear.py`.
+"""
 
 from __future__ import annotations
 
-from dataclasses import replace
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 from decimal import Decimal
 from fractions import Fraction
+from itertools import product
+from math import ceil, floor, prod
 
 from sqlglot import exp
 from sqlglot.expressions import DataType
 
-from keyhole.model.meaning import negated
-from keyhole.model.numbers import round_fraction
-from keyhole.model.predicate import MIRRORED, TRUE, Opaque, Predicate, conjunction, leaves, negation, quote_name
+from keyhole.model.meaning import NEGATED, negated
+from keyhole.model.predicate import (
+    FALSE,
+    MIRRORED,
+    TRUE,
+    IsNull,
+    Leaf,
+    Opaque,
+    Predicate,
+    Truth,
+    conjunction,
+    disjunction,
+    evaluate,
+    leaves,
+    negation,
+)
 from keyhole.model.query import (
     CEIL,
+    CUT,
     FLOOR,
     HALF,
-    QUANTILES,
+    ORDERED,
     ZERO,
     Aggregate,
     AllOf,
@@ -26,17 +47,40 @@ from keyhole.model.query import (
     Test,
     Threshold,
 )
-from keyhole.model.schema import Column, Kind, Role
+from keyhole.model.schema import Column, Kind, Role, Schema
 from keyhole.sql.lowering.condition import OPERATORS, bare
 from keyhole.sql.lowering.constants import NotConstant, to_decimal
-from keyhole.sql.lowering.distinct import counted_distinct, fan_out, several_rows
-from keyhole.sql.lowering.expression import FINITE, Public
 from keyhole.sql.lowering.functions import CONDITIONS, REFUSED
 from keyhole.sql.lowering.linear import LinearTerm
-from keyhole.sql.lowering.nobody import somewhere
-from keyhole.sql.lowering.ratio import Ratio
-from keyhole.sql.lowering.statistic import ORDER, PERCENTILE, SPREAD, StatisticReader
-from keyhole.sql.lowering.unrounded import compared_unrounded
+from keyhole.sql.lowering.public_expressions import FINITE
+from keyhole.sql.lowering.statistic import (
+    StatisticReader,
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Ratio:
+    """(sum of `terms` + `constant`) divided by the sum of `per`, if any; `whole`: it can only be an integer.
+
+    NULL if nobody satisfies one of the `needs`: one for each SUM and AVG inside.
+    """
+
+    terms: tuple[Term, ...]
+    constant: Fraction = Fraction(0)
+    per: tuple[Term, ...] = ()
+    whole: bool = False
+    needs: tuple[Predicate, ...] = ()
+
+    def scaled(self, factor: Fraction) -> Ratio:
+        """The value times a constant."""
+        terms = tuple(replace(t, factor=t.factor * factor) for t in self.terms) if factor else ()
+        return Ratio(terms, self.constant * factor, self.per, self.whole and factor.denominator == 1, self.needs)
+
+    def needing(self, *others: Ratio) -> Ratio:
+        """The same value, NULL also where one of the others is."""
+        needs = dict.fromkeys((*self.needs, *(need for other in others for need in other.needs)))
+        return replace(self, needs=tuple(needs))
+
 
 _T = DataType.Type
 SEPARATELY = "ask them separately"
@@ -71,7 +115,7 @@ class AggregateReader(StatisticReader):
             return self._tested(self._query(difference, label, node, Fraction(0)), operator, shift, node)
         if not isinstance(bound, Fraction):
             raise self.refuse("an aggregate is compared with a number", right)
-        if type(left) in _TO or isinstance(left, exp.Cast) or self._special(left) or several_rows(self, left):
+        if type(left) in _TO or isinstance(left, exp.Cast) or self._special(left) or self.several_rows(left):
             return self._rounded_test(left, label, operator, bound, node)
         ratio = self._ratio(left)
         if ratio.per:
@@ -141,7 +185,7 @@ class AggregateReader(StatisticReader):
             inner = self._rounded(bare(node.this), label)
             digits_of = [int(p.name) for p in node.to.expressions if p.name.isdigit()]
             return self._with_digits(inner, digits_of[1] if len(digits_of) > 1 else 0, node)
-        if (people := counted_distinct(self, node, label)) is not None:
+        if (people := self.counted_distinct(node, label)) is not None:
             return people
         if (special := self._special(node)) is not None:
             return self._order(special, node, label)
@@ -229,7 +273,7 @@ class AggregateReader(StatisticReader):
 
     def _aggregate(self, node: exp.Expr, where: Predicate = TRUE) -> Ratio:
         """SUM, COUNT or AVG, under the statement's condition and the FILTER's."""
-        fan_out(self.scope, node)
+        self.refuse_fan_out(node)
         if isinstance(node, exp.Filter):
             if not isinstance(node.this, exp.Sum | exp.Avg | exp.Count | exp.CountIf):
                 raise self._no_aggregate(node)
@@ -323,72 +367,6 @@ class AggregateReader(StatisticReader):
                 )
         raise self.refuse(f"COUNT(DISTINCT ...) stands alone, for the id or one public column: {SEPARATELY}", node)
 
-    def _special(self, node: exp.Expr) -> exp.Expr | None:
-        """The inner aggregate if this is an order statistic, a spread or a public figure, else None."""
-        inner = node.this if isinstance(node, exp.Filter) else node
-        if isinstance(inner, exp.WithinGroup) or type(inner) in (*ORDER, *SPREAD, *PERCENTILE):
-            return inner
-        if isinstance(inner, exp.Count) and isinstance(inner.this, exp.Distinct) and len(inner.this.expressions) == 1:
-            item = bare(inner.this.expressions[0])
-            ids = {c.name for c in self.scope.schema.of_role(Role.ID)}
-            if not isinstance(item, exp.Tuple) and not self.touches_private(item):
-                columns = {c.name for c in self.columns_in(item)}
-                return None if columns == ids and isinstance(item, exp.Column) else inner
-        return None
-
-    def _order(self, inner: exp.Expr, node: exp.Expr, label: str) -> Query:
-        """MIN, MAX, MEDIAN, VAR of one private column; the same of public columns is public knowledge."""
-        where = self.scope.where
-        if isinstance(node, exp.Filter):
-            where = conjunction(where, self.condition(node.expression.this))
-        kind, argument, level = self.statistic(inner)
-        if not self.touches_private(argument):
-            at = f", {round_fraction(level):f}" if kind in QUANTILES else ""
-            return self._public_figure(kind, argument, where, node, label, at)
-        if isinstance(argument, exp.Distinct):
-            raise self.unknown(argument)
-        for column in self.columns_in(argument):
-            if isinstance(bare(argument), exp.Column) and column.secret and not column.kind.numeric:
-                raise self.refuse(f"{kind} of {column.name}, which is {column.kind.value}, is not judged", node)
-        pieces = self.linear(argument)
-        if len(pieces) != 1 or len(pieces[0].powers) != 1:
-            raise self.refuse(f"{kind} is judged for a {self.word} column alone: {kind}(column)", node)
-        ((power, factor),) = pieces[0].powers
-        if power.column is None or power.degree != 1 or power.weight is not None:
-            raise self.refuse(f"{kind} is judged for a {self.word} column alone: {kind}(column)", node)
-        where = conjunction(where, pieces[0].guard)
-        if kind in SPREAD.values():
-            if factor != 1:
-                raise self.refuse(f"{kind} is judged for a {self.word} column alone: {kind}(column)", node)
-            return Query(Aggregate.VAR, (Term(power.column, where),), label=f"{kind}({quote_name(power.column)})")
-        aggregate = Aggregate(kind)
-        if factor < 0:  # the smallest of -x is the largest x
-            aggregate = {Aggregate.MIN: Aggregate.MAX, Aggregate.MAX: Aggregate.MIN}.get(aggregate, aggregate)
-            level = 1 - level
-            if aggregate is Aggregate.QUANTILE_DISC:
-                raise self.refuse("QUANTILE_DISC of a negative multiple is not judged: ask for the column", node)
-        return Query(aggregate, (Term(power.column, where, factor),), label=label, level=level)
-
-    def _public_figure(
-        self, kind: str, argument: exp.Expr, where: Predicate, node: exp.Expr, label: str, at: str = ""
-    ) -> Query:
-        if self.secrets(where) and self.scope.schema.people and kind in ("MIN", "MAX"):
-            picked = self.public(argument)
-            if picked.kind.numeric:
-                where = conjunction(where, Opaque(f"({picked.sql}) IS NOT NULL", picked.columns))
-                return Query(Aggregate(kind), (Term(None, where, weight=picked.sql),), label=label)
-        if self.secrets(where):
-            raise self.refuse(
-                f"{kind} of a public column under a {self.word} condition is not judged: ask COUNT(*) per value", node
-            )
-        made: Public = self.public(argument)
-        if (
-            kind in (Aggregate.MEDIAN, *QUANTILES, *SPREAD.values()) and not made.kind.numeric
-        ) or made.kind is Kind.OTHER:
-            raise self.refuse(f"{kind} takes a number here", argument)
-        text = f"COUNT(DISTINCT {made.sql})" if kind == "COUNT" else f"{kind}({made.sql}{at})"
-        return Query(Aggregate.PUBLIC, (Term(None, where, weight=text),), label=label)
-
 
 def _merged(terms: tuple[Term, ...]) -> tuple[Term, ...]:
     """Equal sums collected, those that cancel dropped."""
@@ -399,3 +377,122 @@ def _merged(terms: tuple[Term, ...]) -> tuple[Term, ...]:
         unit = replace(term, factor=Fraction(1))
         total[unit] = total.get(unit, Fraction(0)) + term.factor
     return tuple(replace(t, factor=f) for t, f in total.items() if f)
+
+
+# --- sums over nobody -------------------------------------------------------------------------------------------------
+# When a sum is over nobody: the condition that somebody has a value, in its simplest form.
+
+
+MAX_CASES = 4096
+
+
+def somewhere(guards: Sequence[Predicate]) -> Predicate:
+    """The condition that one of the guards holds: TRUE if one always does, as in CASE ... ELSE.
+
+    >>> from keyhole.model.predicate import Comparison, negation, is_true
+    >>> above = Comparison("x", ">", 5)
+    >>> somewhere([above, negation(is_true(above))])
+    Constant(value=True)
+    """
+    found = disjunction(*guards)
+    asked = tuple(dict.fromkeys(leaves(found)))
+    if len(guards) < 2 or not asked:
+        return found
+    seen = set()
+    for truths in _truths_together(asked):
+        seen.add(evaluate(found, truths.__getitem__) is True)
+        if len(seen) > 1:
+            return found
+    return found if not seen else TRUE if True in seen else FALSE
+
+
+def _truths_together(asked: Sequence[Leaf]) -> Iterator[Mapping[Leaf, Truth]]:
+    """The truths that leaves can have together, and some that they cannot; none at all if there are too many.
+
+    The leaves of one column are NULL together, or none of them is.
+    """
+    columns: dict[str, list[Leaf]] = {}
+    choices: list[list[dict[Leaf, Truth]]] = []
+    for leaf in asked:
+        if isinstance(leaf, Opaque):
+            choices.append([{leaf: truth} for truth in (True, False, None)])
+        else:
+            columns.setdefault(leaf.column, []).append(leaf)
+    for mine in columns.values():
+        null: dict[Leaf, Truth] = {leaf: True if isinstance(leaf, IsNull) else None for leaf in mine}
+        others = [leaf for leaf in mine if not isinstance(leaf, IsNull)]
+        if 2 ** len(others) > MAX_CASES:
+            return
+        held = [
+            {**dict.fromkeys(mine, False), **dict(zip(others, truths, strict=True))}
+            for truths in product((True, False), repeat=len(others))
+        ]
+        choices.append([null, *held])
+    if prod(map(len, choices)) > MAX_CASES:
+        return
+    for picked in product(*choices):
+        yield {leaf: truth for part in picked for leaf, truth in part.items()}
+
+
+# --- comparisons of rounded numbers -----------------------------------------------------------------------------------
+# A comparison of a rounded number as one of the number itself: FLOOR(y) > 5.2 is y >= 6.
+#
+# With s the unit (1, or 10^-d for d digits) a rounded number is k s, k whole, so that `> c` and `>= c` are k >= k0, and
+# `< c` and `<= c` are not(k >= k0). Rounding never turns an order round, hence k >= k0 is y >= e or y > e:
+#
+#     FLOOR  y >= k0 s            CEIL   y > (k0 - 1) s
+#     TRUNC  y >= k0 s if k0 > 0, else y > (k0 - 1) s
+#     ROUND  y >= (k0 - 1/2) s if k0 > 0, else y > (k0 - 1/2) s      (a half goes away from zero)
+#
+# It is exact of the number that the engine rounds. With digits, a DOUBLE is multiplied and divided on the way, which
+# moves the edge by an ulp: `Threshold.unit` says so. What is not sure (a CAST of a DOUBLE, which adds 10^-9 first;
+# digits of a statistic of DOUBLEs; constants that a DOUBLE does not hold) is refused.
+
+
+LARGEST, LARGEST_FLOAT = 2**53, 2**24  # whole numbers below these are all held by a DOUBLE, by a FLOAT
+MOST_DIGITS = 15
+ASK_RANGE = "= and <> of a rounded number ask for a range: compare it by >= and <="
+UNSURE = "where a rounded number turns here is not sure: compare the number itself"
+
+
+def unrounded(op: str, at: Fraction, rounding: str, unit: Fraction) -> tuple[str, Fraction]:
+    """The comparison of y that is that of y rounded to multiples of `unit`; `op` is one of > >= < <=.
+
+    >>> [(op, str(at)) for op, at in (unrounded(">", Fraction("5.2"), FLOOR, Fraction(1)),
+    ...     unrounded(">", Fraction("2.75"), HALF, Fraction(1)), unrounded("<", Fraction(0), HALF, Fraction(1)))]
+    [('>=', '6'), ('>=', '5/2'), ('<=', '-1/2')]
+    """
+    if op in ("<", "<="):
+        opposite, edge = unrounded(NEGATED[op], at, rounding, unit)
+        return NEGATED[opposite], edge
+    k = floor(at / unit) + 1 if op == ">" else ceil(at / unit)
+    if rounding == HALF:
+        return (">=" if k > 0 else ">"), (k - Fraction(1, 2)) * unit
+    down = rounding == FLOOR or (rounding != CEIL and k > 0)
+    return (">=", k * unit) if down else (">", (k - 1) * unit)
+
+
+def compared_unrounded(query: Query, op: str, at: Fraction, schema: Schema, *, cast: bool) -> Query | str:
+    """A query with digits, compared with a constant, as a comparison of its number; a reason where it cannot be.
+
+    `cast`: the digits are those of a CAST to DECIMAL.
+    """
+    assert query.digits is not None
+    if op in ("=", "<>"):
+        return ASK_RANGE
+    unit = Fraction(1) / Fraction(10) ** query.digits
+    op, edge = unrounded(op, at, query.rounding, unit)
+    kinds = {column.kind for name in query.columns if (column := schema.find(name)) is not None}
+    whole = all(t.factor.denominator == 1 and t.weight is None for t in query.terms) and not query.per
+    held = whole and len(kinds) <= 1 and kinds <= {Kind.INTEGER, Kind.DECIMAL}  # by the engine, with all its digits
+    ordered = query.aggregate in ORDERED
+    if ordered and query.aggregate in CUT and kinds != {Kind.DECIMAL}:
+        held = False
+    narrow = ordered and not held
+    unsure = (cast or (query.digits != 0 and (ordered or query.aggregate is Aggregate.VAR))) and not held
+    number = to_decimal(edge)
+    if unsure or number is None or abs(query.digits) > MOST_DIGITS:
+        return UNSURE
+    if max(abs(edge), abs(at)) / min(unit, Fraction(1)) >= (LARGEST_FLOAT if narrow else LARGEST):
+        return UNSURE
+    return replace(query, digits=None, rounding=HALF, test=Threshold(op, Decimal(number), unit))

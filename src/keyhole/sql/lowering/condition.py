@@ -33,13 +33,12 @@ from keyhole.model.predicate import (
     negation,
 )
 from keyhole.model.schema import Column, Kind
-from keyhole.sql.dialects.listed_text import constant_of, listed_text
-from keyhole.sql.lowering.constants import NotConstant, Value, coerce, to_decimal
+from keyhole.sql.lowering.constants import NotConstant, Value, coerce, listed_text, to_decimal
 from keyhole.sql.lowering.exists import exists, in_query, refuse_null
-from keyhole.sql.lowering.expression import Public
 from keyhole.sql.lowering.functions import CONDITIONS, REFUSED
 from keyhole.sql.lowering.names import Derived, Scope
-from keyhole.sql.lowering.public import PublicReader
+from keyhole.sql.lowering.public_expressions import Public, PublicReader
+from keyhole.sql.statements.parse import SourceText
 
 OPERATORS: dict[type[exp.Expr], str] = {
     exp.EQ: "=",
@@ -350,6 +349,15 @@ class ConditionReader(PublicReader):
 
 def _same(part: Predicate) -> Predicate:
     return part
+
+
+def constant_of(found: Column | Public, operator: str, value: Value, node: exp.Expr, source: SourceText) -> Scalar:
+    """What a column, or an expression over public ones, is compared with: a value of its kind, or a listed one."""
+    if not isinstance(found, Column):
+        return coerce(value, found.kind, "this expression", node, source)
+    if found.listed is not None:
+        return listed_text(found, operator, value, node, source)
+    return coerce(value, found.kind, found.name, node, source)
 
 
 def comparison(column: Column, operator: str, value: Scalar) -> Predicate:

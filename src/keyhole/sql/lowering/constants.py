@@ -1,4 +1,4 @@
-"""Constants: folding them, and turning them into a value of the kind a column holds."""
+"""Constants: folding them, and turning them into a value of the kind that a column holds, or lists."""
 
 from __future__ import annotations
 
@@ -13,8 +13,8 @@ from sqlglot import exp
 from sqlglot.expressions import DataType
 
 from keyhole.model.predicate import Scalar, literal
-from keyhole.model.schema import Kind
-from keyhole.sql.lowering.days import added, shifted, truncated
+from keyhole.model.schema import Column, Kind, ListedValues
+from keyhole.sql.lowering.date_arithmetic import added, shifted, truncated
 from keyhole.sql.statements.parse import SourceText
 
 Value: TypeAlias = Fraction | str | bool | dt.date | dt.datetime | None
@@ -282,3 +282,46 @@ def _to_date(value: Value, kind: Kind, name: str, node: exp.Expr, source: Source
     except ValueError:
         pass
     raise source.refuse(f"{literal(value)} is no {kind.value} for {name}: write {example}", node)
+
+
+# --- columns with listed values ---------------------------------------------------------------------------------------
+# Constants that a column with listed values is compared with, where the database may hold them as something else.
+#
+# `score = '10'` finds the same people whether `score` holds texts or whole numbers. `score < '9'`, `score = '010'` and
+# `flag = 't'` do not: the engine casts the constant to the type of the column. They are refused.
+
+
+def listed_text(column: Column, operator: str, value: Value, node: exp.Expr, source: SourceText) -> str:
+    """The listed text that a constant is, for = and <>; refused for any other operator, and if it is none."""
+    assert column.listed is not None
+    if not column.listed.type and not isinstance(value, str):
+        coerce(value, column.kind, column.name, node, source)
+    meant = _find_listed_text(column.listed, value) if operator in ("=", "<>") else None
+    if meant is None:
+        shown = ", ".join(map(literal, column.listed.values[:5])) + (", ..." if column.listed.values[5:] else "")
+        raise source.refuse(
+            f"the values of {column.name} were listed as texts ({shown}), and a database that holds them as numbers, "
+            "days or truth values compares otherwise: only =, <> and IN with these very values are judged",
+            node,
+        )
+    return meant
+
+
+def _find_listed_text(listed: ListedValues, value: Value) -> str | None:
+    """The listed text that a constant is in every database; None if there is none.
+
+    >>> two = ListedValues(("1", "2"), "INTEGER")
+    >>> [_find_listed_text(two, constant) for constant in ("2", "02", Fraction(2))]
+    ['2', None, '2']
+    >>> _find_listed_text(ListedValues(("1",)), Fraction(1))
+    """
+    if isinstance(value, str):
+        return value if value in listed.values else None
+    if isinstance(value, bool):
+        meant = str(value).lower() if listed.type == "BOOLEAN" else ""
+    elif isinstance(value, Fraction):
+        whole = listed.type.endswith(("INT", "INTEGER")) and value.denominator == 1
+        meant = str(value.numerator) if whole else ""
+    else:
+        meant = value.isoformat() if listed.type == "DATE" and type(value) is dt.date else ""
+    return meant if meant in listed.values else None

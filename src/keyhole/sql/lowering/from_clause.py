@@ -1,22 +1,28 @@
-"""FROM, WITH and WHERE: which names are in reach, and which records are meant."""
+"""FROM, WITH, WHERE and joins on declared keys: which names are in reach, and which records are meant.
+
+The table of the people stands in the statement once. Dimensions give their columns to the record. An inner join to rows
+of people keeps the records that have such a row, once for each: so only what does not count rows is judged
+(COUNT(DISTINCT ...), MIN, MAX). LEFT JOIN ... WHERE key IS NULL keeps those that have none. Which rows are meant is
+found by the equalities of ON, USING and WHERE alike.
+"""
 
 from __future__ import annotations
 
-from dataclasses import replace
+from dataclasses import dataclass, field, replace
 
 from sqlglot import exp
 
-from keyhole.model.predicate import Predicate, conjunction, quote_name
-from keyhole.model.schema import Column, Schema, folded
+from keyhole.model.predicate import IsNull, Predicate, conjunction, negation, quote_name
+from keyhole.model.schema import Column, Related, Schema, folded
 from keyhole.sql.lowering.aggregate import AggregateReader
 from keyhole.sql.lowering.condition import bare
-from keyhole.sql.lowering.joins import has_joins, joined_scope
-from keyhole.sql.lowering.names import Derived, Scope
+from keyhole.sql.lowering.exists import absent, conjuncts, declared, own_scope, record_leaf, rejects_null, unknown_table
+from keyhole.sql.lowering.names import Derived, Joined, Scope
 from keyhole.sql.statements.parse import SourceText
 from keyhole.sql.statements.table_names import is_file_or_catalog
 
 SELECT = ("expressions", "from_", "where", "group", "having", "order", "limit", "offset", "with_")
-_INNER = ("expressions", "from_", "where", "with_")
+_CLAUSES_OF_SUBQUERY = ("expressions", "from_", "where", "with_")
 _CLAUSES = {
     "joins": "joins are not judged: put the join in --view (one row per person)",
     "distinct": "SELECT DISTINCT is not judged: the groups of GROUP BY are distinct already",
@@ -54,9 +60,7 @@ def scope_of(source: SourceText, schema: Schema, select: exp.Select, tables: dic
     if from_ is None:
         raise source.refuse(f"there is no FROM: write FROM {quote_name(schema.table)}", select)
     if has_joins(select, schema):
-        return joined_scope(
-            source, schema, select, lambda node: _from(source, schema, node, tables), _condition, tables
-        )
+        return _Joins(source, schema, select, tables).scope()
     scope = _from(source, schema, from_.this, tables)
     where = select.args.get("where")
     if where is None:
@@ -99,7 +103,7 @@ def _from(source: SourceText, schema: Schema, node: exp.Expr, tables: dict[str, 
 def _derived(source: SourceText, schema: Schema, select: exp.Select, tables: dict[str, Scope]) -> Scope:
     """What a subquery passes on: plain or computed columns of some of the records."""
     for name, value in select.args.items():
-        if value and name not in _INNER:
+        if value and name not in _CLAUSES_OF_SUBQUERY:
             what = name.strip("_").upper()
             message = _CLAUSES.get(
                 name, f"{what} in a subquery is not judged: write one SELECT over the table, or use --view"
@@ -127,3 +131,258 @@ def _derived(source: SourceText, schema: Schema, select: exp.Select, tables: dic
         else:
             raise source.refuse("name this column of the subquery with AS", node)
     return replace(inner, names=names)
+
+
+INNER, LEFT, SEMI, ANTI = "", "LEFT", "SEMI", "ANTI"
+Name = tuple[str, str]  # alias ("" for the table of the people), column
+
+
+@dataclass(slots=True)
+class _JoinedPart:
+    """A joined table: how, what its ON says, and what is then asked of one of its rows."""
+
+    alias: str
+    related: Related
+    how: str
+    node: exp.Expr
+    on: list[exp.Expr]
+    asked: list[Predicate] = field(default_factory=list)
+    keys: dict[tuple[str, str], None] = field(default_factory=dict)
+    missing: bool = False
+
+
+def has_joins(select: exp.Select, schema: Schema) -> bool:
+    """Does FROM name other tables that were declared?"""
+    from_ = select.args.get("from_")
+    first = from_ is not None and isinstance(from_.this, exp.Table) and schema.table_named(from_.this.name) is not None
+    return schema.several and (first or bool(select.args.get("joins")))
+
+
+def related_names(select: exp.Query, schema: Schema) -> tuple[tuple[tuple[str, ...], str], ...]:
+    """The other tables that a statement names: (name as written, name as declared)."""
+    found: dict[tuple[str, ...], str] = {}
+    for table in select.find_all(exp.Table):
+        related = schema.table_named(table.name)
+        if related is not None:
+            found[tuple(p for p in (table.catalog, table.db, table.name) if p)] = related.name
+    return tuple(found.items())
+
+
+class _Joins:
+    """FROM, its joins, and WHERE: the names in reach and the condition on each record."""
+
+    def __init__(self, source: SourceText, schema: Schema, select: exp.Select, tables: dict[str, Scope]) -> None:
+        self.source, self.schema, self.tables = source, schema, tables
+        self.parts: list[_JoinedPart] = []
+        self.base: Scope | None = None
+        self.pool: list[exp.Expr] = []
+        self.take(select.args["from_"].this, INNER, [])
+        for join in select.args.get("joins") or ():
+            self.join(join)
+        if self.base is None:
+            raise source.refuse(
+                f"rows of people are judged beside the people: join {schema.table}, or ask from it", select
+            )
+        where = select.args.get("where")
+        self.pool += conjuncts(where.this if where is not None else None)
+        dims = tuple(Joined(p.alias, p.related, inner=p.how == INNER) for p in self.parts)
+        self.base = replace(self.base, joined=dims)
+
+    def join(self, join: exp.Join) -> None:
+        for name, value in join.args.items():
+            if value and name not in ("this", "on", "using", "side", "kind"):
+                raise self.source.refuse(f"{name.upper()} JOIN is not judged: write JOIN ... ON key = key", join)
+        side, kind = str(join.args.get("side") or ""), str(join.args.get("kind") or "")
+        if side in ("RIGHT", "FULL") or (side == LEFT and kind not in ("", "OUTER")):
+            raise self.source.refuse(
+                f"{side} JOIN is not judged: begin with {self.schema.table} and use LEFT JOIN", join
+            )
+        how = LEFT if side == LEFT else kind if kind in (SEMI, ANTI) else INNER
+        if how != INNER and self.base is None:
+            raise self.source.refuse(
+                f"begin with {self.schema.table}: what is left of {how} JOIN decides who is kept", join
+            )
+        on = conjuncts(join.args.get("on"))
+        for name in join.args.get("using") or ():
+            before = (p.alias for p in self.parts if p.related.find(name.name) is not None) if self.base is None else ()
+            left = exp.column(name.copy(), table=next(iter(before), None))
+            right = exp.column(name.copy(), table=join.this.alias or join.this.name)
+            on.append(exp.EQ(this=left, expression=right))
+        self.take(join.this, how, on)
+
+    def take(self, node: exp.Expr, how: str, on: list[exp.Expr]) -> None:
+        related = self.schema.table_named(node.name) if isinstance(node, exp.Table) else None
+        if related is None or (isinstance(node, exp.Table) and folded(node.name) in self.tables):
+            if self.base is not None or how != INNER:
+                if isinstance(node, exp.Table):
+                    raise unknown_table(self.source, self.schema, node.name, node)
+                raise self.source.refuse("a join with a subquery is not judged: use EXISTS, or put it in --view", node)
+            if isinstance(node, exp.Table) and self.parts and not self.schema.is_people((node.db, node.name)):
+                raise unknown_table(self.source, self.schema, node.name, node)
+            self.base = _from(self.source, self.schema, node, self.tables)
+            self.pool += on
+            return
+        alias = folded(node.alias or node.name)
+        if any(p.alias == alias for p in self.parts):
+            raise self.source.refuse(f"two tables are called {alias}: give one another name with AS", node)
+        self.parts.append(_JoinedPart(alias, related, how, node, on if how != INNER else []))
+        if how == INNER:
+            self.pool += on
+
+    # whose column is it
+
+    def owner(self, column: exp.Column) -> str:
+        """The alias of the table whose column it is; empty for the table of the people."""
+        assert self.base is not None
+        if column.table:
+            named = folded(column.table)
+            return "" if named in self.base.qualifiers else next((p.alias for p in self.parts if p.alias == named), "")
+        mine = self.schema.find(column.name) if self.base.names is None else self.base.names.get(folded(column.name))
+        if mine is not None:
+            return ""
+        return next((p.alias for p in self.parts if p.related.find(column.name) is not None), "")
+
+    def owners(self, node: exp.Expr) -> set[str]:
+        outside = (c for c in node.find_all(exp.Column) if not _in_subquery(c, node))
+        return {self.owner(column) for column in outside}
+
+    def part(self, alias: str) -> _JoinedPart:
+        return next(p for p in self.parts if p.alias == alias)
+
+    def name(self, column: exp.Column) -> Name:
+        """The column that stands in an equality of two tables."""
+        assert self.base is not None
+        alias = self.owner(column)
+        if alias == "":
+            found = self.base.resolve(column)
+            if not isinstance(found, Column):
+                raise self.source.refuse("a computed column is no key: equate the column itself", column)
+            return "", found.name
+        related = self.part(alias).related
+        own = related.find(column.name)
+        if own is None:
+            raise self.source.refuse(f"{related.name} has no column {column.name}", column)
+        return alias, own.name
+
+    # the condition
+
+    def scope(self) -> Scope:
+        assert self.base is not None
+        base, left = self.base, self.sorted_out(self.pool)
+        found = [base.where]
+        for p in self.parts:
+            if p.how != INNER:
+                self.outer(p)
+        for part in left:
+            found += self.asked(part)
+        for p in self.parts:
+            if not p.keys:
+                keys = " or ".join(f"{own} = {other}" for own, other in p.related.keys)
+                raise self.source.refuse(f"{p.related.name} is joined without its key: equate {keys}", p.node)
+            found += self.kept(p)
+        rows = tuple(
+            p.related.name for p in self.parts if not p.related.dimension and p.how in (INNER, LEFT) and not p.missing
+        )
+        return replace(base, where=conjunction(*found), multiplied=rows)
+
+    def sorted_out(self, pool: list[exp.Expr]) -> list[exp.Expr]:
+        """Equalities of keys go to their tables (through others, if need be); the rest is returned."""
+        rest, same = [], []
+        for part in pool:
+            a, b = (part.this, part.expression) if isinstance(part, exp.EQ) else (None, None)
+            if isinstance(a, exp.Column) and isinstance(b, exp.Column) and len(self.owners(part)) == 2:
+                same.append((self.name(a), self.name(b), part))
+            else:
+                rest.append(part)
+        group: dict[Name, set[Name]] = {}
+        for x, y, _ in same:
+            merged = group.get(x, {x}) | group.get(y, {y})
+            group.update(dict.fromkeys(merged, merged))
+        for x, y, node in same:
+            mine = next((n for n in sorted(group[x]) if n[0] == ""), None)
+            for alias, own in (x, y):
+                if alias == "":
+                    continue
+                related = self.part(alias).related
+                if mine is None:
+                    raise self.source.refuse(f"{own} ties {related.name} to no column of {self.schema.table}", node)
+                self.part(alias).keys[declared(self.source, related, own, mine[1], node)] = None
+        return rest
+
+    def outer(self, p: _JoinedPart) -> None:
+        """The ON of a LEFT, SEMI or ANTI join says which rows are meant, never which records are kept."""
+        inner = own_scope(self.source, p.related, p.alias)
+        for part in p.on:
+            owners = self.owners(part)
+            if owners == {"", p.alias} and isinstance(part, exp.EQ):
+                names = [self.name(c) for c in (part.this, part.expression) if isinstance(c, exp.Column)]
+                own = next((n for a, n in names if a == p.alias), "")
+                mine = next((n for a, n in names if a == ""), "")
+                p.keys[declared(self.source, p.related, own, mine, part)] = None
+            elif owners == {p.alias}:
+                if p.related.dimension:
+                    raise self.source.refuse(
+                        "a condition in the ON of an outer join to a dimension is not judged", part
+                    )
+                p.asked.append(_condition(inner, part))
+            else:
+                raise self.source.refuse("the ON of this join equates keys and asks about its own rows only", part)
+
+    def asked(self, part: exp.Expr) -> list[Predicate]:
+        """A condition: on the record (and its dimensions), or on the rows of one other table."""
+        assert self.base is not None
+        rows = {a for a in self.owners(part) if a and not self.part(a).related.dimension}
+        if not rows:
+            return [_condition(self.base, part)]
+        if len(rows) > 1 or self.owners(part) != rows:
+            raise self.source.refuse(
+                "a condition that mixes columns of two tables is judged only if it equates a key", part
+            )
+        p = self.part(rows.pop())
+        if p.how == LEFT and isinstance(part, exp.Is) and isinstance(part.expression, exp.Null):
+            self.only_key(p, part)
+            p.missing = True
+            return []
+        if p.how in (SEMI, ANTI):
+            raise self.source.refuse(f"behind a {p.how} JOIN the rows of {p.related.name} are out of reach", part)
+        condition = _condition(own_scope(self.source, p.related, p.alias), part)
+        if p.how == LEFT:
+            rejects_null(condition, self.source, part)
+            p.how = INNER
+        p.asked.append(condition)
+        return []
+
+    def only_key(self, p: _JoinedPart, part: exp.Is) -> None:
+        column = part.this
+        own = p.related.find(column.name) if isinstance(column, exp.Column) else None
+        if own is None or own.name not in {a for a, _ in p.keys}:
+            raise self.source.refuse(
+                "IS NULL behind a LEFT JOIN is judged of the key that is joined on: other columns may be NULL anyway",
+                part,
+            )
+
+    def kept(self, p: _JoinedPart) -> list[Predicate]:
+        """What a joined table asks of a record."""
+        if p.related.dimension:
+            if set(p.keys) != set(p.related.keys):
+                keys = " and ".join(f"{own} = {other}" for own, other in p.related.keys)
+                raise self.source.refuse(f"{p.related.name} is joined on a part of its key: equate {keys}", p.node)
+            there = negation(IsNull(f"{p.related.name}.{p.related.keys[0][0]}"))
+            if p.how in (SEMI, INNER):
+                return [there]
+            return [negation(there)] if p.how == ANTI else []
+        where = conjunction(*p.asked)
+        if p.how == ANTI or p.missing:
+            if p.missing and p.how != LEFT:
+                raise self.source.refuse(f"{p.related.name} is asked for rows and for none", p.node)
+            return [absent(p.related, p.keys, where)]
+        return [] if p.how == LEFT else [record_leaf(p.related, p.keys, where)]
+
+
+def _in_subquery(column: exp.Column, within: exp.Expr) -> bool:
+    node = column.parent
+    while node is not None and node is not within:
+        if isinstance(node, exp.Select):
+            return True
+        node = node.parent
+    return False

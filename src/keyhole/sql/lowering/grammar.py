@@ -14,7 +14,7 @@ from sqlglot import exp
 
 from keyhole.model.schema import folded
 
-LOWER, FINER, READ = "lower.lower", "finer.finer", "read.read"  # who reads it: module.function below keyhole.sql
+LOWER, FINER, READ = "lower.lower", "upper_bound.finer", "read.read"  # who reads it: module.function below keyhole.sql
 BOTH = f"{LOWER}, {FINER}"
 
 # clauses and names: argument by argument
@@ -34,17 +34,20 @@ CLAIMED: dict[type[exp.Expr], dict[str, str]] = {
     exp.CTE: dict.fromkeys(("this", "alias", "materialized"), BOTH),
     exp.With: dict.fromkeys(("expressions", "recursive"), BOTH),
     exp.Join: {
-        **dict.fromkeys(("this", "on", "using"), "joins.joined_scope"),
-        **dict.fromkeys(("side", "kind"), "joins.joined_scope"),
+        **dict.fromkeys(("this", "on", "using"), "from_clause.scope_of"),
+        **dict.fromkeys(("side", "kind"), "from_clause.scope_of"),
     },
-    exp.Group: dict.fromkeys(("expressions", "grouping_sets", "cube", "rollup", "all"), "finer.resolved_keys"),
-    **{kind: {"expressions": "finer.resolved_keys"} for kind in (exp.Rollup, exp.Cube, exp.GroupingSets, exp.Tuple)},
+    exp.Group: dict.fromkeys(("expressions", "grouping_sets", "cube", "rollup", "all"), "upper_bound.resolved_keys"),
+    **{
+        kind: {"expressions": "upper_bound.resolved_keys"}
+        for kind in (exp.Rollup, exp.Cube, exp.GroupingSets, exp.Tuple)
+    },
     exp.Order: {"expressions": BOTH},
-    exp.Ordered: dict.fromkeys(("this", "desc", "nulls_first"), "ranking.sort_of"),
-    exp.Limit: dict.fromkeys(("expression", "limit_options"), "ranking.rows_shown"),
-    exp.Fetch: dict.fromkeys(("direction", "count", "limit_options"), "ranking.rows_shown"),
-    exp.LimitOptions: dict.fromkeys(("percent", "rows", "with_ties"), "ranking.rows_shown"),
-    exp.Offset: {"expression": "ranking.rows_shown"},
+    exp.Ordered: dict.fromkeys(("this", "desc", "nulls_first"), "limit.sort_of"),
+    exp.Limit: dict.fromkeys(("expression", "limit_options"), "limit.rows_shown"),
+    exp.Fetch: dict.fromkeys(("direction", "count", "limit_options"), "limit.rows_shown"),
+    exp.LimitOptions: dict.fromkeys(("percent", "rows", "with_ties"), "limit.rows_shown"),
+    exp.Offset: {"expression": "limit.rows_shown"},
     **{kind: {"this": BOTH} for kind in (exp.From, exp.Where, exp.Having, exp.Qualify, exp.Paren)},
     exp.Distinct: {"expressions": BOTH},
     exp.Filter: dict.fromkeys(("this", "expression"), "moments.moments"),

@@ -16,9 +16,9 @@ from keyhole.model.predicate import FALSE, TRUE, Comparison, IsNull, Predicate, 
 from keyhole.model.schema import Column, Kind
 from keyhole.sql.lowering.condition import ConditionReader, bare
 from keyhole.sql.lowering.constants import NotConstant
-from keyhole.sql.lowering.expression import Public, product, reciprocal
 from keyhole.sql.lowering.functions import CONDITIONS, REFUSED
 from keyhole.sql.lowering.names import Derived, Scope
+from keyhole.sql.lowering.public_expressions import Public, product, reciprocal
 
 MAX_PIECES = 64
 MAX_PUBLIC_BRANCHES = 4  # a longer CASE over public columns alone becomes one weight

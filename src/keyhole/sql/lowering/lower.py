@@ -8,6 +8,7 @@ from fractions import Fraction
 from itertools import product
 
 from sqlglot import exp
+from sqlglot.tokenizer_core import TokenType
 
 from keyhole.errors import QueryError, UnsupportedQuery
 from keyhole.model.predicate import Predicate, conjunction, literal, quote_name
@@ -18,13 +19,10 @@ from keyhole.sql.lowering.buckets import bucket, bucket_text
 from keyhole.sql.lowering.condition import bare
 from keyhole.sql.lowering.constants import NotConstant, to_decimal
 from keyhole.sql.lowering.exists import conjuncts
-from keyhole.sql.lowering.from_clause import SELECT, check_clauses, scope_of
+from keyhole.sql.lowering.from_clause import SELECT, check_clauses, related_names, scope_of
 from keyhole.sql.lowering.grammar import find_unclaimed
-from keyhole.sql.lowering.joins import related_names
-from keyhole.sql.lowering.labels import labels, spans
-from keyhole.sql.rewriting.ranking import sort_of
-from keyhole.sql.statements.parse import MAX_DEPTH, SourceText, parse
-from keyhole.sql.statements.templates import keep, recall, shape_of
+from keyhole.sql.rewriting.limit import sort_of
+from keyhole.sql.statements.parse import MAX_DEPTH, SourceText, keep, parse, recall, shape_of
 
 MAX_SETS = 256
 
@@ -397,3 +395,80 @@ class _Item:
         self.node: exp.Expr = node.this if isinstance(node, exp.Alias) else node
         self.is_key = False
         self.label = ""  # as written, without the alias
+
+
+# --- the items of a SELECT list ---------------------------------------------------------------------------------------
+# The items of a SELECT list as they are written.
+
+
+def spans(source: SourceText, aliased: list[bool]) -> list[tuple[int, int]]:
+    """Where the items of the outermost SELECT list stand, without their aliases; empty if that is not clear."""
+    depth, start, end, before = 0, -1, -1, -1
+    items: list[tuple[int, int]] = []
+    seen_alias = False
+
+    def close() -> None:
+        # an alias without AS is the last word of its item
+        bare_alias = not seen_alias and len(items) < len(aliased) and aliased[len(items)]
+        items.append((start, before if bare_alias else end))
+
+    tokens = source.tokens
+    outer = _outermost_select(source)
+    for token in tokens[outer + 1 :]:
+        kind = token.token_type
+        if depth == 0 and kind in _ENDS_OF_LIST:
+            break
+        if depth == 0 and kind is TokenType.COMMA:
+            close()
+            start, seen_alias = -1, False
+            continue
+        if kind in (TokenType.L_PAREN, TokenType.L_BRACKET):
+            depth += 1
+        elif kind in (TokenType.R_PAREN, TokenType.R_BRACKET):
+            depth -= 1
+            if depth < 0:
+                break
+        if depth == 0 and kind is TokenType.ALIAS:
+            seen_alias = True
+        if start < 0:
+            start = token.start
+        if not seen_alias:
+            before, end = end, token.end + 1
+    close()
+    found = [span for span in items if span[0] >= 0]
+    return found if len(found) == len(aliased) else []
+
+
+def labels(source: SourceText, aliased: list[bool]) -> list[str]:
+    """The items of the outermost SELECT list as written, without their aliases."""
+    if source.labels is not None:
+        return source.labels
+    found = spans(source, aliased)
+    return [" ".join(source.text[a:b].split()) for a, b in found] if found else [""] * len(aliased)
+
+
+_ENDS_OF_LIST = (
+    TokenType.FROM,
+    TokenType.WHERE,
+    TokenType.GROUP_BY,
+    TokenType.HAVING,
+    TokenType.ORDER_BY,
+    TokenType.LIMIT,
+    TokenType.OFFSET,
+    TokenType.SEMICOLON,
+)
+
+
+def _outermost_select(source: SourceText) -> int:
+    depth = 0
+    wrapped = 0
+    while wrapped < len(source.tokens) and source.tokens[wrapped].token_type is TokenType.L_PAREN:
+        wrapped += 1
+    for index, token in enumerate(source.tokens):
+        if token.token_type is TokenType.L_PAREN:
+            depth += 1
+        elif token.token_type is TokenType.R_PAREN:
+            depth -= 1
+        elif token.token_type is TokenType.SELECT and depth == wrapped:
+            return index
+    return -1

@@ -11,8 +11,8 @@ from collections.abc import Collection
 from sqlglot import exp
 
 from keyhole.model.schema import folded
-from keyhole.sql.rewriting.finer import NotTold, resolved_keys
 from keyhole.sql.rewriting.moments import is_aggregate
+from keyhole.sql.rewriting.upper_bound import NotTold, resolved_keys
 
 _KEPT = ("expressions", "from_", "where", "group", "having", "order", "limit", "offset", "qualify", "with_", "joins")
 _INNER = ("expressions", "from_", "where", "group", "having", "with_")

@@ -14,8 +14,7 @@ from sqlglot import exp
 
 from keyhole.model.schema import Schema, folded
 from keyhole.sql.rewriting.moments import is_aggregate
-from keyhole.sql.statements.scopes import of_with
-from keyhole.sql.statements.table_names import is_file_or_catalog
+from keyhole.sql.statements.table_names import is_file_or_catalog, of_with
 
 _READ = frozenset(("kind", "expressions", "from_", "joins", "where", "with_", "order", "limit", "offset", "distinct"))
 _CUT = ("limit", "offset", "fetch")

@@ -10,8 +10,8 @@ from sqlglot import exp
 from sqlglot.errors import SqlglotError
 
 from keyhole.errors import ConfigError
-from keyhole.sql.dialects.engines import Dialect
-from keyhole.sql.lowering.days import added, shifted, truncated
+from keyhole.sql.dialects.engine import Dialect
+from keyhole.sql.lowering.date_arithmetic import added, shifted, truncated
 from keyhole.sql.statements.split import comment_in_doubt
 
 _TODAY = frozenset(["today", "curdate"])

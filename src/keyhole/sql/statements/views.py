@@ -10,8 +10,8 @@ from sqlglot import exp
 from sqlglot.errors import SqlglotError
 
 from keyhole.model.schema import folded
-from keyhole.sql.dialects.engines import Dialect
-from keyhole.sql.statements.scopes import of_with
+from keyhole.sql.dialects.engine import Dialect
+from keyhole.sql.statements.table_names import of_with
 
 CYCLE = "its views read each other in a circle, so none of them has rows: is this the right script or manifest?"
 DROPPED = "it reads a view that was dropped before: nobody says what stands under that name now"

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 
-from keyhole.sql.dialects.engines import SPELLED, Dialect
+from keyhole.sql.dialects.engine import SPELLED, Dialect
 from keyhole.sql.statements.split import masked
 
 BACKTICKS = "`names` in backticks"

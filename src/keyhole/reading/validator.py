@@ -8,6 +8,7 @@ and NULL against 0. What differs is not judged. The check depends on the text an
 from __future__ import annotations
 
 import datetime as dt
+import re
 from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
@@ -22,15 +23,19 @@ from keyhole.basis.bits import Mask
 from keyhole.datasets import AsWritten, Filling, ProbeTable, Roster
 from keyhole.errors import DIFFERS, pass_on_interruption
 from keyhole.model.meaning import OVER_ZERO, rounds
-from keyhole.model.predicate import Scalar
-from keyhole.model.query import Aggregate, Statement
+from keyhole.model.predicate import TRUE, Opaque, Predicate, Scalar, disjunction, to_sql
+from keyhole.model.query import Aggregate, Key, Query, Statement, Term
 from keyhole.model.schema import Role, Schema
 from keyhole.reading.answers import FREE, FormAnswer, rows_of
-from keyhole.reading.as_written import ROWS, refusal
-from keyhole.reading.filled import Filled, Placed
-from keyhole.reading.keys import KeysThereAndBack
-from keyhole.reading.records import made_up_rows, with_keys_of_their_own
-from keyhole.reading.rows import Record, copies, deciding_rows, with_ids_of_their_own
+from keyhole.reading.filled_table import Filled, Placed
+from keyhole.reading.made_up_rows import (
+    Record,
+    copies,
+    deciding_rows,
+    made_up_rows,
+    with_ids_of_their_own,
+    with_keys_of_their_own,
+)
 from keyhole.reading.trial import Trial, partly, secrets
 
 BATCH = 250  # statements that share a made-up table
@@ -228,3 +233,113 @@ def _plain(value: Any) -> Any:
     if isinstance(value, dt.date) and not isinstance(value, dt.datetime):
         return dt.datetime(value.year, value.month, value.day)
     return str(value) if isinstance(value, dict | list) else value
+
+
+# --- group keys there and back ----------------------------------------------------------------------------------------
+# Group keys there and back: a key value that was fetched must, written as a condition, find its group again.
+#
+# Engines have values that Python spells otherwise (times in nanoseconds, intervals, blobs): two groups would become
+# one, or a group nobody's. What does not come back is not judged.
+
+
+FETCHED = 2_000  # about so many values of a key are fetched, chosen by their hash
+TRIED = 40  # of these are written as conditions
+
+
+class KeysThereAndBack:
+    """Checks public keys, each once. Cost: three passes over the column in the engine."""
+
+    def __init__(self, roster: Roster) -> None:
+        self._roster = roster
+        self._known: dict[Key, bool] = {}
+
+    def hold(self, statement: Statement) -> bool:
+        """Do all public keys of a statement come back as they went?"""
+        secret = {c.name for c in self._roster.schema.columns if c.secret}
+        for key in statement.keys:
+            if key.hidden(secret):
+                continue  # its values are the source's to tell
+            if key not in self._known:
+                try:
+                    self._known[key] = self._holds(key)
+                except Exception as error:  # the engine does not take the value back: an interval, a list
+                    pass_on_interruption(error)
+                    self._known[key] = False
+            if not self._known[key]:
+                return False
+        return True
+
+    def _holds(self, key: Key) -> bool:
+        columns = key.columns or frozenset((key.column or "",))
+        every = self._count(f"COUNT(DISTINCT {key.sql})", TRUE)
+        parts = 1 + every // FETCHED
+        some: Predicate = TRUE if parts == 1 else Opaque(f"hash({key.sql}) % {parts} = 0", columns)
+        rows = self._roster.keys(Statement("", (), some, (key,), ((0,),)))
+        values = [v for row in rows if (v := row[key.name]) is not None]
+        if len(set(values)) != (every if parts == 1 else self._count(f"COUNT(DISTINCT {key.sql})", some)):
+            return False  # several groups have one name
+        tried: list[Scalar] = values[:: 1 + len(values) // TRIED]
+        if not tried:
+            return True
+        conditions = [key.equals(v) for v in tried]
+        each = [f"COUNT(*) FILTER (WHERE {to_sql(c)})" for c in conditions]
+        together = f"COUNT(*) FILTER (WHERE {to_sql(disjunction(*conditions))})"
+        least = each[0] if len(each) == 1 else f"LEAST({', '.join(each)})"
+        return self._count(f"CASE WHEN {least} > 0 AND {' + '.join(each)} = {together} THEN 1 ELSE 0 END", TRUE) == 1
+
+    def _count(self, figure: str, where: Predicate) -> int:
+        found = self._roster.figure(Query(Aggregate.PUBLIC, (Term(None, where, weight=figure),)))
+        return int(found or 0)
+
+
+# --- statements that were taken apart ---------------------------------------------------------------------------------
+# Statements that were taken apart: their own text is run, too, and what the engine refuses is not judged.
+#
+# A share, a list with LIMIT, a UNION is judged by plain statements that tell as much or more (`keyhole.sql.read`),
+# which are run and compared (`Validator`). That says nothing of the text they came from: a function that the engine
+# does not have, a hint, a clause of another engine are not in them. So the text itself is run once on a made-up table.
+
+
+FAILS = "the engine refuses to run it as it is written"
+RESERVED = """
+ALL AND ANY ARRAY AS ASC BOTH CASE CAST CHECK COLLATE COLUMN CONSTRAINT CREATE DEFAULT DESC DISTINCT DO ELSE END EXCEPT
+FALSE FETCH FOR FOREIGN FROM GRANT GROUP HAVING IN INTERSECT INTO LATERAL LIMIT NOT NULL OFFSET ON ONLY OR ORDER PRIMARY
+QUALIFY REFERENCES RETURNING SELECT SOME TABLE THEN TO TRUE UNION UNIQUE USING WHEN WHERE WINDOW WITH
+"""
+MANY_LINKS = 200  # queries in WITH, or in parentheses, from which on the engine may give up
+ROWS = 40  # a made-up table has at least so many
+_LINK = re.compile(r"\(\s*SELECT\b", re.IGNORECASE)
+
+
+def refusals(lines: Sequence[Sequence[Statement]], roster: Roster) -> list[str]:
+    """Why a line cannot count as judged, for each line (the statements that it was opened to); empty if it can.
+
+    Guarantee: where it is empty, the text that the statements came from (`Statement.written`) was executed by the
+    engine on a made-up table without an error. Lines whose statements are the text itself are the `Validator`'s, and
+    pass. Cost: each different text is run once, on some hundred rows, several in one.
+    """
+    texts = list(dict.fromkeys(part.written for line in lines for part in line if part.written))
+    if not texts:
+        return [""] * len(lines)
+    mine = [part for line in lines if any(part.written for part in line) for part in line]
+    probe = roster.probe()
+    probe.place(copies(probe.sample(), [c.name for c in probe.schema.of_role(Role.ID)], ROWS))
+    others = dict.fromkeys(other for part in mine for other in part.tables)
+    probe.fill(Filling.FIRST, {}, list(dict.fromkeys(part.table for part in mine)), tuple(others), {})
+    runs = dict(zip(texts, probe.runs(texts), strict=True))
+    failing = ([part.written for part in line if part.written and not runs[part.written]] for line in lines)
+    return [refusal(failed[0]) if failed else "" for failed in failing]
+
+
+def refusal(sql: str) -> str:
+    """The engine's refusal, with its likely cause: a table that is called as a word of SQL, or too long a chain."""
+    links = len(_LINK.findall(sql))
+    if links > MANY_LINKS:
+        return (
+            f"the engine gives up on it: it has {links:,} queries that read from one another, and some hundreds are "
+            "the most; write it as fewer of them, or put the first ones into --view"
+        )
+    word = re.search(r"\b(?:from|join)\s+([a-z]+)\b", sql, re.IGNORECASE)
+    if word is None or word[1].upper() not in RESERVED.split():
+        return FAILS
+    return f'{FAILS}: {word[1]} is a word of SQL, so write "{word[1]}" for a table of that name'

@@ -18,10 +18,10 @@ from sqlglot import exp
 from keyhole.model.predicate import quote_name
 from keyhole.model.schema import Kind, Role, Schema, WholeTableColumn, folded
 from keyhole.sql.lowering.grammar import orders_by_shown
-from keyhole.sql.lowering.whole_table import ALLOWED, PEOPLE
-from keyhole.sql.rewriting.finer import NotTold, resolved_keys
 from keyhole.sql.rewriting.flatten import aggregated, names_of, only, plain_group, put, source_of
 from keyhole.sql.rewriting.moments import is_aggregate
+from keyhole.sql.rewriting.upper_bound import NotTold, resolved_keys
+from keyhole.sql.rewriting.whole_table import ALLOWED, PEOPLE
 
 _OUTER = ("expressions", "from_", "where", "group", "order", "with_")
 _INNER = ("expressions", "from_", "where", "group")

@@ -1,4 +1,4 @@
-"""What an expression of another engine gives, as far as engines differ in what they make of it."""
+"""The type of an expression of another engine, as far as engines differ in what they make of it."""
 
 from __future__ import annotations
 

@@ -3,19 +3,22 @@
 Parts of texts (SUBSTR, LEFT, RIGHT from a place of at least 1), texts put together (CONCAT, ||, and + in SQL Server),
 UPPER, LOWER and COALESCE of texts, where all the values that occur are ASCII: then letters are bytes, and A to Z are
 the only ones with a case. Whole numbers divided by a constant: cut toward zero where 21 / 2 is 10, and FLOOR(age / 10)
-where the quotient has all its digits. DECODE is a CASE. By the manuals, since most of these engines do not run here.
+where the quotient has all its digits. DECODE is a CASE. Years, quarters, months and days of a DATE. By the manuals,
+since most of these engines do not run here.
 """
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterator
+from collections.abc import Set as AbstractSet
 from itertools import product
 from math import prod
 
 from sqlglot import exp
 
 from keyhole.model.schema import Kind, Schema, folded
-from keyhole.sql.dialects.engines import CASELESS, OTHERS, Dialect
+from keyhole.sql.dialects.engine import CASELESS, OTHERS, Dialect
 
 MAX_TEXTS = 20_000
 _CUT = frozenset({Dialect.TSQL, Dialect.REDSHIFT, Dialect.TRINO})  # 21 / 2 is 10
@@ -182,4 +185,60 @@ def _number(node: object) -> int | None:
     return int(node.name) if isinstance(node, exp.Literal) and not node.is_string and node.name.isdigit() else None
 
 
-__all__ = ["CommonWords"]
+# --- parts of a day ---------------------------------------------------------------------------------------------------
+# Parts of a day that every engine computes alike: the year, quarter, month and day of a DATE, and the first day of it.
+#
+# SQL counts days by the Gregorian calendar in every engine, and a DATE has no time zone. Weeks, days of the week and
+# times of day differ (the first day of a week, the zone of a session), and so do names of months: they are not here.
+
+
+_PARTS_OF_DAY = (exp.Year, exp.Quarter, exp.Month, exp.Day, exp.DayOfMonth)
+_UNITS_OF_DAY = frozenset(("year", "quarter", "month", "day"))
+_WRAPPED_DAYS = (
+    exp.TsOrDsToDate,
+    exp.TsOrDsToTimestamp,
+    exp.TimeStrToTime,
+)  # what sqlglot puts around a column of days
+_DAY_FORMAT = re.compile(r"(%[Ymd]|[-. ])+")
+_DAY_FORMAT_WITH_SLASHES = re.compile(r"(%[Ymd]|[-./ ])+")
+
+
+def is_calendar(node: exp.Expr, days: AbstractSet[str], dialect: Dialect) -> bool:
+    """Is this such a part of a column of days? `days` are the columns that are DATE, case folded.
+
+    >>> import sqlglot
+    >>> tree = sqlglot.parse_one("SELECT DATE_FORMAT(d, '%Y-%m'), YEAR(d), WEEK(d), YEAR(e) FROM t", read="mysql")
+    >>> [is_calendar(item, {"d"}, Dialect.MYSQL) for item in tree.expressions]
+    [True, True, False, False]
+    """
+    if dialect is Dialect.UNKNOWN:
+        return False
+    if isinstance(node, _PARTS_OF_DAY):
+        return _is_day_column(node.this, days)
+    if isinstance(node, exp.Extract):
+        return node.name.lower() in _UNITS_OF_DAY and _is_day_column(node.expression, days)
+    if isinstance(node, exp.DateTrunc | exp.TimestampTrunc):
+        unit = node.args.get("unit")
+        return (
+            unit is not None
+            and unit.name.lower() in _UNITS_OF_DAY
+            and not node.args.get("zone")
+            and _is_day_column(node.this, days)
+        )
+    if isinstance(node, exp.TimeToStr):
+        said = node.args.get("format")
+        written = (
+            _DAY_FORMAT if dialect is Dialect.TSQL else _DAY_FORMAT_WITH_SLASHES
+        )  # there / is the separator of a culture
+        plain = isinstance(said, exp.Literal) and written.fullmatch(said.name) is not None
+        return plain and not node.args.get("culture") and _is_day_column(node.this, days)
+    return False
+
+
+def _is_day_column(node: exp.Expr | None, days: AbstractSet[str]) -> bool:
+    """A column of days, or that cast to a day or a moment."""
+    if isinstance(node, _WRAPPED_DAYS):
+        return _is_day_column(node.this, days)
+    if isinstance(node, exp.Cast):
+        return node.to.is_type("date", "timestamp", "timestampntz", "datetime") and _is_day_column(node.this, days)
+    return isinstance(node, exp.Column) and folded(node.name) in days

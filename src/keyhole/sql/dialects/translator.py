@@ -1,8 +1,8 @@
-"""A statement of another engine as a statement of DuckDB, node by node, each with the sort of value it gives.
+"""A statement of another engine as a statement of DuckDB, node by node, each with the type of value it gives.
 
-Sorts come from the schema and go up the tree; a rule per kind of node says what it becomes in DuckDB, or why it is not
+Types come from the schema and go up the tree; a rule per kind of node says what it becomes in DuckDB, or why it is not
 known to mean the same. There is a rule only for what a conformance test runs in both engines (tests/sql/conformance);
-whatever has none is not judged.
+whatever has none is not judged. What PostgreSQL and SQLite share is here; what is an engine's own is in its module.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from typing import Any, ClassVar
 from sqlglot import exp
 
 from keyhole.model.schema import Schema, folded
-from keyhole.sql.dialects.sorts import DECIMAL_NUMBER, OF_KIND, Differs, Sort, bare_of, sort_of, whole_said, wider
+from keyhole.sql.dialects.types import DECIMAL_NUMBER, OF_KIND, Differs, Sort, bare_of, sort_of, whole_said, wider
 
 UNLIKE = ": {} may give something else there than in DuckDB, where the data are: put it into --view as a column"
 ORDER_OF_TEXTS = ": the order of texts depends on the collation there: compare with = or IN, or put it into --view"
@@ -327,4 +327,71 @@ _RULES: dict[type[exp.Expr], Rule] = {
     exp.Avg: Translator._statistic,
     exp.Count: _always(Sort.EXACT),
     exp.Distinct: lambda _t, node: sort_of(node.expressions[0]) if node.expressions else Sort.ROWS,
+}
+
+
+# --- functions of texts -----------------------------------------------------------------------------------------------
+# Functions of texts that PostgreSQL, SQLite and DuckDB compute alike: by characters, with constant places.
+
+
+def _text_length(self: Translator, node: exp.Expr) -> Sort:
+    self.must(node.this, Sort.TEXT)
+    return Sort.WHOLE
+
+
+def _substring(self: Translator, node: exp.Substring) -> Sort:
+    self.must(node.this, Sort.TEXT)
+    start, length = whole_said(node.args.get("start")), node.args.get("length")
+    count = 0 if length is None else whole_said(length)
+    if start is None or start < 1 or count is None or count < 0:
+        raise Differs(": SUBSTRING is judged from a constant place of at least 1 on; before that engines differ")
+    return Sort.TEXT
+
+
+def _text_end(self: Translator, node: exp.Expr) -> Sort:
+    self.must(node.this, Sort.TEXT)
+    count = whole_said(node.args.get("expression"))
+    if count is None or count < 0:
+        raise Differs(f": {word(node)} is judged with a constant number of characters that is not negative")
+    return Sort.TEXT
+
+
+def _text_position(self: Translator, node: exp.StrPosition) -> Sort:
+    self.must(node.this, Sort.TEXT)
+    _check_constant_text(node, "substr")
+    if node.args.get("position") is not None or node.args.get("occurrence") is not None:
+        raise Differs(f": {word(node)} from another place than the start is not judged")
+    return Sort.WHOLE
+
+
+def _text_replace(self: Translator, node: exp.Replace) -> Sort:
+    self.must(node.this, Sort.TEXT)
+    _check_constant_text(node, "expression")
+    if not isinstance(node.args.get("replacement"), exp.Literal):
+        raise Differs(": REPLACE is judged with constants only")
+    return Sort.TEXT
+
+
+def _joined_text(self: Translator, node: exp.Expr) -> Sort:
+    for part in node.iter_expressions():
+        if sort_of(part) not in (Sort.TEXT, Sort.SAID):
+            raise Differs(f": {word(node)} of anything but texts is not the same in all engines: cast it to TEXT")
+    return Sort.TEXT
+
+
+def _check_constant_text(node: exp.Expr, name: str) -> None:
+    part = node.args.get(name)
+    if not isinstance(part, exp.Literal) or not part.is_string or not part.name:
+        raise Differs(f": {word(node)} is judged with a constant text that is not empty")
+
+
+TEXT_RULES: dict[type[exp.Expr], Rule] = {
+    exp.Length: _text_length,
+    exp.Substring: _substring,
+    exp.Left: _text_end,
+    exp.Right: _text_end,
+    exp.StrPosition: _text_position,
+    exp.Replace: _text_replace,
+    exp.DPipe: _joined_text,
+    exp.Concat: _joined_text,
 }

@@ -14,7 +14,7 @@ from sqlglot import exp
 
 from keyhole.model.predicate import quote_name
 from keyhole.model.schema import Kind, Schema, WholeTableColumn, folded
-from keyhole.sql.rewriting.finer import NotTold
+from keyhole.sql.rewriting.upper_bound import NotTold
 
 PEOPLE = "people"
 _BY_PLACE = (exp.RowNumber, exp.Ntile, exp.Lag, exp.Lead, exp.FirstValue, exp.LastValue, exp.NthValue)
