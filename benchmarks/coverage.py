@@ -30,7 +30,7 @@ from keyhole.config.settings import settings, with_private
 from keyhole.datasets.open import Use, compared_with_text, open_table
 from keyhole.gather import gather, transcribe
 from keyhole.logs.open import as_log
-from keyhole.report.words.tally import tally
+from keyhole.report.words.tally import count_statements
 
 HERE = Path(__file__).parent / "corpora"
 NOW = dt.datetime(2025, 6, 30, 12)
@@ -147,7 +147,7 @@ def covered(corpus: Corpus) -> Covered:
     transcript = transcribe(log.lines, opened.roster, source=opened.source, now=NOW)
     evidence = gather(transcript, opened.roster, given.knowledge(), source=opened.source)
     found = Judge((*quick_rules(), interval(seconds=SECONDS))).examine(evidence, opened.roster)
-    said = tally(found)
+    said = count_statements(found)
     first = {u.number.partition(".")[0]: cause(u.reason) for u in reversed(found.unjudged)}
     first |= {r.number.partition(".")[0]: "refused: " + cause(r.error) for r in reversed(found.refused)}
     numbers = (said.total, said.judged, said.unjudged, said.refused)

@@ -19,7 +19,7 @@ from keyhole.auditing.promise import INTERRUPTED_GAP
 from keyhole.auditing.rules import RULES, integer_model, linear
 from keyhole.checker import replay
 from keyhole.gather.evidence import System
-from keyhole.report.formats.as_json import dumps
+from keyhole.report.documents.json_text import dumps
 
 STAFF = {"name": list("abcd"), "team": ["x", "x", "y", "y"], "pay": [2.5, 3.5, 4.5, 1.5]}
 LOG = ["SELECT SUM(pay) FROM t", "SELECT SUM(pay) FROM t WHERE team = 'x'", "SELECT SUM(pay) FROM t WHERE name <> 'd'"]

@@ -21,7 +21,7 @@ from keyhole.auditing import Status
 from keyhole.checker import Outcome, replay
 from keyhole.config import Config
 from keyhole.errors import ConfigError
-from keyhole.report.formats.as_json import dumps
+from keyhole.report.documents.json_text import dumps
 from keyhole.report.verdict import Verdict
 
 HOSPITAL = {

@@ -16,7 +16,7 @@ from tests.fuzz.engine_tables import play
 import keyhole
 from keyhole.checker import replay
 from keyhole.config import Config
-from keyhole.report.formats.as_json import dumps
+from keyhole.report.documents.json_text import dumps
 from keyhole.report.verdict import Verdict
 
 PEOPLE = {"n": list("abcd"), "x": [0, 1, 3, 2]}

@@ -18,7 +18,7 @@ from keyhole.auditing.examine import examine
 from keyhole.checker.engine import Engine
 from keyhole.checker.replay import Outcome, replay
 from keyhole.config import Config
-from keyhole.report.formats.as_json import dumps
+from keyhole.report.documents.json_text import dumps
 from keyhole.report.verdict import Verdict
 
 BIG = 9007199254740989

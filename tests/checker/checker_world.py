@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 import keyhole
-from keyhole.report.formats.as_json import dumps
+from keyhole.report.documents.json_text import dumps
 
 Data = dict[str, Any]
 

@@ -10,7 +10,7 @@ import pytest
 from checker_world import alone, claims, judged
 
 from keyhole.checker import Outcome, replay
-from keyhole.report.formats.as_json import dumps
+from keyhole.report.documents.json_text import dumps
 
 TABLE = "name,g,x,d\na,p,2,flu\nb,p,1,cold\nc,q,0,flu\n"
 LOGS = [

@@ -27,7 +27,7 @@ from keyhole.checker.claims import Addend, item, number
 from keyhole.checker.engine import NOBODY, Cannot, Engine
 from keyhole.config import Config
 from keyhole.config.settings import settings
-from keyhole.report.formats.as_json import dumps
+from keyhole.report.documents.json_text import dumps
 
 FOUR = "name,g,zip,x,d\nA,p,1,{0},{4}\nB,p,2,{1},{5}\nC,q,3,{2},{6}\nE,q,4,{3},{7}\n"
 REAL, UNDECLARED = "[columns.private.x]\ndomain = 'real'\n", "[columns.private.x]\n"

@@ -11,7 +11,7 @@ import duckdb
 import keyhole
 from keyhole.checker.replay import Outcome, replay
 from keyhole.config import Config
-from keyhole.report.formats.as_json import dumps
+from keyhole.report.documents.json_text import dumps
 
 SETTINGS = """
 [source]

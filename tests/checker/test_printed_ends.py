@@ -15,7 +15,7 @@ import pytest
 from keyhole.auditing.examine import examine
 from keyhole.checker.replay import Outcome, replay
 from keyhole.config import Config
-from keyhole.report.formats.as_json import dumps
+from keyhole.report.documents.json_text import dumps
 from keyhole.report.verdict import Verdict
 
 PEOPLE = {"n": ["r0", "r1", "r2"], "w": [2, 3, 1], "x": [10, 5, 20]}

@@ -18,7 +18,7 @@ from checker_world import Data, alone, judged, load, tampered, worlds
 
 import keyhole
 from keyhole.checker import Outcome, Replay, replay
-from keyhole.report.formats.as_json import dumps
+from keyhole.report.documents.json_text import dumps
 
 FAST = 16  # bits: chances are larger in short tests, so that they are short
 KINDS = {"identity", "counts", "equal", "square"}

@@ -10,7 +10,7 @@ import pytest
 from checker_world import alone, claims, judged
 
 from keyhole.checker import Outcome, replay
-from keyhole.report.formats.as_json import dumps
+from keyhole.report.documents.json_text import dumps
 
 TABLE = "name,g,x\na,p,3.14159\nb,p,2.5\nc,q,7.77777\nd,r,1.2\ne,r,1.25\n"
 

@@ -27,7 +27,7 @@ from keyhole.auditing.base import Exposure
 from keyhole.auditing.examine import examine
 from keyhole.checker.replay import Outcome, replay
 from keyhole.config import Config
-from keyhole.report.formats.as_json import dumps
+from keyhole.report.documents.json_text import dumps
 from keyhole.report.verdict import Verdict
 
 GRIDS = (

@@ -16,7 +16,7 @@ from keyhole.auditing.base import Exposure
 from keyhole.auditing.examine import examine
 from keyhole.logs.fold import fold_log, folded
 from keyhole.logs.open import Log, LogFormat, as_log, open_log
-from keyhole.report.words.tally import tally
+from keyhole.report.words.tally import count_statements
 
 TEXTS = (
     "SELECT SUM(pay) FROM t",
@@ -68,7 +68,7 @@ def unfolded(monkeypatch: pytest.MonkeyPatch, log: object, table: pa.Table) -> E
 
 def said(found: Exposure) -> tuple[object, ...]:
     findings = [(f.row, f.column, f.status, f.value, f.lo, f.hi, f.excluded, f.allowed) for f in found.findings]
-    return findings, found.exit_code, found.complete, bool(found.contradictions), astuple(tally(found))
+    return findings, found.exit_code, found.complete, bool(found.contradictions), astuple(count_statements(found))
 
 
 def compared(monkeypatch: pytest.MonkeyPatch, seed: int) -> None:
@@ -133,6 +133,6 @@ def test_statements_are_counted_with_their_repeats(tmp_path: Path) -> None:
     path = tmp_path / "log.sql"
     path.write_text(f"{TEXTS[0]};\n" * 7 + "SELECT nonsense;\n" * 3 + f"{TEXTS[1]};\n", encoding="utf-8")
     table = pa.table({"name": ["a", "b", "c"], "team": ["a", "a", "b"], "pay": [1, 2, 3]})
-    found = tally(examine(fold_log(path), data=table, private="pay", id="name"))
+    found = count_statements(examine(fold_log(path), data=table, private="pay", id="name"))
     assert (found.total, found.judged, found.refused, found.distinct) == (11, 8, 3, 3)
     assert len(open_log(path, LogFormat.SQL).lines) == 11

@@ -7,7 +7,8 @@ import pytest
 
 from keyhole.auditing.base import Exposure
 from keyhole.auditing.examine import examine
-from keyhole.report.formats.as_json import as_json
+from keyhole.report.documents.json_text import to_builtins
+from keyhole.report.formats.as_json import describe_verdict
 from keyhole.report.html.audit import findings, ranges
 from keyhole.report.plain import plain
 from keyhole.report.words.sentence import sentence
@@ -43,7 +44,7 @@ def test_which_record_is_said_where_an_id_has_several(found: Exposure) -> None:
 
 
 def test_the_html_report_says_it_too(found: Exposure) -> None:
-    written = as_json(plain(found), ())
+    written = to_builtins(describe_verdict(plain(found), ()))
     assert "P1 (row 1)" in "".join(map(str, findings(written)))
     drawn = "".join(map(str, ranges(written)))
     assert "P3 (row 5)" in drawn

@@ -22,7 +22,7 @@ from keyhole.auditing.examine import examine
 from keyhole.auditing.index import Index
 from keyhole.gather.evidence import Evidence
 from keyhole.model.transcript import Transcript
-from keyhole.report.formats.as_json import dumps, number
+from keyhole.report.documents.json_text import dumps, json_number
 from keyhole.report.plain import plain
 from keyhole.report.verdict import Verdict
 
@@ -139,7 +139,7 @@ def test_answers_are_written_as_they_were_given() -> None:
     ],
 )
 def test_a_number_in_json(value: Any, text: str) -> None:
-    assert dumps(number(value)) == text
+    assert dumps(json_number(value)) == text
     if text not in ("null", "true"):
         assert json.loads(text, parse_float=Decimal) == value
 

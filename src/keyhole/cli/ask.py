@@ -100,7 +100,7 @@ def ask(
 def _show(said: Mapping[str, Any], lines: Sequence[str], format: Format, out: Path | None) -> None:  # noqa: A002
     """The replies in the format that is wanted."""
     if format is Format.JSON:
-        from keyhole.report.formats.as_json import dumps
+        from keyhole.report.documents.json_text import dumps
 
         emit_json(dumps(said), out)
     elif format is Format.HTML:

@@ -34,7 +34,7 @@ WITNESS = click.Option(["--witness"], type=options.FILE, help="The last entry as
 def show(path: Path, format: Format, out: Path | None) -> None:  # noqa: A002 - the word of the option
     """What is in it, oldest first."""
     from keyhole.report.book import as_plain, lines
-    from keyhole.report.formats.as_json import dumps
+    from keyhole.report.documents.json_text import dumps
 
     check_out(out)
     with opened_book(path) as book:

@@ -98,7 +98,7 @@ def plan(
     from keyhole.api.plan import ALL, Asking, Plans
     from keyhole.attacks.plan import operators as words
     from keyhole.config.settings import settings
-    from keyhole.report.formats.as_json import dumps
+    from keyhole.report.documents.json_text import dumps
     from keyhole.report.plan import plan_json, plan_lines
 
     given = settings(config, data=data, table=table, view=view, private=private, id=id, hidden=hidden)
@@ -131,7 +131,7 @@ def plan(
 def _everybody(plans: Plans, how: Format, out: Path | None) -> None:
     import numpy as np
 
-    from keyhole.report.formats.as_json import dumps
+    from keyhole.report.documents.json_text import dumps
     from keyhole.report.plan import overview_json, overview_lines
 
     seen = plans.everybody()

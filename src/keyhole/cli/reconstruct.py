@@ -81,7 +81,7 @@ def reconstruct(
             progress=progress,
         )
     if format is Format.JSON:
-        from keyhole.report.formats.as_json import dumps
+        from keyhole.report.documents.json_text import dumps
         from keyhole.report.reconstruction import as_data
 
         emit_json(dumps(as_data(found)), out)

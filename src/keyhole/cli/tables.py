@@ -138,7 +138,7 @@ def _show(found: TablesVerdict, repair: Suggestion | None, how: Format, out: Pat
     from keyhole.cli.shared.advising import suggestion_data, suggestion_lines
 
     if how is Format.JSON:
-        from keyhole.report.formats.as_json import dumps
+        from keyhole.report.documents.json_text import dumps
 
         emit_json(dumps(found.to_json() | ({} if repair is None else suggestion_data(repair))), out)
     elif how is Format.HTML:

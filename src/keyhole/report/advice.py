@@ -8,7 +8,7 @@ from typing import Any, Protocol
 
 from keyhole.auditing.advice.advise import Alternatives, Effect
 from keyhole.model.numbers import format_fraction, shorten_fraction
-from keyhole.report.formats.as_json import number
+from keyhole.report.documents.json_text import json_number
 
 SHOWN = 40
 
@@ -107,7 +107,7 @@ def as_data(remedy: Remedied, withheld: list[Any], verified: bool, besides: Mapp
 def effect_data(effect: Effect) -> dict[str, Any]:
     """An effect as data."""
     width = effect.narrowest
-    narrowest = None if width is None else number(shorten_fraction(width))
+    narrowest = None if width is None else json_number(shorten_fraction(width))
     return {
         "exposed": effect.exposed,
         "inferred": effect.inferred,
@@ -119,5 +119,5 @@ def effect_data(effect: Effect) -> dict[str, Any]:
 def alternatives_data(found: Alternatives) -> dict[str, Any]:
     """The alternatives as data."""
     groups = None if found.groups is None else {"least": found.groups[0], "withheld": found.groups[1]}
-    steps = [{"step": number(shorten_fraction(step)), **effect_data(e)} for step, e in found.rounding]
+    steps = [{"step": json_number(shorten_fraction(step)), **effect_data(e)} for step, e in found.rounding]
     return {"groups": groups, "rounding": steps, "noise": found.amplified}

@@ -26,12 +26,13 @@ from keyhole.model.numbers import find_simplest_decimal
 from keyhole.model.predicate import Scalar
 from keyhole.model.prior import Prior
 from keyhole.model.query import Aggregate
+from keyhole.model.schema import Role
 from keyhole.model.transcript import Answer, Entry, HandedOut, Refusal
+from keyhole.report.documents.verdict import Completion, ProofItem, Provenance, StatementCounts
 from keyhole.report.formats.certificate import NOT_TOLD, RATIO, WITHOUT_PART, Certifier
-from keyhole.report.formats.provenance import Provenance
-from keyhole.report.words.completion import Completion, Completions
+from keyhole.report.words.completion import Completions
 from keyhole.report.words.record_names import RecordNames
-from keyhole.report.words.tally import Tally, tally
+from keyhole.report.words.tally import count_statements
 
 Record = Mapping[str, Scalar | None]
 
@@ -59,7 +60,7 @@ class Cited:
     key: tuple[tuple[str, Scalar | None], ...] = ()
     answer: Answer | None = None
     form: str = ""
-    replayed: Mapping[str, Any] = field(default_factory=dict)  # what a replay needs besides: see docs/json.md
+    replayed: ProofItem = field(default_factory=ProofItem)  # what a replay needs besides: see docs/json.md
 
     @property
     def name(self) -> str:
@@ -90,7 +91,7 @@ class Bounding:
     record: Record | None = None  # where it is one person
     place: str = ""  # and which of his records, if he has several
     thing: str = "person"  # what is counted: people, or records where somebody has several
-    replayed: Mapping[str, Any] = field(default_factory=dict)  # what a fact says
+    replayed: ProofItem = field(default_factory=ProofItem)  # what a fact says
 
 
 @dataclass(frozen=True, slots=True)
@@ -200,7 +201,7 @@ class Plain:
     gap: str  # why it is not complete
     exit_code: int
     doubt: int  # the exit code as if nobody were found
-    statements: Tally
+    statements: StatementCounts
     source: Provenance
     priors: Mapping[str, Prior]
     findings: tuple[Case, ...]
@@ -258,7 +259,7 @@ def _plain(exposure: Exposure) -> Plain:
     cites = _Cites(exposure)
     assuming = None if exposure.assumption is None else _Cites(exposure.assumption.exposure, assumed=True)
     findings, by_assumption = _all_findings(exposure, cites, assuming)
-    source = Provenance.of(exposure)
+    source = _provenance(exposure)
     return Plain(
         records=exposure.records,
         people=exposure.roster.people,
@@ -273,7 +274,7 @@ def _plain(exposure: Exposure) -> Plain:
         gap=exposure.gap,
         exit_code=exposure.exit_code,
         doubt=exposure.doubt,
-        statements=tally(exposure),
+        statements=count_statements(exposure),
         source=source,
         priors={name: exposure.evidence.prior(name) for name in source.private},
         findings=findings,
@@ -289,6 +290,23 @@ def _plain(exposure: Exposure) -> Plain:
         disputed=_disputed(exposure),
         by_assumption=by_assumption,
         declaring={} if exposure.assumption is None else exposure.assumption.columns,
+    )
+
+
+def _provenance(exposure: Exposure) -> Provenance:
+    """What was judged."""
+    schema = exposure.roster.schema
+    ids, private, hidden = (
+        tuple(column.name for column in schema.of_role(role)) for role in (Role.ID, Role.PRIVATE, Role.HIDDEN)
+    )
+    return Provenance(
+        table=schema.table,
+        id=ids,
+        private=private,
+        hidden=hidden,
+        dialect=exposure.dialect,
+        version=exposure.version,
+        kinds={column.name: str(column.kind) for column in schema.columns if not column.computed},
     )
 
 

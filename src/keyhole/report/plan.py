@@ -10,7 +10,7 @@ from typing import Any
 from keyhole.attacks.plan import How, QueryPlan
 from keyhole.model.numbers import format_fraction, shorten_fraction
 from keyhole.model.predicate import Scalar
-from keyhole.report.formats.as_json import number, plainly
+from keyhole.report.documents.json_text import json_number, json_values
 from keyhole.report.reply import reply_json
 from keyhole.sessions.reply import Ending, Reply
 
@@ -103,7 +103,7 @@ def plan_json(plan: Planned) -> dict[str, Any]:
         "fewest": plan.found.fewest,
     }
     if plan.categories:
-        found["categories"] = plainly(list(plan.categories))
+        found["categories"] = json_values(list(plan.categories))
     if not plan.queries:
         decided = not plan.found.how.exposed and plan.found.how is not How.UNDECIDED
         found["impossible"] = decided and not plan.by_luck
@@ -231,7 +231,7 @@ def _played_lines(each: PlayedPlan, plan: Planned) -> Iterator[str]:
 
 
 def _played_json(each: PlayedPlan) -> dict[str, Any]:
-    value = number(shorten_fraction(each.value)) if isinstance(each.value, Fraction) else each.value
+    value = json_number(shorten_fraction(each.value)) if isinstance(each.value, Fraction) else each.value
     return {
         "policy": each.policy,
         "value": value,
@@ -246,4 +246,4 @@ def _name(label: Label) -> str:
 
 
 def _label(label: Label) -> Any:
-    return plainly(dict(label))
+    return json_values(dict(label))

@@ -15,7 +15,7 @@ from keyhole.crosstab.hidden import ID, HiddenCells
 from keyhole.crosstab.protection import ProtectionInterval, Unprotected
 from keyhole.crosstab.sensitivity import SensitivityRule
 from keyhole.model.numbers import shorten_fraction
-from keyhole.report.formats.as_json import dumps, number
+from keyhole.report.documents.json_text import dumps, json_number
 from keyhole.report.plain import INFERRED, Case
 from keyhole.report.verdict import Verdict
 
@@ -210,11 +210,11 @@ class TablesVerdict:
                 }
                 for p in self.unprotected
             ],
-            "rounding": number(shorten_fraction(2 * publication.radius)),
+            "rounding": json_number(shorten_fraction(2 * publication.radius)),
             "rounding_given": publication.said,
-            "uneven": [{"reason": m.reason, "off": number(shorten_fraction(m.off))} for m in publication.uneven],
+            "uneven": [{"reason": m.reason, "off": json_number(shorten_fraction(m.off))} for m in publication.uneven],
             "unrounded": [
-                {"cell": dict(sorted(self.cell(case))), "value": number(case.value)} for case in self.unrounded
+                {"cell": dict(sorted(self.cell(case))), "value": json_number(case.value)} for case in self.unrounded
             ],
         }
 
@@ -247,4 +247,4 @@ def _lined(reason: str) -> str:
 
 
 def _number(value: Fraction | None) -> Any:
-    return None if value is None else number(shorten_fraction(value))
+    return None if value is None else json_number(shorten_fraction(value))

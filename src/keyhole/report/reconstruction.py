@@ -8,7 +8,7 @@ from typing import Any
 
 from keyhole.attacks.microdata.outcome import MicrodataFound, RebuiltStatus, RowValues
 from keyhole.auditing.base import visible
-from keyhole.report.formats.as_json import number
+from keyhole.report.documents.json_text import json_number
 
 SHOWN = 40
 
@@ -17,7 +17,7 @@ def as_data(found: MicrodataFound) -> dict[str, Any]:
     """The fields of the contract: unique, rows, common, status."""
 
     def plain(rows: Sequence[RowValues]) -> list[dict[str, Any]]:
-        return [{name: number(value) for name, value in row.items()} for row in rows]
+        return [{name: json_number(value) for name, value in row.items()} for row in rows]
 
     return {
         "sentence": sentence(found),

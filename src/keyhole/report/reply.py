@@ -8,7 +8,7 @@ from typing import Any
 
 from keyhole.report.admission import explained
 from keyhole.report.answer import answer_json, answer_lines, plain, price_json, price_lines
-from keyhole.report.formats.as_json import number
+from keyhole.report.documents.json_text import json_number
 from keyhole.sessions.reply import Ending, Reply
 
 
@@ -23,11 +23,14 @@ def reply_json(reply: Reply, *, explain: bool = False, n: int | None = None) -> 
         found["reason"] = reply.reason
     if reply.exact is not None:
         groups = [
-            {"key": {k: None if v is None else plain(v) for k, v in key.items()}, "values": list(map(number, values))}
+            {
+                "key": {k: None if v is None else plain(v) for k, v in key.items()},
+                "values": list(map(json_number, values)),
+            }
             for key, values in reply.exact
         ]
         single = not reply.grouped and len(groups) == 1 and len(reply.exact[0][1]) == 1
-        found |= {"value": number(reply.exact[0][1][0])} if single else {"groups": groups}
+        found |= {"value": json_number(reply.exact[0][1][0])} if single else {"groups": groups}
     if reply.instead is not None:
         found["instead"] = reply.instead
     if explain and reply.admission is not None:

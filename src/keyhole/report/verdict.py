@@ -7,13 +7,15 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+from msgspec.structs import replace
 
 from keyhole.auditing.base import Exposure, Finding, Group
 from keyhole.gather.evidence import Contradiction, Evidence, Unjudged
 from keyhole.model.transcript import Refusal
-from keyhole.report.formats.as_json import as_json, dumps, lists_everybody
+from keyhole.report.documents.json_text import dumps, to_builtins
+from keyhole.report.documents.verdict import StatementCounts, VerdictDocument
+from keyhole.report.formats.as_json import describe_verdict, lists_everybody
 from keyhole.report.plain import Case, Plain, Record, plain
-from keyhole.report.words.tally import Tally
 from keyhole.report.words.text import lines, why
 
 if TYPE_CHECKING:
@@ -135,7 +137,7 @@ class Verdict:
         return self.plain.judged
 
     @property
-    def statements(self) -> Tally:
+    def statements(self) -> StatementCounts:
         """How many statements there were, and how many were judged."""
         return self.plain.statements
 
@@ -172,15 +174,17 @@ class Verdict:
 
         return frame(self.plain)
 
+    def document(self) -> VerdictDocument:
+        """The verdict as what `keyhole audit --format json` writes, in typed fields: see docs/json.md."""
+        document = describe_verdict(self.plain, self._everybody())
+        return replace(document, by=tuple(replace(view.document(), analyst=who) for who, view in self.views.items()))
+
     def to_json(self) -> dict[str, Any]:
-        """The verdict as the data of `keyhole audit --format json`; see docs/json.md.
+        """The same as dicts and lists.
 
         Numbers are int or float, but a Decimal where a float would change the digits: `dumps` writes them all.
         """
-        data = as_json(self.plain, self._everybody())
-        if self.views:
-            data["by"] = [{"analyst": who} | view.to_json() for who, view in self.views.items()]
-        return data
+        return to_builtins(self.document())
 
     def to_html(self, log: str = "", said: Sequence[str] = (), besides: Mapping[str, Any] | None = None) -> str:
         """The report of `keyhole audit --format html`: one page that loads nothing.
@@ -194,7 +198,7 @@ class Verdict:
 
     def dumps(self) -> str:
         """The JSON text."""
-        return dumps(self.to_json())
+        return dumps(self.document())
 
     def without(self, what: Withheld, people: dict[int, int] | None = None) -> Verdict:
         """The verdict as it may be passed on: every form of output then lacks what is withheld.

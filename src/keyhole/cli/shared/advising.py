@@ -164,10 +164,10 @@ def suggestion_data(found: Suggestion) -> dict[str, Any]:
     """The field `suggestion`."""
     from keyhole.model.numbers import shorten_fraction
     from keyhole.report.advice import as_data, effect_data
-    from keyhole.report.formats.as_json import number
+    from keyhole.report.documents.json_text import json_number
 
     cells = [dict(sorted(key)) for key in found.cells]
     coarser = [{"what": what, "cells": cost, **effect_data(e)} for what, cost, e in found.coarser]
-    rounded = [{"step": number(shorten_fraction(step)), **effect_data(e)} for step, e in found.rounded]
+    rounded = [{"step": json_number(shorten_fraction(step)), **effect_data(e)} for step, e in found.rounded]
     besides = {"alternatives": {"coarser": coarser, "rounding": rounded}}
     return {"suggestion": as_data(found.remedy, cells, found.verified, besides)}

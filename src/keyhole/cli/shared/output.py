@@ -101,7 +101,7 @@ class Output:
         """Print the verdict, or write it to a file, with what goes beside it; `file` is the log's."""
         said = () if counted is None else counted.said
         if self.how is Format.BASELINE:
-            from keyhole.report.formats.as_json import dumps
+            from keyhole.report.documents.json_text import dumps
             from keyhole.report.formats.baseline import baseline_json
 
             emit_json(dumps(baseline_json(verdict.plain, self.key)), self.out)
@@ -131,7 +131,7 @@ class Output:
             emit(proof_sql(verdict.plain), self.proof_sql)
 
     def _json(self, verdict: Verdict, known: Baseline | None, besides: dict[str, object]) -> None:
-        from keyhole.report.formats.as_json import dumps
+        from keyhole.report.documents.json_text import dumps
         from keyhole.report.formats.baseline import mark
 
         data = verdict.to_json() | besides

@@ -11,15 +11,18 @@ from decimal import Decimal
 from fractions import Fraction
 from typing import Any
 
+from msgspec.structs import replace
+
 from keyhole.auditing.base import SHORT_LIST, Exposure, OrderSteps, Proof, RestOfSum, SquareSums
 from keyhole.gather.answers import noise_compared
 from keyhole.gather.evidence import GIVEN, ROUNDED, Constraint, System
 from keyhole.gather.squares import variances
-from keyhole.model.numbers import shorten_fraction
 from keyhole.model.predicate import to_sql
 from keyhole.model.query import COUNTED_ROWS, HALF, OTHER_GROUPS, Aggregate
 from keyhole.model.schema import Role
 from keyhole.model.transcript import Entry
+from keyhole.report.documents.json_text import json_answer, json_fraction, json_labels
+from keyhole.report.documents.verdict import Comparison, ProofItem, SquareSum
 from keyhole.report.formats.counted_certificate import alone_certificate, counted_certificate
 from keyhole.sql.statements.select_outline import aggregate_positions
 
@@ -75,85 +78,84 @@ class Certifier:
         self._positions: dict[str, tuple[int, ...]] = {}
         self._rounded = [frozenset(c.number for c in s.constraints if c.judged_as == ROUNDED) for s in self._systems]
 
-    def item(self, system: int, row: Constraint) -> dict[str, Any]:
+    def item(self, system: int, row: Constraint) -> ProofItem:
         """What one addend needs besides its weight: the cell of the answer, or what the fact says."""
         if row.fact is not None:
-            fact = self._exposure.evidence.knowledge.facts[row.fact - 1]
-            about = {"where": fact.where, "column": fact.column}
+            stated = self.fact(row.fact)
             if row.lo is not None and row.lo == row.hi:
-                return about | {"total": shorten_fraction(row.lo)}
-            return about | {"ends": [_text(row.lo), _text(row.hi)]}
+                return replace(stated, total=json_fraction(row.lo))
+            return replace(stated, ends=(_text(row.lo), _text(row.hi)))
         entry = self._index.entries.get(row.number)
         if entry is None:
-            return {}
-        found = self.cell(entry)
+            return ProofItem()
+        item = self.cell(entry)
         if entry.query.digits is not None and (row.judged_as in (ROUNDED, GIVEN) or row.exact):
-            found["rounded"] = _blur(entry)
+            item = replace(item, rounded=str(_blur(entry)))
         if not row.exact and row.scale:
-            ends = [None if end is None else (end + row.offset) / row.scale for end in (row.lo, row.hi)]
-            found["ends"] = [_text(end) for end in (ends if row.scale > 0 else reversed(ends))]
-            found |= {"offset": _text(row.offset / row.scale)} if row.offset and entry.query.test is None else {}
+            lo, hi = (None if end is None else (end + row.offset) / row.scale for end in (row.lo, row.hi))
+            item = replace(item, ends=(_text(lo), _text(hi)) if row.scale > 0 else (_text(hi), _text(lo)))
+            if row.offset and entry.query.test is None:
+                item = replace(item, offset=str(row.offset / row.scale))
         if entry.query.test is not None and row.scale and not self._hidden(entry):
             noise = entry.answer.noise if entry.answer is not None else None
-            found["test"] = {
-                "op": entry.query.test.op,
-                "value": Fraction(entry.query.test.value),
-                "offset": row.offset / row.scale,
-                **({} if noise is None else {"noise": noise_compared(entry.query.test, noise.scale)}),
-                **({} if _in_the_list(entry) else {"shown": True}),
-            }
+            comparison = Comparison(
+                op=entry.query.test.op,
+                value=str(Fraction(entry.query.test.value)),
+                offset=str(row.offset / row.scale),
+                noise=None if noise is None else str(noise_compared(entry.query.test, noise.scale)),
+                shown=not _in_the_list(entry),
+            )
+            item = replace(item, test=comparison)
         partner = self._partner.get(row.number)
         if partner is not None and entry.query.aggregate is Aggregate.VAR:
-            found["squares"] = self._squares(system, row, entry, partner)
-        return found
+            item = replace(item, squares=self._squares(system, row, entry, partner))
+        return item
 
-    def fact(self, number: int | None) -> dict[str, Any]:
+    def fact(self, number: int | None) -> ProofItem:
         """What a fact says of single people."""
         if number is None:
-            return {}
+            return ProofItem()
         fact = self._exposure.evidence.knowledge.facts[number - 1]
-        return {"where": fact.where, "column": fact.column}
+        return ProofItem(where=fact.where, column=fact.column)
 
-    def cell(self, entry: Entry) -> dict[str, Any]:
+    def cell(self, entry: Entry) -> ProofItem:
         """Which cell of the answer is meant, and what it is exactly where it is printed shorter."""
-        found: dict[str, Any] = {}
-        query = entry.query
-        if query.key:
-            found["key"] = dict(query.key)
-        said = entry.answer
-        number = said is not None and isinstance(said.value, Decimal)  # two ends are as far apart already
-        if number and said is not None and said.noise is not None and said.noise.bounded and query.test is None:
-            found["noise"] = said.noise.scale
-        if said is not None and isinstance(said.value, Decimal) and said.lo is not None and said.lo == said.hi:
-            found |= {} if said.lo == said.value else {"exactly": said.lo}
+        query, answer = entry.query, entry.answer
+        noise = exactly = None
+        if answer is not None and isinstance(answer.value, Decimal):  # two ends are as far apart already
+            if answer.noise is not None and answer.noise.bounded and query.test is None:
+                noise = str(answer.noise.scale)
+            if answer.lo is not None and answer.lo == answer.hi and answer.lo != answer.value:
+                exactly = str(answer.lo)
+        item = ProofItem(key=json_labels(dict(query.key)) if query.key else None, noise=noise, exactly=exactly)
         if query.label == OTHER_GROUPS:
             parts = self._parts[entry.number.partition(".")[0]]
-            keys = {str(p.query.key): dict(p.query.key) for p in parts if p.query.label != OTHER_GROUPS}
-            return found | {"besides": list(keys.values())}
+            keys = {str(p.query.key): json_labels(dict(p.query.key)) for p in parts if p.query.label != OTHER_GROUPS}
+            return replace(item, besides=tuple(keys.values()))
         if query.item == COUNTED_ROWS:
-            return found | {"rows": True}
+            return replace(item, rows=True)
         if entry.sql not in self._positions:
             self._positions[entry.sql] = aggregate_positions(entry.sql)
         places, place = self._positions[entry.sql], self._place[entry.number]
         if query.item:
-            return found | {"column": query.item}
+            return replace(item, column=query.item)
         if (query.test is None or _in_the_list(entry)) and place < len(places):
-            found["column"] = places[place]
-        return found
+            return replace(item, column=places[place])
+        return item
 
-    def _squares(self, system: int, row: Constraint, entry: Entry, partner: Entry) -> dict[str, Any]:
+    def _squares(self, system: int, row: Constraint, entry: Entry, partner: Entry) -> SquareSum:
         """A variance as a sum of squares: times * answer^power + (scale * sum - offset)^2 / people."""
         people = len(self._systems[system].atoms.records(row.parts[0].where))
-        said = self._index.constraints[system].get(partner.number)
-        cited = {"query": partner.number, "sql": partner.sql, "answer": partner.answer, **self.cell(partner)}
-        return {
-            "times": Fraction(people if "POP" in entry.query.label else people - 1),
-            "power": 2 if entry.query.label.startswith("STDDEV") else 1,
-            "people": Fraction(people),
-            "sum": cited,
-            "scale": said.scale if said is not None else Fraction(1),
-            "offset": said.offset if said is not None else Fraction(0),
-        }
+        total = self._index.constraints[system].get(partner.number)
+        answer = None if partner.answer is None else json_answer(partner.answer)
+        return SquareSum(
+            times=str(people if "POP" in entry.query.label else people - 1),
+            power=2 if entry.query.label.startswith("STDDEV") else 1,
+            people=str(people),
+            sum=replace(self.cell(partner), query=partner.number, sql=partner.sql, answer=answer),
+            scale=str(total.scale if total is not None else 1),
+            offset=str(total.offset if total is not None else 0),
+        )
 
     def proof(self, proof: Proof) -> dict[str, Any]:
         """The certificate of a proof: its kind, and what that kind needs."""

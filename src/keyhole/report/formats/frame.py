@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from keyhole.extras import import_extra
-from keyhole.report.formats.as_json import number
+from keyhole.report.documents.json_text import json_number
 from keyhole.report.plain import Plain
 from keyhole.report.words.text import formula
 
@@ -21,9 +21,9 @@ def frame(verdict: Plain) -> pd.DataFrame:
             **case.records[0],
             "column": case.column,
             "status": case.status,
-            "value": number(case.value),
-            "lo": number(case.lo),
-            "hi": number(case.hi),
+            "value": json_number(case.value),
+            "lo": json_number(case.lo),
+            "hi": json_number(case.hi),
             "singled_out": case.singled_out,
             "proof": formula(case),
         }

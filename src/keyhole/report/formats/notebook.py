@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from html import escape
 
-from keyhole.report.formats.as_json import as_json
+from keyhole.report.documents.json_text import to_builtins
+from keyhole.report.formats.as_json import describe_verdict
 from keyhole.report.html.audit import ranges
 from keyhole.report.html.fragment import fragment
 from keyhole.report.html.markup import Markup
@@ -27,7 +28,7 @@ from keyhole.report.words.troubles import SHOWN, troubles
 
 def html(verdict: Plain) -> str:
     """The verdict as a fragment of HTML, its ranges drawn; every name, value and statement is escaped."""
-    return fragment(Markup("".join(_parts(verdict))), *ranges(as_json(verdict, ())))
+    return fragment(Markup("".join(_parts(verdict))), *ranges(to_builtins(describe_verdict(verdict, ()))))
 
 
 def _parts(verdict: Plain) -> Iterator[str]:

@@ -106,7 +106,7 @@ def _cell(cited: Cited, verdict: Plain) -> str:
         raise _Left("a statement that may have private conditions")
     if any("." in name for name in table_names(sql)):
         raise _Left("a statement that names a schema")
-    at = cited.replayed.get("column")
+    at = cited.replayed.column
     items = [name.casefold() for name in item_names(sql)]
     if cited.form or at is None or not items:
         raise _Left("a cell of an answer that is not plain")

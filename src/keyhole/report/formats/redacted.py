@@ -11,11 +11,13 @@ from dataclasses import replace
 from enum import StrEnum
 from fractions import Fraction
 
+from msgspec import structs
+
 from keyhole.logs.open import Log
 from keyhole.model.prior import Prior
 from keyhole.model.transcript import ABSENT, Line, Refusal
+from keyhole.report.documents.verdict import Completion
 from keyhole.report.plain import INFERRED, Argument, AssumedFinding, Case, Cited, Plain, Record, Step
-from keyhole.report.words.completion import Completion
 from keyhole.report.words.text import contradiction_without_values
 from keyhole.sql.statements.redact import shape_of, withheld_words
 
@@ -49,7 +51,7 @@ def redacted(verdict: Plain, what: Withheld, people: dict[int, int] | None = Non
         verdict,
         promise=_masked_gap(verdict.promise, verdict.gap) if everything else verdict.promise,
         gap=_masked(verdict.gap) if everything else verdict.gap,
-        source=replace(verdict.source, table=TABLE_NAME, version=None) if everything else verdict.source,
+        source=structs.replace(verdict.source, table=TABLE_NAME, version=None) if everything else verdict.source,
         priors={name: Prior() for name in verdict.priors} if everything else verdict.priors,
         findings=tuple(map(taken.case, verdict.findings)),
         groups=tuple(map(taken.case, verdict.groups)),
@@ -134,7 +136,7 @@ class _Withholder:
         return replace(line, sql=self.sql(line.sql), answer=ABSENT, analyst=None, time=None)
 
     def _first(self, first: Completion | None) -> Completion | None:
-        return first if first is None or not self._everything else replace(first, analyst=None, time=None)
+        return first if first is None or not self._everything else structs.replace(first, analyst=None, time=None)
 
     def refusal(self, refusal: Refusal) -> Refusal:
         if not self._everything:

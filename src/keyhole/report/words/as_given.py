@@ -16,14 +16,17 @@ def as_given(cited: Cited) -> str:
     """What a proof may take an inexact answer for; empty where the answer is a number and no more.
 
     >>> from keyhole.model.transcript import Answer, Noise
-    >>> noise, ends = Noise("uniform", Fraction(1, 4)), ["3.95", "4.45"]
+    >>> from keyhole.report.documents.verdict import ProofItem
+    >>> noise = Noise("uniform", Fraction(1, 4))
     >>> noisy = Answer(Decimal("4.2"), Fraction("3.95"), Fraction("4.45"), noise)
-    >>> as_given(Cited("2", Fraction(1), None, answer=noisy, replayed={"ends": ends}))
+    >>> as_given(Cited("2", Fraction(1), None, answer=noisy, replayed=ProofItem(ends=("3.95", "4.45"))))
     'Q2 = 4.2 ± 0.25'
-    >>> as_given(Cited("3", Fraction(1), None, replayed={"ends": ["1", "2"]})), as_given(Cited("4", Fraction(1), None))
-    ('Q3 lies in [1, 2]', '')
+    >>> as_given(Cited("3", Fraction(1), None, replayed=ProofItem(ends=("1", "2"))))
+    'Q3 lies in [1, 2]'
+    >>> as_given(Cited("4", Fraction(1), None))
+    ''
     """
-    ends = cited.replayed.get("ends")
+    ends = cited.replayed.ends
     if ends is None or _dust(ends):
         return ""
     answer = cited.answer

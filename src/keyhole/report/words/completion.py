@@ -3,38 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from keyhole.auditing.base import Exposure
+from keyhole.report.documents.verdict import Completion
 
 if TYPE_CHECKING:
     from keyhole.report.plain import Case
 
 NAMED = 5  # people that one line names
-
-
-@dataclass(frozen=True, slots=True)
-class Completion:
-    """A statement of the log. `least`: the statements before it do not prove the finding; else it is the last that the
-    proof needs, and by then at the latest it was known.
-    """
-
-    query: str
-    least: bool
-    analyst: str | None = None
-    time: str | None = None
-
-    def __str__(self) -> str:
-        """`Q3 (by ann, 2026-11-15 10:00)`, with `at the latest` where that is all that is known."""
-        about = [f"by {self.analyst}" if self.analyst else "", self.time or ""]
-        said = ", ".join(part for part in about if part)
-        return f"Q{self.query}{f' ({said})' if said else ''}{'' if self.least else ', at the latest'}"
-
-    def to_json(self) -> dict[str, Any]:
-        """Plain data; what the log does not say is left out."""
-        about = {"analyst": self.analyst, "time": self.time}
-        return {"query": self.query, "least": self.least} | {k: v for k, v in about.items() if v is not None}
 
 
 class Completions:
@@ -51,7 +28,7 @@ class Completions:
             return None
         line = self._lines.get(first.statement)
         who, when = (None, None) if line is None else (line.analyst, line.time)
-        return Completion(str(first.statement), first.least, who, when)
+        return Completion(query=str(first.statement), least=first.least, analyst=who, time=when)
 
 
 def completed(cases: Iterable[Case]) -> Iterator[str]:

@@ -3,29 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass
 
 from keyhole.auditing.base import Exposure
+from keyhole.report.documents.verdict import StatementCounts
 
 
-@dataclass(frozen=True, slots=True)
-class Tally:
-    """Statements counted as they were written, repeats included: one with a part that is not judged is not judged.
-
-    `distinct` are the different texts. `failed` are beside these: they ended in an error and were not answered.
-    """
-
-    total: int
-    judged: int
-    unjudged: int
-    refused: int
-    distinct: int
-    noisy: int = 0  # of those judged: with an answer that noise was added to
-    failed: int = 0
-    ignored: int = 0  # about tables that hold nothing about these people
-
-
-def tally(exposure: Exposure) -> Tally:
+def count_statements(exposure: Exposure) -> StatementCounts:
+    """The statements of the log behind an exposure."""
     texts = {entry.number.partition(".")[0]: entry.sql for entry in exposure.evidence.transcript.entries}
     refused = {r.number.partition(".")[0]: r.sql for r in exposure.refused}
     unjudged = {u.number.partition(".")[0]: u.sql for u in exposure.unjudged}
@@ -37,7 +21,7 @@ def tally(exposure: Exposure) -> Tally:
         return sum(repeats.get(number, 1) for number in numbers)
 
     total, waiting, left = count(texts), count(unjudged), count(refused)
-    return Tally(
+    return StatementCounts(
         total=total,
         judged=total - waiting - left,
         unjudged=waiting,

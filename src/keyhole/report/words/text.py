@@ -271,7 +271,7 @@ def statements_cited(steps: Iterable[Step]) -> Iterator[str]:
     used = {step.cited.number: step.cited for step in steps if step.cited.fact is None}
     for q in sorted(used, key=query_order)[: 2 * SHOWN]:
         cited = used[q]
-        rest = ["any other value"] if "besides" in cited.replayed else []
+        rest = ["any other value"] if cited.replayed.besides is not None else []
         key = ", ".join([*(f"{k} = {v}" for k, v in cited.key), *rest])
         value = cited.answer.value if cited.answer is not None else None
         noise = cited.answer.noise if cited.answer is not None else None
