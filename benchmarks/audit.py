@@ -27,7 +27,7 @@ import numpy as np
 from benchmarks import workload as work
 from keyhole.auditing import Exposure, Judge
 from keyhole.config import Columns, PrivateColumn
-from keyhole.datasets import DuckDBSource, load
+from keyhole.datasets import Source, load
 from keyhole.gather import gather
 from keyhole.gather.transcribe import checked, expanded, lowered
 from keyhole.model.prior import Knowledge
@@ -40,7 +40,7 @@ WEIGHTED = (
 )
 
 
-def audit(source: DuckDBSource, statements: list[str], laps: dict[str, float]) -> Exposure:
+def audit(source: Source, statements: list[str], laps: dict[str, float]) -> Exposure:
     """One audit, with the time of each stage."""
     clock = time.perf_counter
     start = clock()
@@ -142,7 +142,7 @@ def _spread(found: list[float]) -> dict[str, float]:
     return {"min": round(min(found), 3), "median": round(statistics.median(found), 3)}
 
 
-def _load(path: Path) -> DuckDBSource:
+def _load(path: Path) -> Source:
     return load(path, Columns(private={work.PRIVATE: PrivateColumn()}))
 
 

@@ -29,7 +29,7 @@ from benchmarks import workload as work
 from keyhole.auditing.online.disclosed import People
 from keyhole.auditing.online.online import OnlineAuditor, Permission
 from keyhole.config import Columns, PrivateColumn
-from keyhole.datasets import DuckDBRoster, load_roster
+from keyhole.datasets import Roster, load_roster
 from keyhole.sql import lower
 
 
@@ -52,7 +52,7 @@ def fill(auditor: OnlineAuditor, texts: list[str], wanted: int) -> tuple[int, Co
     raise SystemExit(f"only {said['allow']} of {len(texts)} statements were admitted; {wanted} are needed")
 
 
-def table(rows: int, statements: int, folder: str) -> tuple[DuckDBRoster, Path, list[str]]:
+def table(rows: int, statements: int, folder: str) -> tuple[Roster, Path, list[str]]:
     """The roster, its file, and a log without planted attacks."""
     people = work.people(rows)
     path = Path(folder) / f"staff{rows}.parquet"

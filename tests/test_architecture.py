@@ -142,18 +142,31 @@ def test_every_module_says_what_it_is() -> None:
     assert [where(path) for path in PATHS if parsed(path).body and not ast.get_docstring(parsed(path))] == []
 
 
+def imported(path: Path) -> set[str]:
+    """The absolute names of what a file imports, wherever in it."""
+    names: set[str] = set()
+    for node in nodes(path):
+        if isinstance(node, ast.Import):
+            names |= {each.name for each in node.names}
+        if isinstance(node, ast.ImportFrom) and node.level == 0:
+            names |= {str(node.module), *(f"{node.module}.{each.name}" for each in node.names)}
+    return names
+
+
 def test_only_the_door_opens_a_table() -> None:
     """DuckDB is imported in `engines/` and `datasets/` alone: whoever needs data goes through `datasets.open`."""
-    found = set()
-    for path in SRC.rglob("*.py"):
-        for node in nodes(path):
-            names = [a.name for a in node.names] if isinstance(node, ast.Import) else []
-            if isinstance(node, ast.ImportFrom) and node.level == 0:
-                names = [node.module or ""]
-            if any(name.split(".")[0] == "duckdb" for name in names):
-                found.add(path.relative_to(SRC).parts[0])
+    found = {where(path).split("/")[0] for path in PATHS if any(n.split(".")[0] == "duckdb" for n in imported(path))}
     # the checker shares nothing with what it checks, so it has a door of its own
     assert found == {"checker", "datasets", "engines"}
+
+
+def test_only_the_door_knows_which_engine_holds_the_data() -> None:
+    """Everybody else speaks to a `Roster`, a `Source` or a `ProbeTable`: a new engine is a folder of `engines/`."""
+    engines = {f"keyhole.engines.{folder.name}" for folder in (SRC / "engines").iterdir() if folder.is_dir()}
+    engines.discard("keyhole.engines.__pycache__")
+    assert "keyhole.engines.duckdb" in engines
+    knowing = {where(path) for path in PATHS if any(n.startswith(tuple(engines)) for n in imported(path))}
+    assert not {name for name in knowing if not name.startswith(("engines/", "datasets/"))}
 
 
 def test_the_checker_imports_nothing_of_keyhole() -> None:

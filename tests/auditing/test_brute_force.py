@@ -20,7 +20,7 @@ from tests.laws.auditors import only
 from effort import effort
 from keyhole.auditing import Exposure, Judge, Status
 from keyhole.config import Columns, PrivateColumn
-from keyhole.datasets import DuckDBSource, load
+from keyhole.datasets import Source, load
 from keyhole.gather import gather, transcribe
 from keyhole.model.prior import Knowledge
 from keyhole.model.transcript import Line
@@ -212,7 +212,7 @@ def rank(rows: list[list[Fraction]]) -> int:
     return found
 
 
-def source_of(records: list[Record], folder: Path) -> DuckDBSource:
+def source_of(records: list[Record], folder: Path) -> Source:
     path = folder / "t.csv"
     lines = ["name,a,g,w,x"]
     lines += [",".join("" if v is None else str(v) for v in r.values()) for r in records]
@@ -220,7 +220,7 @@ def source_of(records: list[Record], folder: Path) -> DuckDBSource:
     return load(path, Columns(id=("name",), private={"x": PrivateColumn()}))
 
 
-def audit(source: DuckDBSource, log: list[str]) -> Exposure:
+def audit(source: Source, log: list[str]) -> Exposure:
     lines = [Line(i, text, at=i) for i, text in enumerate(log, 1)]
     transcript = transcribe(lines, source.roster, source=source)
     assert not transcript.refused, transcript.refused[0].error

@@ -24,7 +24,7 @@ from numpy.typing import NDArray
 from effort import effort
 from keyhole.auditing import Exposure, Judge, Status
 from keyhole.config import Columns, Config, PrivateColumn
-from keyhole.datasets import DuckDBSource, load
+from keyhole.datasets import Source, load
 from keyhole.gather import gather, transcribe
 from keyhole.model.transcript import ABSENT, Line
 
@@ -279,7 +279,7 @@ def make_table(rng: random.Random, setting: Setting) -> Table:
     return Table([rng.choice("ab") for _ in range(n)], [rng.randrange(1, 3) for _ in range(n)], x)
 
 
-def source_of(t: Table, setting: Setting) -> DuckDBSource:
+def source_of(t: Table, setting: Setting) -> Source:
     x = [None if v is None else Decimal(v) / HALVES for v in t.x]
     if setting.arrow != pa.decimal128(9, 1):
         x = [v if v is None else int(v) if setting.arrow == pa.int64() else float(v) for v in x]  # type: ignore[misc]
@@ -289,7 +289,7 @@ def source_of(t: Table, setting: Setting) -> DuckDBSource:
     return load(data, Columns(id=("n",), private={"x": setting.declared}))
 
 
-def audit(source: DuckDBSource, setting: Setting, log: list[Line], *, computed: bool) -> Exposure:
+def audit(source: Source, setting: Setting, log: list[Line], *, computed: bool) -> Exposure:
     data = source if computed else None
     transcript = transcribe(log, source.roster, source=data)
     assert not transcript.refused, transcript.refused[0].error

@@ -23,14 +23,14 @@ from keyhole.auditing.online.population import Epoch, Population, person_keys
 from keyhole.auditing.online.ruling import CROSSES
 from keyhole.basis.bits import pack
 from keyhole.config import Columns
-from keyhole.datasets import DuckDBRoster, load_roster
+from keyhole.datasets import Roster, load_roster
 from keyhole.errors import ConfigError, LogError, QueryError
 
 KEY = bytes(range(32))
 ALL = "SELECT SUM(pay) FROM t"
 
 
-def table(people: Mapping[object, str], **private: list[float | None]) -> DuckDBRoster:
+def table(people: Mapping[object, str], **private: list[float | None]) -> Roster:
     roles = Columns.checked({"id": ["name"], "private": {name: {} for name in private or ("pay",)}})
     given = private or {"pay": [float(k) for k in range(len(people))]}
     return load_roster(pa.table({"name": list(people), "team": list(people.values()), **given}), roles)
@@ -47,7 +47,7 @@ class Book:
     told: list[str] = field(default_factory=list)
     asked: int = 0
 
-    def open(self, roster: DuckDBRoster, written: Mapping[str, Iterable[object]] | None = None) -> OnlineAuditor:
+    def open(self, roster: Roster, written: Mapping[str, Iterable[object]] | None = None) -> OnlineAuditor:
         """A new epoch."""
         keys = person_keys(roster, KEY)
         by_name = {label["name"]: key for label, key in zip(roster.labels(np.arange(roster.n)), keys, strict=True)}
@@ -59,7 +59,7 @@ class Book:
     def population(self) -> Population:
         return Population(Epoch.from_json(json.loads(text)) for text in self.epochs)
 
-    def auditor(self, roster: DuckDBRoster) -> OnlineAuditor:
+    def auditor(self, roster: Roster) -> OnlineAuditor:
         """Go on within the latest epoch."""
         told = tuple(ToldRow.from_json(json.loads(text)) for text in self.told)
         epochs = Epochs(self.population(), person_keys(roster, KEY), told, self.changes, self.asked)

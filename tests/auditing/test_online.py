@@ -22,7 +22,7 @@ from keyhole.basis.bits import unpack
 from keyhole.cli.demo import LOG
 from keyhole.cli.demo import PEOPLE as HOSPITAL
 from keyhole.config import Columns
-from keyhole.datasets import DuckDBRoster, load_roster
+from keyhole.datasets import Roster, load_roster
 from keyhole.errors import ConfigError
 from keyhole.model.predicate import And, Comparison, IsNull, IsTrue, Like, Membership, Not, Opaque, Or, Predicate
 from keyhole.model.query import Aggregate, Query, Term
@@ -32,7 +32,7 @@ from keyhole.solve.rowspace import RowMatrix, RowSpace
 from keyhole.sql import lower, split
 
 
-def table(private: dict[str, list[float | None]], **public: list[object]) -> DuckDBRoster:
+def table(private: dict[str, list[float | None]], **public: list[object]) -> Roster:
     roles = Columns.checked({"private": {name: {} for name in private}})
     return load_roster(pa.table({**public, **private}), roles)
 
@@ -47,7 +47,7 @@ def ask(auditor: OnlineAuditor, sql: str) -> Admission:
 
 
 @pytest.fixture
-def hospital(tmp_path: Path) -> DuckDBRoster:
+def hospital(tmp_path: Path) -> Roster:
     path = tmp_path / "people.csv"
     path.write_text(HOSPITAL, encoding="utf-8")
     return load_roster(path, Columns.checked({"id": ["Name"], "private": {"Blood sugar": {}}}))
@@ -56,7 +56,7 @@ def hospital(tmp_path: Path) -> DuckDBRoster:
 # -- known answers --------------------------------------------------------------------------------------------------
 
 
-def test_the_hospital_log_is_allow_allow_deny(hospital: DuckDBRoster) -> None:
+def test_the_hospital_log_is_allow_allow_deny(hospital: Roster) -> None:
     auditor = OnlineAuditor(hospital)
     said = [ask(auditor, part.sql) for part in split(LOG)]
     assert [str(v.verdict) for v in said] == ["allow", "allow", "deny"]
@@ -66,7 +66,7 @@ def test_the_hospital_log_is_allow_allow_deny(hospital: DuckDBRoster) -> None:
     assert "Jeremy" not in said[2].reason
 
 
-def test_duplicates_and_dependent_queries_are_allowed(hospital: DuckDBRoster) -> None:
+def test_duplicates_and_dependent_queries_are_allowed(hospital: Roster) -> None:
     auditor = OnlineAuditor(hospital, insiders=1)
     for sql in (
         'SELECT SUM("Blood sugar") FROM people',

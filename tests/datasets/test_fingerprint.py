@@ -6,26 +6,25 @@ import pyarrow as pa
 import pytest
 
 from keyhole.config import Columns
-from keyhole.datasets import DuckDBRoster, load_roster
-from keyhole.datasets.fingerprint import fingerprint
+from keyhole.datasets import Roster, load_roster
 
 
-def people(a: tuple[int, ...] = (1, 1, 2), x: tuple[int | None, ...] = (4, 5, 6)) -> DuckDBRoster:
+def people(a: tuple[int, ...] = (1, 1, 2), x: tuple[int | None, ...] = (4, 5, 6)) -> Roster:
     roles = Columns.checked({"id": ["name"], "private": {"x": {}}})
     return load_roster(pa.table({"name": [f"p{i}" for i in range(len(a))], "a": list(a), "x": list(x)}), roles)
 
 
 def test_fingerprints_see_what_is_public_and_nothing_else() -> None:
-    base = fingerprint(people())
-    assert fingerprint(people(x=(7, 8, 9))) == base
-    assert fingerprint(people(a=(2, 1, 1))) != base
-    assert fingerprint(people(x=(None, 5, 6))) != base
+    base = people().fingerprint()
+    assert people(x=(7, 8, 9)).fingerprint() == base
+    assert people(a=(2, 1, 1)).fingerprint() != base
+    assert people(x=(None, 5, 6)).fingerprint() != base
     roles = Columns.checked({"id": ["name"], "private": {"x": {}}})
     rows = {"name": ["p2", "p0", "p1"], "a": [2, 1, 1]}
-    assert fingerprint(load_roster(pa.table({**rows, "x": [6, 4, 5]}), roles)) == base  # order of rows
-    assert fingerprint(load_roster(pa.table(rows), roles)) == base  # the private column need not be there
+    assert load_roster(pa.table({**rows, "x": [6, 4, 5]}), roles).fingerprint() == base  # order of rows
+    assert load_roster(pa.table(rows), roles).fingerprint() == base  # the private column need not be there
     renamed = load_roster(pa.table({"name": ["p0", "p1", "p2"], "b": [1, 1, 2], "x": [4, 5, 6]}), roles)
-    assert fingerprint(renamed) != base
+    assert renamed.fingerprint() != base
 
 
 def test_fingerprints_do_not_depend_on_the_zone_of_the_machine(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -34,7 +33,7 @@ def test_fingerprints_do_not_depend_on_the_zone_of_the_machine(monkeypatch: pyte
     for zone in ("UTC", "Asia/Tokyo"):
         monkeypatch.setenv("TZ", zone)
         roster = load_roster(pa.table({"seen": seen, "x": [1, 2]}), Columns.checked({"private": {"x": {}}}))
-        marks.add(fingerprint(roster))
+        marks.add(roster.fingerprint())
         first = roster._con.execute("SELECT seen::VARCHAR FROM people WHERE rowid = 0").fetchone()
         assert first == ("1970-01-01 00:00:00",)
     assert len(marks) == 1

@@ -12,8 +12,9 @@ import numpy as np
 import pytest
 
 from keyhole.config import Columns
-from keyhole.datasets import DuckDBRoster, load_roster
+from keyhole.datasets import Roster, load_roster
 from keyhole.engines.duckdb import codes, patterns, template_truths
+from keyhole.engines.duckdb.roster import DuckDBRoster
 from keyhole.engines.duckdb.template_truths import template_of
 from keyhole.gather import gather, transcribe
 from keyhole.logs.open import as_log
@@ -120,7 +121,7 @@ def test_a_table_with_our_own_names_is_left_alone() -> None:
 
 
 @pytest.fixture(scope="module")
-def roster() -> DuckDBRoster:
+def roster() -> Roster:
     rows = duckdb.sql("SELECT i AS id, i % 5 AS dept, chr(65 + (i % 3)::INT) AS team FROM range(90) AS q(i)")
     return load_roster(
         rows.arrow().read_all(), Columns.checked({"id": ["id"], "private": {"pay": {"min": 0, "max": 9}}})
@@ -156,7 +157,7 @@ def statements(rng: random.Random, count: int) -> list[tuple[str, int]]:
     return found
 
 
-def _readings(log: list[tuple[str, int]], roster: DuckDBRoster) -> tuple[Any, ...]:
+def _readings(log: list[tuple[str, int]], roster: Roster) -> tuple[Any, ...]:
     transcript = transcribe(list(as_log(log, None).lines), roster)
     evidence = gather(transcript, roster, Knowledge({}))
     systems = [
@@ -166,7 +167,7 @@ def _readings(log: list[tuple[str, int]], roster: DuckDBRoster) -> tuple[Any, ..
     return transcript, evidence.transcript.refused, evidence.unjudged, systems
 
 
-def _both_ways(seed: int, count: int, roster: DuckDBRoster, patch: pytest.MonkeyPatch) -> None:
+def _both_ways(seed: int, count: int, roster: Roster, patch: pytest.MonkeyPatch) -> None:
     log = statements(random.Random(seed), count)
     templates.forget()
     shared = _readings(log, roster)
@@ -179,21 +180,21 @@ def _both_ways(seed: int, count: int, roster: DuckDBRoster, patch: pytest.Monkey
 
 
 def test_a_log_reads_the_same_by_template_and_statement_by_statement(
-    roster: DuckDBRoster, monkeypatch: pytest.MonkeyPatch
+    roster: Roster, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     _both_ways(3, 60, roster, monkeypatch)
 
 
 @pytest.mark.soak
 def test_a_log_reads_the_same_by_template_and_statement_by_statement_long(
-    roster: DuckDBRoster, monkeypatch: pytest.MonkeyPatch
+    roster: Roster, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     for _ in range(20):
         _both_ways(secrets.randbits(32), 200, roster, monkeypatch)
 
 
 def test_a_template_is_parsed_once_and_its_conditions_looked_up_together(
-    roster: DuckDBRoster, monkeypatch: pytest.MonkeyPatch
+    roster: Roster, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     parsed: list[str] = []
     alone_: list[str] = []

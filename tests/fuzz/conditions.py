@@ -18,7 +18,7 @@ from tests.fuzz.twin import SLOW, _literal
 from tests.fuzz.world import PUBLIC, World, make_world
 
 from keyhole.config import Columns, PrivateColumn
-from keyhole.datasets import DuckDBRoster, load_roster
+from keyhole.datasets import Roster, load_roster
 from keyhole.errors import QueryError
 from keyhole.model.query import Statement
 from keyhole.reading import Validator
@@ -95,7 +95,7 @@ def engine_of(world: World) -> duckdb.DuckDBPyConnection:
     return con
 
 
-def ours(statements: list[Statement], roster: DuckDBRoster) -> list[list[int]]:
+def ours(statements: list[Statement], roster: Roster) -> list[list[int]]:
     """The rows that match, by the atoms of the conditions as they were read."""
     wheres = tuple(dict.fromkeys(s.where for s in statements))
     atoms = roster.atoms(wheres, ())

@@ -23,7 +23,7 @@ from tests.fuzz.world import Unknown, World, make_world
 import keyhole
 from keyhole.auditing import Exposure, Finding, Judge, Status
 from keyhole.config import Columns, Config, PrivateColumn
-from keyhole.datasets import DuckDBSource, load
+from keyhole.datasets import Source, load
 from keyhole.gather import gather
 from keyhole.gather.transcribe import checked, expanded, lowered
 from keyhole.gather.whole_table import WholeTableReader
@@ -46,7 +46,7 @@ class Door:
 
     def __init__(self, world: World, declared: PrivateColumn) -> None:
         columns = Columns(id=("name",), private=dict.fromkeys(world.private, declared))
-        self.source: DuckDBSource = load(world.arrow(), columns)
+        self.source: Source = load(world.arrow(), columns)
         self.roster = self.source.roster
         self.knowledge = Config(columns=columns).knowledge()
 

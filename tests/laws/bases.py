@@ -16,7 +16,7 @@ from keyhole.basis import Basis, Weights, row
 from keyhole.basis.bits import Words, has_bit, pack
 from keyhole.basis.cells import Categories, Cells, Domain, Range
 from keyhole.config import Columns, PrivateColumn
-from keyhole.datasets import DuckDBRoster, load_roster
+from keyhole.datasets import Roster, load_roster
 from keyhole.model.forms import ONE, Part
 from keyhole.model.predicate import (
     FALSE,
@@ -72,7 +72,7 @@ class Classed:
 Maker = Callable[[], Classed]
 
 
-def _roster() -> DuckDBRoster:
+def _roster() -> Roster:
     lines = ["sex,age,x"] + [",".join("" if v is None else str(v) for v in (*r.values(), 1)) for r in RECORDS]
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / "t.csv"

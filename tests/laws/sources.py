@@ -14,7 +14,8 @@ from tests.laws.law import Law, Specimen
 from tests.laws.worlds import WORLDS, World
 
 from keyhole.basis import Atoms
-from keyhole.datasets import DuckDBSource, Roster, Rows, Source
+from keyhole.datasets import Roster, Rows, Source
+from keyhole.engines.duckdb.source import DuckDBSource
 from keyhole.model.predicate import (
     FALSE,
     TRUE,
@@ -186,8 +187,7 @@ def a_roster_cannot_reach_a_secret(opened: Opener) -> None:
             file.write(world.table)
             file.flush()
             source = opened(world)
-            rosters: list[Roster] = [source]
-            rosters += [source.roster] if isinstance(source, DuckDBSource) else []
+            rosters: list[Roster] = [source, source.roster]
             for text in REACHING:
                 query = Query(Aggregate.SUM, (Term(None, Opaque(text.format(file=file.name), frozenset())),))
                 for roster in rosters:

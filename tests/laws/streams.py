@@ -16,7 +16,7 @@ import numpy as np
 from tests.laws.brute import rank
 
 from keyhole.config import Columns, PrivateColumn
-from keyhole.datasets import DuckDBRoster, load_roster
+from keyhole.datasets import Roster, load_roster
 
 Vector = tuple[Fraction, ...]
 
@@ -64,7 +64,7 @@ class Ask:
 
 
 @lru_cache(maxsize=8)
-def roster(secret: tuple[int, ...] = SECRET) -> DuckDBRoster:
+def roster(secret: tuple[int, ...] = SECRET) -> Roster:
     """The table, loaded without its secret."""
     lines = ["name,age,zip,sex,x"]
     for person, value in zip(PEOPLE, secret, strict=True):

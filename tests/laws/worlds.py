@@ -10,7 +10,7 @@ from typing import Any
 
 from keyhole.auditing import Auditor, Exposure
 from keyhole.config import Columns, PrivateColumn
-from keyhole.datasets import DuckDBSource, load
+from keyhole.datasets import Source, load
 from keyhole.gather import gather, transcribe
 from keyhole.gather.evidence import Evidence
 from keyhole.model.prior import Knowledge
@@ -26,7 +26,7 @@ class World:
     log: tuple[str | tuple[str, Any], ...]
     consistent: bool = True
 
-    def source(self) -> DuckDBSource:
+    def source(self) -> Source:
         """The table, loaded."""
         with tempfile.TemporaryDirectory() as folder:
             path = Path(folder) / "t.csv"
@@ -44,7 +44,7 @@ class World:
         return {row[head.index("name")]: row[head.index("x")] for row in rows}
 
 
-def evidence_of(world: World, source: DuckDBSource, lines: Sequence[Line] | None = None) -> Evidence:
+def evidence_of(world: World, source: Source, lines: Sequence[Line] | None = None) -> Evidence:
     """What the world's log (or some lines of it) says."""
     chosen = world.lines() if lines is None else lines
     transcript = transcribe(chosen, source.roster, source=source)

@@ -8,7 +8,7 @@ import duckdb
 import pytest
 
 from keyhole.config import Columns
-from keyhole.datasets import AsWritten, DuckDBRoster, Filling, load_roster
+from keyhole.datasets import AsWritten, Filling, Roster, load_roster
 from keyhole.engines.duckdb.probe import DuckDBProbe
 from keyhole.reading import Validator
 from keyhole.reading.trial import head
@@ -16,7 +16,7 @@ from keyhole.sql import lower
 
 
 @pytest.fixture(scope="module")
-def roster() -> DuckDBRoster:
+def roster() -> Roster:
     rows = duckdb.sql("SELECT i AS id, i % 7 AS dept, 20 + i % 50 AS age, 1000 + i AS pay FROM range(2000) AS t(i)")
     return load_roster(rows.arrow().read_all(), Columns.checked({"id": ["id"], "private": {"pay": {}}}))
 
@@ -42,29 +42,27 @@ def runs(monkeypatch: pytest.MonkeyPatch) -> list[tuple[str, AsWritten]]:
 
 
 def test_texts_of_one_head_are_run_twice_each_and_once_together_over_nobody(
-    roster: DuckDBRoster, runs: list[tuple[str, AsWritten]]
+    roster: Roster, runs: list[tuple[str, AsWritten]]
 ) -> None:
     texts = [f"SELECT SUM(pay) FROM t WHERE age > {i}" for i in range(60)]
     assert Validator(roster).reasons([lower(text, roster.schema) for text in texts]) == [""] * 60
     assert Counter(filling for filling, _ in runs) == {"FIRST": 60, "SECOND": 60, "NOBODY": 1}
 
 
-def test_what_can_be_partly_over_nobody_is_run_on_a_few_rows(
-    roster: DuckDBRoster, runs: list[tuple[str, AsWritten]]
-) -> None:
+def test_what_can_be_partly_over_nobody_is_run_on_a_few_rows(roster: Roster, runs: list[tuple[str, AsWritten]]) -> None:
     text = "SELECT dept, SUM(pay) FROM t GROUP BY dept"
     assert Validator(roster).reasons([lower(text, roster.schema)] * 3) == [""] * 3
     assert Counter(filling for filling, _ in runs) == {"FIRST": 1, "SECOND": 1, "FEW": 1}
 
 
-def test_a_known_text_is_not_run_again(roster: DuckDBRoster, runs: list[tuple[str, AsWritten]]) -> None:
+def test_a_known_text_is_not_run_again(roster: Roster, runs: list[tuple[str, AsWritten]]) -> None:
     validator, statement = Validator(roster), lower("SELECT AVG(pay) FROM t WHERE age < 30", roster.schema)
     validator.reasons([statement])
     before = len(runs)
     assert (validator.reasons([statement]), len(runs)) == ([""], before)
 
 
-def test_the_made_up_table_stays_small(roster: DuckDBRoster) -> None:
+def test_the_made_up_table_stays_small(roster: Roster) -> None:
     probe = roster.probe()
     assert probe.place([]) <= 300
     texts = [f"SELECT SUM(pay) FROM t WHERE age > {i} AND dept = 3" for i in range(250)]
@@ -77,7 +75,7 @@ def test_the_made_up_table_stays_small(roster: DuckDBRoster) -> None:
     assert max(placed) <= 300 + 250 * 10
 
 
-def test_a_row_that_is_special_in_one_filling_is_an_ordinary_one_in_the_other(roster: DuckDBRoster) -> None:
+def test_a_row_that_is_special_in_one_filling_is_an_ordinary_one_in_the_other(roster: Roster) -> None:
     probe = roster.probe()
     n = probe.place([])
     pay = roster.schema.find("pay")

@@ -11,7 +11,7 @@ import pytest
 
 import keyhole
 from keyhole.config import Columns
-from keyhole.datasets import DuckDBRoster, load_roster
+from keyhole.datasets import Roster, load_roster
 from keyhole.errors import DIFFERS
 from keyhole.model.query import Statement
 from keyhole.model.schema import Schema
@@ -94,13 +94,13 @@ LIARS = [
 
 
 @pytest.fixture(scope="module")
-def roster() -> DuckDBRoster:
+def roster() -> Roster:
     return load_roster(D, Columns.checked({"id": ["name"], "private": {"pay": {}, "bonus": {}}}))
 
 
 @pytest.mark.parametrize(("text", "misread"), LIARS)
 def test_a_planted_misreading_is_noticed_and_the_honest_one_passes(
-    text: str, misread: Misreading, roster: DuckDBRoster
+    text: str, misread: Misreading, roster: Roster
 ) -> None:
     assert Validator(roster).reasons([lower(text, roster.schema)]) == [""]
     assert Validator(roster).reasons([misread(text, roster.schema)]) == [DIFFERS]
@@ -126,19 +126,19 @@ def test_what_is_offered_for_a_report_has_no_constants(monkeypatch: pytest.Monke
     assert offered in verdict.text()
 
 
-def test_a_misreading_among_many_is_noticed_alone(roster: DuckDBRoster) -> None:
+def test_a_misreading_among_many_is_noticed_alone(roster: Roster) -> None:
     honest = [lower(f"SELECT SUM(pay) FROM t WHERE age > {i}", roster.schema) for i in range(60)]
     lie = zero_for_null("SELECT SUM(pay) FROM t WHERE pay > 1000 AND dept = 'a'", roster.schema)
     said = Validator(roster).reasons([*honest[:30], lie, *honest[30:], honest[0]])
     assert [i for i, reason in enumerate(said) if reason] == [30]
 
 
-def test_a_statement_that_fails_fails_alone(roster: DuckDBRoster) -> None:
+def test_a_statement_that_fails_fails_alone(roster: Roster) -> None:
     texts = ["SELECT SUM(pay) FROM t WHERE CAST(dept AS INTEGER) = 1", "SELECT SUM(pay) FROM t WHERE dept = 'a'"]
     said = Validator(roster).reasons([lower(text, roster.schema) for text in texts])
     assert [bool(reason) for reason in said] == [True, False]
 
 
-def test_the_reason_names_no_data(roster: DuckDBRoster) -> None:
+def test_the_reason_names_no_data(roster: Roster) -> None:
     said = Validator(roster).reasons([lower("SELECT SUM(pay) FROM t WHERE CAST(dept AS INTEGER) = 1", roster.schema)])
     assert not any(word in said[0] for word in ("'a'", "'b'", "Ann", "51"))

@@ -24,7 +24,6 @@ from keyhole.auditing.online import participants
 from keyhole.auditing.online.admission import Admission
 from keyhole.config import Config
 from keyhole.config.settings import settings
-from keyhole.datasets.fingerprint import fingerprint
 from keyhole.datasets.open import Use, open_table
 from keyhole.errors import BookError, ConfigError
 from keyhole.sessions.reply import Ending
@@ -247,7 +246,7 @@ def test_private_rows_do_not_reach_the_roster(tmp_path: Path) -> None:
         roster = open_table(given, Use.WATCH).roster
         names = [str(row[0]) for row in roster._con.execute("SHOW ALL TABLES").fetchall()]
         assert not any("diag" in name for name in names)
-        marks.add((fingerprint(roster), str(roster.schema)))
+        marks.add((roster.fingerprint(), str(roster.schema)))
     assert len(marks) == 1
 
 

@@ -22,7 +22,7 @@ from keyhole.book import Book, BookEntry, Mark
 from keyhole.book import book as book_module
 from keyhole.cli import app
 from keyhole.defence.noise import ExactNoise
-from keyhole.engines import seal
+from keyhole.engines import seal_keys
 from keyhole.sessions.audited import Audited, Heard
 
 PUBLIC = [(f"p{i}", "abc"[i % 3], 20 + 7 * i % 40) for i in range(12)]
@@ -209,7 +209,7 @@ def size(folder: Path) -> int:
 @pytest.fixture(autouse=True)
 def same_chance(monkeypatch: pytest.MonkeyPatch) -> None:
     """The same key and the same noise in both runs: what differs comes from the values."""
-    monkeypatch.setattr(seal.secrets, "token_bytes", lambda n: bytes(range(n)))
+    monkeypatch.setattr(seal_keys.secrets, "token_bytes", lambda n: bytes(range(n)))
     monkeypatch.setattr(ExactNoise, "_draw", lambda self, kind, scale: int(scale / 3))
 
 

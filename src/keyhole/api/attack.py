@@ -23,7 +23,7 @@ from keyhole.attacks.choose import Choice
 from keyhole.attacks.experiment import Score, ranked, right_of, score
 from keyhole.config import Config
 from keyhole.config.settings import Names, Settings, settings, with_private
-from keyhole.datasets import DuckDBRoster
+from keyhole.datasets import Roster
 from keyhole.datasets.open import Use, open_table
 from keyhole.errors import ConfigError, LogError, QueryError
 from keyhole.gather.evidence import Evidence
@@ -208,7 +208,7 @@ def attacked(
     )
 
 
-def _features(evidence: Evidence, people: DuckDBRoster, warnings: list[str], stop: Stop) -> tuple[ShownRow, ...]:
+def _features(evidence: Evidence, people: Roster, warnings: list[str], stop: Stop) -> tuple[ShownRow, ...]:
     """What counts of people tell of each; nothing if the user has had enough."""
     try:
         stop()
@@ -226,7 +226,7 @@ class _Whole:
 
     found: tuple[tuple[Target, Choice, Reconstruction], ...]
     ranges: Mapping[str, tuple[NDArray[np.float64], NDArray[np.float64]]]
-    people: DuckDBRoster
+    people: Roster
     given: Settings
     terms: AttackTerms
     warnings: list[str]
@@ -270,7 +270,7 @@ class _Whole:
         return made
 
 
-def _wanted(where: str | None, people: DuckDBRoster) -> NDArray[np.int64]:
+def _wanted(where: str | None, people: Roster) -> NDArray[np.int64]:
     """The records that `--target` names; everybody without it."""
     if where is None:
         return np.arange(people.n)
@@ -298,7 +298,7 @@ def _noise(text: str | None) -> Noise | None:
         raise ConfigError(f"--noise {text!r}: {error}") from None
 
 
-def _roster(given: Settings, warnings: list[str]) -> DuckDBRoster:
+def _roster(given: Settings, warnings: list[str]) -> Roster:
     """The public half. A private column in the file is left out by name: its values are never read."""
     opened = open_table(given, Use.ATTACK)
     if opened.left_out:

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from dataclasses import replace
 from decimal import Decimal
 
-from keyhole.datasets import DuckDBRoster
+from keyhole.datasets import Roster
 from keyhole.errors import LogError
 from keyhole.gather import gather, transcribe
 from keyhole.gather.constraints import split_needs
@@ -24,7 +24,7 @@ LISTED = 5  # statements without an answer that are named
 
 
 def evidence_of_log(
-    log: Log, people: DuckDBRoster, known: Knowledge, law: Noise | None, warnings: list[str]
+    log: Log, people: Roster, known: Knowledge, law: Noise | None, warnings: list[str]
 ) -> tuple[Evidence, frozenset[str]]:
     """What the log says, and the statements that state no noise. What cannot be read is listed and left out."""
     skipped = [*log.refused, *log.unjudged]
@@ -84,7 +84,7 @@ def _equal_to_noise(transcript: Transcript) -> Iterator[str]:
             yield f"query {entry.number} is not used: whether a noisy number equals a constant says nothing by itself"
 
 
-def _over_somebody(log: Transcript, people: DuckDBRoster) -> Transcript:
+def _over_somebody(log: Transcript, people: Roster) -> Transcript:
     """A sum under a private condition that is 0, and not NULL, is over somebody: Q3.0 beside Q3, a count above 0."""
     secret = frozenset(c.name for c in people.schema.columns if c.secret)
     entries: list[Entry] = []
@@ -104,7 +104,7 @@ def _is_zero(answer: Answer | None) -> bool:
     return (answer.noise is None or answer.noise.kind == "rounded") and answer.value == 0
 
 
-def _gathered(transcript: Transcript, people: DuckDBRoster, known: Knowledge, warnings: list[str]) -> Evidence:
+def _gathered(transcript: Transcript, people: Roster, known: Knowledge, warnings: list[str]) -> Evidence:
     """One unknown a record and private column; counts of people, and what looks at rows of other tables, beside it."""
     secret = frozenset(c.name for c in people.schema.columns if c.secret)
     plain = people.each_alone()
@@ -127,7 +127,7 @@ def _gathered(transcript: Transcript, people: DuckDBRoster, known: Knowledge, wa
     )
 
 
-def _without_unknown_nulls(log: Transcript, people: DuckDBRoster, warnings: list[str]) -> Transcript:
+def _without_unknown_nulls(log: Transcript, people: Roster, warnings: list[str]) -> Transcript:
     """A roster without a private column does not know who has no value there: such answers are left out."""
     private = {c.name for c in people.schema.columns if c.secret}
     kept = []
@@ -141,7 +141,7 @@ def _without_unknown_nulls(log: Transcript, people: DuckDBRoster, warnings: list
     return replace(log, entries=tuple(kept))
 
 
-def _refuse_unknown_groups(log: Transcript, people: DuckDBRoster) -> None:
+def _refuse_unknown_groups(log: Transcript, people: Roster) -> None:
     """A group answered for nobody leaves another one without its answer: name the first, the cause."""
     for entry in log.entries:
         group = "." in entry.number and entry.answer is not None and entry.answer.value is not None

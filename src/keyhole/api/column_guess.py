@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from keyhole.api.proved_ranges import Proved, proved_ranges
 from keyhole.attacks.base import Measure, Reconstruction, Target
 from keyhole.attacks.choose import Choice, run
-from keyhole.datasets import DuckDBRoster
+from keyhole.datasets import Roster
 from keyhole.gather.evidence import Evidence
 from keyhole.solve.status import SolverStatus
 
@@ -59,7 +59,7 @@ class ColumnGuess:
 def guess_column(
     target: Target,
     evidence: Evidence,
-    people: DuckDBRoster,
+    people: Roster,
     *,
     method: str,
     unstated: frozenset[str],
@@ -98,7 +98,7 @@ def guess_column(
     return ColumnGuess(target, choice, guess, proved, tuple(warnings))
 
 
-def _proved(evidence: Evidence, people: DuckDBRoster, target: Target, stop: Stop) -> tuple[Proved | None, bool]:
+def _proved(evidence: Evidence, people: Roster, target: Target, stop: Stop) -> tuple[Proved | None, bool]:
     """Proved ranges; none if the user has had enough, before or meanwhile, and whether he had."""
     try:
         stop()

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from keyhole.attacks.base import Measure, Reconstruction, Target
 from keyhole.auditing.base import Finding, Status
-from keyhole.datasets import DuckDBRoster
+from keyhole.datasets import Roster
 from keyhole.model.predicate import quote_name
 from keyhole.model.schema import Role
 
@@ -43,7 +43,7 @@ class PersonTotal:
         }
 
 
-def owners(people: DuckDBRoster) -> NDArray[np.int64] | None:
+def owners(people: Roster) -> NDArray[np.int64] | None:
     """Whose each record is; None where every record is another person's."""
     if not people.schema.repeated:
         return None
@@ -51,7 +51,7 @@ def owners(people: DuckDBRoster) -> NDArray[np.int64] | None:
 
 
 def person_totals(
-    people: DuckDBRoster, target: Target, found: Reconstruction, proved: Sequence[Finding]
+    people: Roster, target: Target, found: Reconstruction, proved: Sequence[Finding]
 ) -> Iterator[PersonTotal]:
     """Of everybody with several records that have a value; `proved` are sums over one person's records.
 

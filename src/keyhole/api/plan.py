@@ -19,7 +19,7 @@ from keyhole.attacks.plan.question import DEFAULT, Question
 from keyhole.auditing.judge import Judge
 from keyhole.config import Config
 from keyhole.config.settings import Names, Settings, names, settings, with_private
-from keyhole.datasets import DuckDBRoster
+from keyhole.datasets import Roster
 from keyhole.datasets.open import Table, Use, open_table
 from keyhole.errors import ConfigError, QueryError
 from keyhole.gather import gather, transcribe
@@ -77,7 +77,7 @@ class Plans:
         self.seconds = time.perf_counter() - start
 
     @property
-    def roster(self) -> DuckDBRoster:
+    def roster(self) -> Roster:
         """The public half of the table: all that a plan sees."""
         return self.table.roster
 

@@ -15,7 +15,7 @@ import numpy as np
 from keyhole.attacks.plan import CodedColumn, counts_sql, group_sql
 from keyhole.attacks.plan.question import Question
 from keyhole.auditing.judge import Judge
-from keyhole.datasets import DuckDBRoster
+from keyhole.datasets import Roster
 from keyhole.gather import gather, transcribe
 from keyhole.model.predicate import Scalar
 from keyhole.model.prior import Knowledge
@@ -41,7 +41,7 @@ class CategoryCounts:
         self,
         questions: Sequence[Question],
         columns: tuple[CodedColumn, ...],
-        roster: DuckDBRoster,
+        roster: Roster,
         knowledge: Knowledge,
     ) -> set[int]:
         """The records whose category these questions give away, whatever it is."""
@@ -62,7 +62,7 @@ class CategoryCounts:
         return set.intersection(*found)
 
     def _group(
-        self, question: Question, columns: tuple[CodedColumn, ...], roster: DuckDBRoster
+        self, question: Question, columns: tuple[CodedColumn, ...], roster: Roster
     ) -> np.ndarray[tuple[int], np.dtype[np.int64]]:
         statement = lower(group_sql(question, columns, roster.schema.table), roster.schema)
         return roster.support(statement.queries[0])

@@ -12,7 +12,7 @@ from keyhole.attacks.base import Floats, Target
 from keyhole.auditing.base import Finding
 from keyhole.auditing.judge import Judge
 from keyhole.auditing.rules import RULES
-from keyhole.datasets import DuckDBRoster
+from keyhole.datasets import Roster
 from keyhole.errors import ContradictionError
 from keyhole.gather.evidence import Contradiction, Evidence, System
 
@@ -32,7 +32,7 @@ class Proved:
     extremes: bool = False
 
 
-def proved_ranges(evidence: Evidence, people: DuckDBRoster, target: Target) -> Proved | None:
+def proved_ranges(evidence: Evidence, people: Roster, target: Target) -> Proved | None:
     """[min, max] per record by the auditor's rules (sums, MIN and MAX, bounds); None where none was searched.
 
     Only answers that are exact or within stated limits prove anything. Infinite ends are unknown. Raises

@@ -10,7 +10,7 @@ import numpy as np
 
 from keyhole.attacks.row_membership import guess_row_membership
 from keyhole.auditing.people import in_words
-from keyhole.datasets import DuckDBRoster
+from keyhole.datasets import Roster
 from keyhole.gather.evidence import Evidence
 from keyhole.solve.counting import Conflict
 
@@ -44,7 +44,7 @@ class ShownRow:
         }
 
 
-def shown_rows(evidence: Evidence, people: DuckDBRoster, warnings: list[str]) -> tuple[ShownRow, ...]:
+def shown_rows(evidence: Evidence, people: Roster, warnings: list[str]) -> tuple[ShownRow, ...]:
     """Everything that counts of people tell of each, the surest first; what they cannot be used for is a warning."""
     counting = evidence.counting
     if counting is None:

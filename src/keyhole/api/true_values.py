@@ -11,13 +11,13 @@ from numpy.typing import NDArray
 
 from keyhole.attacks.base import Reconstruction, Target
 from keyhole.config.settings import Settings
-from keyhole.datasets import DuckDBRoster
+from keyhole.datasets import Roster
 from keyhole.datasets.open import read_columns
 from keyhole.errors import DataError
 
 
 def true_values(
-    target: Target, found: Reconstruction, truth: object, people: DuckDBRoster, given: Settings, warnings: list[str]
+    target: Target, found: Reconstruction, truth: object, people: Roster, given: Settings, warnings: list[str]
 ) -> NDArray[Any]:
     """A column of the whole table, matched by id (by row number where there is none).
 
@@ -42,7 +42,7 @@ def true_values(
 
 
 def _matched(
-    known: dict[tuple[str, ...], list[Any]], people: DuckDBRoster, ids: list[str], name: str, warnings: list[str]
+    known: dict[tuple[str, ...], list[Any]], people: Roster, ids: list[str], name: str, warnings: list[str]
 ) -> list[Any]:
     wanted = [tuple(str(label[id_]) for id_ in ids) for label in people.labels(np.arange(people.n))]
     missing = [key for key in wanted if key not in known]

@@ -312,7 +312,6 @@ def _database(text: str, given: Settings, ids: list[str]) -> tuple[StatementTarg
     """
     import numpy as np
 
-    from keyhole.datasets.fingerprint import fingerprint
     from keyhole.datasets.open import Use, open_table
     from keyhole.oracles.database import asking, check_additive
     from keyhole.oracles.targets import StatementTarget
@@ -324,6 +323,6 @@ def _database(text: str, given: Settings, ids: list[str]) -> tuple[StatementTarg
     unknown = [name for name in ids if name not in known]
     if unknown:
         raise ConfigError(f"{unknown[0]!r} in the header of the queries is nobody's id ({len(unknown)} are not)")
-    target = StatementTarget(text, ids, asking(source), fingerprint(source)[:12])
+    target = StatementTarget(text, ids, asking(source), source.fingerprint()[:12])
     sums = check_additive(lambda at: target.statement(np.ones(len(ids)), at), source.schema, given.columns.id[0], ids)
     return target, _declared(text, sums.terms[0].where, given, source)

@@ -24,6 +24,7 @@ from keyhole.datasets.halves import as_held, split
 from keyhole.datasets.listed import listed_values
 from keyhole.datasets.opening import called, create_loaded, names_of, opened, origin_as
 from keyhole.datasets.related import joined, read_related
+from keyhole.engines.base import Roster, Source
 from keyhole.engines.duckdb.kinds import cast_to, finer_than_micro, kind_of_type
 from keyhole.engines.duckdb.roster import DuckDBRoster, scalar
 from keyhole.engines.duckdb.source import DuckDBSource
@@ -70,7 +71,7 @@ class Loaded:
         return DuckDBSource(self.people, self.secrets, self.schema, self.held, self.life)
 
 
-def load(data: object, roles: Columns, *, table: str | None = None, view: str | None = None) -> DuckDBSource:
+def load(data: object, roles: Columns, *, table: str | None = None, view: str | None = None) -> Source:
     """Load a table with its secret and check it: one row a person, no NaN, private values inside their declaration.
 
     `data` is a path or a frame (pandas, polars, Arrow).
@@ -85,7 +86,7 @@ def load_roster(
     table: str | None = None,
     view: str | None = None,
     text: frozenset[str] = frozenset(),
-) -> DuckDBRoster:
+) -> Roster:
     """Load the public half only: private columns of the file are dropped, read but to be checked.
 
     Private columns that the file has not are taken to be numbers without NULL; text, if their values were declared or

@@ -16,10 +16,8 @@ from typing import Self
 from keyhole.config.settings import Settings
 from keyhole.datasets.fact_conditions import public_facts
 from keyhole.datasets.load import Loaded, Reading, read, read_columns
-from keyhole.engines.duckdb.roster import DuckDBRoster
-from keyhole.engines.duckdb.source import DuckDBSource
+from keyhole.engines.base import Roster, Seal, Source
 from keyhole.engines.open_files import Lifetime
-from keyhole.engines.seal import Seal
 from keyhole.errors import ConfigError, DataError
 from keyhole.model.schema import Column, Kind, Role, Schema
 from keyhole.model.transcript import Line
@@ -54,8 +52,8 @@ class Table:
     """An opened table. `roster` lives in a database without secrets; `source` is there where the use needs it."""
 
     name: str
-    roster: DuckDBRoster
-    source: DuckDBSource | None
+    roster: Roster
+    source: Source | None
     seal: Seal | None  # makes keyed digests of the private columns at hand; None: none is
     version: str | None
     absent: tuple[str, ...]  # private columns that the data has not
@@ -77,7 +75,7 @@ class Table:
         self.close()
 
     @property
-    def whole(self) -> DuckDBSource:
+    def whole(self) -> Source:
         """The source, for uses that always have one."""
         assert self.source is not None
         return self.source

@@ -15,7 +15,7 @@ from keyhole.basis.cells.categories import Categories
 from keyhole.basis.cells.domain import DeclaredColumn, Domain
 from keyhole.basis.cells.numbers import Range
 from keyhole.config import Columns, PrivateColumn, PublicColumn
-from keyhole.datasets import DuckDBSource
+from keyhole.datasets import Source
 from keyhole.defence.budget.loss import Neighbours
 from keyhole.defence.histogram import Histogram
 from keyhole.defence.kernels import dot_counts
@@ -129,13 +129,13 @@ class CountedMargins(Histogram):
     Cost: one scan for each new set of columns.
     """
 
-    def __init__(self, source: DuckDBSource, domain: Domain, neighbours: Neighbours) -> None:
+    def __init__(self, source: Source, domain: Domain, neighbours: Neighbours) -> None:
         object.__setattr__(self, "neighbours", neighbours)
         object.__setattr__(self, "_margins", {})
         object.__setattr__(self, "_source", source)
         object.__setattr__(self, "_domain", domain)
 
-    _source: DuckDBSource
+    _source: Source
     _domain: Domain
 
     @property
@@ -184,6 +184,6 @@ class CountedMargins(Histogram):
         return f"CountedMargins(columns={len(self._domain.columns)}, neighbours={self.neighbours!r})"
 
 
-def count_cells(source: DuckDBSource, domain: Domain, neighbours: Neighbours) -> Histogram:
+def count_cells(source: Source, domain: Domain, neighbours: Neighbours) -> Histogram:
     """The true margins, each counted by one GROUP BY in the engine when it is first asked for."""
     return CountedMargins(source, domain, neighbours)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from decimal import Decimal
 from enum import IntEnum
@@ -19,6 +19,7 @@ from keyhole.model.schema import Column, Schema, WholeTableColumn
 
 Rows: TypeAlias = NDArray[np.int64]
 GroupKey: TypeAlias = dict[str, Scalar | None]
+Seal: TypeAlias = Callable[[bytes], Mapping[str, str]]  # key -> digest of each private column that is at hand
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -193,9 +194,31 @@ class Roster(Protocol):
     def singled_out(self, rows: Rows) -> list[bool]:
         """For each record: do the public columns alone point to it?"""
 
+    def coded(self, column: str) -> tuple[tuple[Scalar, ...], Rows]:
+        """The values of a public column in their order, and the number of each record's value (NULL: the last)."""
+
+    def valued(self, column: str) -> NDArray[np.bool_]:
+        """Who has a value in a private column; everybody, where the data has no such column."""
+
+    def each_alone(self) -> Roster:
+        """The same records, each taken as somebody of his own, without rows of other tables."""
+
+    def fingerprint(self) -> str:
+        """A digest of the public half, independent of the order of its rows: is this the table that was seen before?"""
+
+    def close(self) -> None:
+        """Let go of the table, of both halves."""
+
 
 class Source(Roster, Protocol):
-    """The whole table: the public half and the secret."""
+    """The whole table: the public half and the secret.
+
+    What looks at private values fails without words of the engine, since these may quote a value.
+    """
+
+    @property
+    def roster(self) -> Roster:
+        """The public half alone."""
 
     def evaluate(self, query: Query) -> Decimal | bool | None:
         """The true answer, computed by the engine."""
@@ -222,3 +245,31 @@ class Source(Roster, Protocol):
 
     def truths(self, leaves: Sequence[Leaf]) -> Mapping[Leaf, NDArray[np.int8]]:
         """Each private condition on each record: 1 true, 0 false, -1 NULL."""
+
+    def holds(self, condition: str) -> bool:
+        """Does a condition hold for some record?"""
+
+    def tally(self, code: str) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+        """How many records there are for each value of a whole-numbered expression: (values, counts), in one scan."""
+
+    def tallies(self, code: str, sums: Sequence[str]) -> list[NDArray[np.int64]]:
+        """For each value of a whole-numbered expression: the value, how many records, and the sums of other whole-
+        numbered expressions, in one scan. Sums must fit 63 bits.
+        """
+
+    def bound(self, ids: Sequence[str], rows: int, key: bytes) -> None:
+        """From now on tallies are of so many rows of each person at most: those of the smallest keyed hash of the
+        person and the row's own content.
+        """
+
+    def distinct(self, code: str, where: str) -> int:
+        """How many different values an expression has among the counted records under a condition."""
+
+    def keyed(self, columns: Sequence[str], where: str) -> list[tuple[tuple[str, ...], int]]:
+        """The values of columns as text, among the counted records under a condition, and how many have each."""
+
+    def seal(self) -> Seal | None:
+        """Keyed digests of the private columns at hand; None if none is."""
+
+    def digest(self, key: bytes) -> str:
+        """A keyed digest of all that is not hidden."""

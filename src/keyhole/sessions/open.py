@@ -13,8 +13,7 @@ from keyhole.book import Book
 from keyhole.book.state import PUBLIC, WHOLE
 from keyhole.config import BudgetTable, Config
 from keyhole.config.settings import Settings
-from keyhole.datasets import DuckDBSource
-from keyhole.datasets.fingerprint import fingerprint
+from keyhole.datasets import Source
 from keyhole.datasets.open import Table, Use, open_table
 from keyhole.defence.answering import Answering, Setting, Strategy
 from keyhole.defence.budget.budget import Cap
@@ -100,7 +99,7 @@ def private_session(
     return Session(book, (Quoted if dry_run else Private)(answering, book.state.epoch), life=opened.life)
 
 
-def _bounded(source: DuckDBSource, budget: BudgetTable, key: bytes, *, planned: bool) -> int | None:
+def _bounded(source: Source, budget: BudgetTable, key: bytes, *, planned: bool) -> int | None:
     """Of each person so many rows count, where that is declared."""
     rows = budget.rows_per_person
     if rows is None:
@@ -115,7 +114,7 @@ def _bounded(source: DuckDBSource, budget: BudgetTable, key: bytes, *, planned: 
     return rows
 
 
-def _unknown(source: DuckDBSource, columns: Partitions, budget: BudgetTable) -> frozenset[str]:
+def _unknown(source: Source, columns: Partitions, budget: BudgetTable) -> frozenset[str]:
     """Columns whose keys noise may choose: undeclared ones, where a delta is set aside for it and n is no secret kept
     by the number of groups (add-remove).
     """
@@ -126,7 +125,7 @@ def _unknown(source: DuckDBSource, columns: Partitions, budget: BudgetTable) -> 
 
 
 def _planning(
-    source: DuckDBSource,
+    source: Source,
     columns: Partitions,
     ledger: Ledger,
     terms: Terms,
@@ -237,7 +236,7 @@ def _settled(given: Settings, config: Config | str | Path | None) -> bool:
 
 
 def _digests(opened: Table, key: bytes) -> dict[str, str]:
-    found = {PUBLIC: fingerprint(opened.roster)}
+    found = {PUBLIC: opened.roster.fingerprint()}
     if opened.seal is not None:
         found |= {f"private values of {name!r}": mark for name, mark in opened.seal(key).items()}
     return found

@@ -1,7 +1,7 @@
 """Which version of the data is this? A book goes on only with the data it knows, or opens its next epoch.
 
 Answers come from frozen versions: the same question before and after a change of somebody's value tells the change. So
-the data at hand is held against keyed digests in the book (`keyhole.engines.seal`). A change under the version that the
+the data at hand is held against keyed digests in the book (`Source.seal`). A change under the version that the
 book knows is refused; a version that it does not know opens the next epoch; one that it knows from earlier is refused.
 """
 
@@ -16,7 +16,7 @@ from typing import TypeAlias
 from keyhole.book import Book, Mark
 from keyhole.book.book import MEMORY
 from keyhole.book.state import PUBLIC, WHOLE
-from keyhole.engines.seal import KEY_BYTES, key_file, make_key, read_key
+from keyhole.engines.seal_keys import KEY_BYTES, key_file, make_key, read_key
 from keyhole.errors import BookError
 
 Digests: TypeAlias = Callable[[bytes], Mapping[str, str]]  # key -> digest of each part of the data at hand

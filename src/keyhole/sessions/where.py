@@ -8,7 +8,7 @@ from pathlib import Path
 from keyhole.book import Book
 from keyhole.config import Config, home
 from keyhole.config.settings import Settings
-from keyhole.engines.seal import read_key
+from keyhole.engines.seal_keys import read_key
 from keyhole.errors import BookError, ConfigError
 
 BOOK = "book.keyhole"

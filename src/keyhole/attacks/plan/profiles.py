@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from keyhole.attacks.plan.question import CodeCondition, CodedColumn, Question
-from keyhole.datasets import DuckDBRoster
+from keyhole.datasets import Roster
 from keyhole.errors import ConfigError
 from keyhole.model.schema import Column, Kind, Role
 
@@ -93,7 +93,7 @@ def _table(condition: CodeCondition, values: int, codes: int) -> Bools:
     return found
 
 
-def profiles_of(roster: DuckDBRoster, private: str, names: Sequence[str] = ()) -> Profiles:
+def profiles_of(roster: Roster, private: str, names: Sequence[str] = ()) -> Profiles:
     """Who there is, as far as these columns tell (default: all public ones); an id may be named too."""
     chosen = [_named(roster, name) for name in dict.fromkeys(names)] if names else _public(roster)
     columns, codes = [], []
@@ -108,16 +108,16 @@ def profiles_of(roster: DuckDBRoster, private: str, names: Sequence[str] = ()) -
     return Profiles.of_codes(tuple(columns), made, roster.valued(private))
 
 
-def _public(roster: DuckDBRoster) -> list[Column]:
+def _public(roster: Roster) -> list[Column]:
     return [c for c in roster.schema.of_role(Role.PUBLIC) if c.kind in WRITTEN]
 
 
-def unwritten(roster: DuckDBRoster) -> tuple[str, ...]:
+def unwritten(roster: Roster) -> tuple[str, ...]:
     """Public columns whose values cannot be written as constants: no plan is about them."""
     return tuple(c.name for c in roster.schema.of_role(Role.PUBLIC) if c.kind not in WRITTEN)
 
 
-def _named(roster: DuckDBRoster, name: str) -> Column:
+def _named(roster: Roster, name: str) -> Column:
     column = roster.schema.find(name)
     if column is None:
         near = roster.schema.nearest(name)

@@ -15,7 +15,7 @@ from fractions import Fraction
 
 import numpy as np
 
-from keyhole.datasets import DuckDBSource
+from keyhole.datasets import Source
 from keyhole.defence.budget.ledger import Bought, Ledger
 from keyhole.defence.noise import NoiseSource
 from keyhole.defence.tables.noisy_tables import COUNT, LAWS, Dose, NoiseLaw, add_noise, check_drawable, noise_for, price
@@ -83,7 +83,7 @@ def advice(column: str, counts: Sequence[int], crowd: int, cost: Fraction) -> Cl
 
 def buy_clipping(
     column: str,
-    source: DuckDBSource,
+    source: Source,
     ledger: Ledger,
     noise: NoiseSource,
     analyst: str | None,
@@ -126,7 +126,7 @@ def buy_clipping(
     return advice(column, drawn, crowd, loss.amount)
 
 
-def _lines(source: DuckDBSource, column: str, drawn: Sequence[int], dose: Dose, law: NoiseLaw) -> Iterator[str]:
+def _lines(source: Source, column: str, drawn: Sequence[int], dose: Dose, law: NoiseLaw) -> Iterator[str]:
     """What was released, as lines of a transcript."""
     noise = dose.transcript_noise(law)
     table, name, listed = quote_name(source.schema.table), quote_name(column), edges()

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from keyhole.basis.cells.domain import DeclaredColumn
 from keyhole.basis.cells.numbers import Cuts
-from keyhole.datasets import DuckDBSource
+from keyhole.datasets import Source
 from keyhole.defence.budget.loss import Neighbours
 from keyhole.defence.tables.inference import Functional
 from keyhole.defence.tables.noisy_tables import COUNT, Quantity, Whole
@@ -59,7 +59,7 @@ def check_size(axes: Sequence[DeclaredColumn]) -> None:
 class SourceMargins:
     """Counted by one GROUP BY in the engine, when they are first needed."""
 
-    source: DuckDBSource
+    source: Source
     columns: Mapping[str, Cuts]  # of numbers, for their grid points
     neighbours: Neighbours = "replace-one"
     kept: dict[object, tuple[Whole, ...]] = field(default_factory=dict)

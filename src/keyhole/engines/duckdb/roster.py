@@ -276,9 +276,11 @@ class DuckDBRoster:
         text = f"SELECT {quote_name(column)} IS NOT NULL AS v FROM people ORDER BY rowid"
         return np.asarray(self._con.execute(text).fetchnumpy()["v"], dtype=np.bool_)
 
-    def _secret(self, name: str) -> bool:
-        column = self.schema.find(name)
-        return column is not None and column.secret
+    def fingerprint(self) -> str:
+        """A digest of the public half, independent of the order of its rows."""
+        from keyhole.engines.duckdb.digests import digest_public_half
+
+        return digest_public_half(self._con, self.schema, self.n)
 
     @property
     def _secrets_named(self) -> frozenset[str]:

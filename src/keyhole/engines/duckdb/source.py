@@ -18,12 +18,12 @@ import duckdb
 import numpy as np
 from numpy.typing import NDArray
 
-from keyhole.engines.base import GroupKey, PrivateValues
+from keyhole.engines.base import GroupKey, PrivateValues, Seal
 from keyhole.engines.duckdb.copy import copied
+from keyhole.engines.duckdb.digests import digest_rows, seal_columns
 from keyhole.engines.duckdb.roster import DuckDBRoster, first, number, plain_value
 from keyhole.engines.duckdb.wide import wide_number
 from keyhole.engines.open_files import Lifetime
-from keyhole.engines.seal import Seal, digest, sealed
 from keyhole.errors import DataError
 from keyhole.model.predicate import Leaf, Opaque, Scalar, held_as, quote_name, to_sql
 from keyhole.model.query import CUT, Aggregate, Query, Statement
@@ -210,11 +210,11 @@ class DuckDBSource(DuckDBRoster):
 
     def seal(self) -> Seal | None:
         """Keyed digests of the private columns at hand; None if none is."""
-        return sealed(lambda: self.connection, self.schema, self._held) if self._held else None
+        return seal_columns(lambda: self.connection, self.schema, self._held) if self._held else None
 
     def digest(self, key: bytes) -> str:
-        """A keyed digest of all that is not hidden (`keyhole.engines.seal`)."""
-        return digest(self.connection, [c for c in self.schema.columns if c.role is not Role.HIDDEN], key)
+        """A keyed digest of all that is not hidden."""
+        return digest_rows(self.connection, [c for c in self.schema.columns if c.role is not Role.HIDDEN], key)
 
     def _told(self, text: str) -> duckdb.DuckDBPyConnection:
         try:
