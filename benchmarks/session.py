@@ -28,9 +28,10 @@ import pyarrow as pa
 from keyhole.auditing.online.population import person_keys
 from keyhole.book import Book, Mark
 from keyhole.config import Config
+from keyhole.config.arguments import BudgetArguments
 from keyhole.config.settings import settings
 from keyhole.datasets.open import Use, open_table
-from keyhole.sessions.open import Terms, Watching, audited_session, private_session
+from keyhole.sessions.open import Watching, audited_session, private_session
 from keyhole.sessions.session import Session
 
 DEPTS = [f"d{k}" for k in range(14)]
@@ -103,7 +104,7 @@ def private(folder: Path, questions: int) -> dict[str, Any]:
     told = config(folder, private=True)
     given = settings(told, data=people(2_000), table="t")
     fresh = counts()
-    with private_session(given, Terms(accuracy=0.05), told) as session:
+    with private_session(given, BudgetArguments(accuracy=0.05), told) as session:
         cells = session.policy.answering.setting.histogram.cells  # type: ignore[attr-defined]
         asked = [next(fresh) for _ in range(20)]
         for text in asked:

@@ -18,7 +18,7 @@ import keyhole
 from keyhole.api.plan import Asking, Plans
 from keyhole.attacks.plan import How
 from keyhole.cli.demo import PEOPLE
-from keyhole.cli.plan import command
+from keyhole.cli.plan import plan as command
 from keyhole.config.settings import settings
 from keyhole.errors import ConfigError
 from keyhole.report.plan import overview_lines

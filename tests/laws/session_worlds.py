@@ -14,10 +14,11 @@ from tests.laws import streams
 from tests.laws.crowd import Acknowledged, Opener
 
 from keyhole.book import Book, Mark
+from keyhole.config.arguments import BudgetArguments
 from keyhole.config.settings import settings
 from keyhole.defence.answering import Posed
 from keyhole.defence.budget.ledger import Ledger
-from keyhole.sessions.open import Terms, Watching, audited_session, private_session
+from keyhole.sessions.open import Watching, audited_session, private_session
 from keyhole.sessions.private import Private
 from keyhole.sessions.session import Session
 
@@ -81,7 +82,7 @@ def _noisy(budget: str, folder: Path) -> None:
     _files(folder, "\n".join(rows) + "\n", f"{roles}[budget]\n{budget}")
 
 
-def _private(terms: Terms, folder: Path) -> Session[Posed]:
+def _private(terms: BudgetArguments, folder: Path) -> Session[Posed]:
     config = folder / CONFIG
     return private_session(settings(config), terms, config)
 
@@ -129,7 +130,7 @@ def _ledger(session: Session[Any]) -> Ledger:
 
 def noisy(mechanism: str, budget: str, accuracy: float | None = None, analysts: Sequence[str] = ()) -> SessionWorld:
     """A population whose counts are answered with noise."""
-    terms = Terms(mechanism=mechanism, accuracy=accuracy, horizon=40, anyway=True)
+    terms = BudgetArguments(mechanism=mechanism, accuracy=accuracy, horizon=40, anyway=True)
     named = "[budget.analysts]\n" + "".join(f"{who} = 9\n" for who in analysts) if analysts else ""
     owed = firings_are_paid if mechanism.startswith("online") else each_is_paid_once
     return SessionWorld(

@@ -16,8 +16,8 @@ import keyhole
 from keyhole.api.ask import asking
 from keyhole.cli import app
 from keyhole.config import Config
+from keyhole.config.arguments import BudgetArguments
 from keyhole.config.settings import settings
-from keyhole.sessions.open import Terms
 from keyhole.sessions.session import Session
 
 NAMES, PAY = ("Ann", "Bob", "Cyd", "Dan", "Eve"), (10, 20, 30, 40, 50)
@@ -56,11 +56,11 @@ def private(
     version: str | None = "1",
     more: str = "",
     dry_run: bool = False,
-    terms: Terms | None = None,
+    terms: BudgetArguments | None = None,
 ) -> Session[Any]:
     config = told(folder, more, version=version, columns=f"{DECLARED}[budget]\n{budget}")
     given = settings(config, data=staff() if data is None else data, id="name")
-    few = replace(terms or Terms(), anyway=True)  # of few people noise leaves next to nothing
+    few = replace(terms or BudgetArguments(), anyway=True)  # of few people noise leaves next to nothing
     return asking(given, config, few, dry_run=dry_run)
 
 

@@ -13,12 +13,12 @@ import pytest
 from session_world import COUNT, WHOLE, audited, call, private, staff
 
 from keyhole.book import Mark
+from keyhole.config.arguments import BudgetArguments
 from keyhole.defence.answering import Answered
 from keyhole.errors import ConfigError
 from keyhole.report.book import as_plain
 from keyhole.report.html import book as book_html
 from keyhole.report.html.charts import Series
-from keyhole.sessions.open import Terms
 from keyhole.sessions.session import Session
 
 OTHER = "SELECT COUNT(*) FROM staff WHERE dept = 'b'"
@@ -84,7 +84,7 @@ def test_the_cheapest_of_what_is_known_is_told(tmp_path: Path) -> None:
 
 
 def test_a_prepaid_run_counts_for_whom_it_answers(tmp_path: Path) -> None:
-    terms = Terms(mechanism="online-ic", accuracy=0.5, horizon=10)
+    terms = BudgetArguments(mechanism="online-ic", accuracy=0.5, horizon=10)
     many = staff(list(range(2000)), [f"p{at}" for at in range(2000)])
     budget = "epsilon = 100\nanalysts = { ann = 100, bob = 100 }"
     with private(tmp_path, many, budget, terms=terms) as session:

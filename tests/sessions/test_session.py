@@ -39,13 +39,13 @@ import keyhole
 from keyhole.api.ask import policy_of
 from keyhole.auditing.online.online import RISK, OnlineAuditor
 from keyhole.book import Book, Mark
+from keyhole.config.arguments import BudgetArguments
 from keyhole.config.settings import settings
 from keyhole.defence.histogram import Histogram
 from keyhole.engines.duckdb.source import DuckDBSource
 from keyhole.errors import BookError, ConfigError, DataError, NotAvailable
 from keyhole.model.transcript import Line
 from keyhole.sessions.audited import Audited
-from keyhole.sessions.open import Terms
 from keyhole.sessions.private import Private
 from keyhole.sessions.session import Session
 
@@ -418,7 +418,7 @@ def test_a_dry_run_knows_the_book(tmp_path: Path) -> None:
 
 
 def test_a_dry_run_quotes_what_is_then_charged(tmp_path: Path) -> None:
-    for terms in (Terms(), Terms(accuracy=0.3)):
+    for terms in (BudgetArguments(), BudgetArguments(accuracy=0.3)):
         with private(tmp_path, budget="epsilon = 9", dry_run=True, terms=terms) as session:
             quoted = session.ask(COUNT).price
         with private(tmp_path, budget="epsilon = 9", terms=terms) as session:

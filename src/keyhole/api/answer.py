@@ -6,17 +6,18 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from pathlib import Path
-from typing import Any
+from typing import Any, Unpack
 
 from keyhole.config import Config
-from keyhole.config.settings import Names, Settings, settings
+from keyhole.config.arguments import BudgetArguments, TableArguments
+from keyhole.config.settings import Settings, settings
 from keyhole.defence.answering import Answered, Priced
 from keyhole.defence.budget.loss import Loss, Number
 from keyhole.errors import KeyholeError
 from keyhole.logs.open import read_log
 from keyhole.model.query import Refused
 from keyhole.report.answer import answer_json, price_json
-from keyhole.sessions.open import Terms, private_session
+from keyhole.sessions.open import private_session
 from keyhole.sessions.private import Private
 
 
@@ -68,13 +69,6 @@ class Answers:
 def answer(
     statements: str | Path | Sequence[str],
     *,
-    data: object = None,
-    private: Names = (),
-    id: Names = (),  # noqa: A002 - the word of the contract
-    hidden: Names = (),
-    table: str | None = None,
-    view: str | None = None,
-    config: Config | str | Path | None = None,
     epsilon: Number | None = None,
     delta: Number | None = None,
     mechanism: str | None = None,
@@ -86,6 +80,7 @@ def answer(
     spend: Number | None = None,
     anyway: bool = False,
     dry_run: bool = False,
+    **table: Unpack[TableArguments],
 ) -> Answers:
     """Answer COUNT, SUM and AVG with differential privacy; every answer carries its error bar and its price.
 
@@ -101,9 +96,9 @@ def answer(
     >>> found.refused, float(found.spent)
     (1, 1.0)
     """
-    given = settings(config, data=data, table=table, view=view, private=private, id=id, hidden=hidden)
-    terms = Terms(epsilon, delta, mechanism, accuracy, beta, horizon, analyst, book, spend, anyway)
-    found = answered(statements, given, terms, config, dry_run=dry_run)
+    given = settings(**table)
+    terms = BudgetArguments(epsilon, delta, mechanism, accuracy, beta, horizon, analyst, book, spend, anyway)
+    found = answered(statements, given, terms, table.get("config"), dry_run=dry_run)
     if found.fault is not None:
         raise found.fault
     return found
@@ -112,7 +107,7 @@ def answer(
 def answered(
     statements: str | Path | Sequence[str],
     given: Settings,
-    terms: Terms,
+    terms: BudgetArguments,
     config: Config | str | Path | None,
     *,
     dry_run: bool = False,

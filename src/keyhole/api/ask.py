@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from typing import Any, Unpack
 
 from keyhole.config import Config
-from keyhole.config.settings import Names, Settings, settings, with_private
-from keyhole.sessions.open import Terms, Watching, audited_session, private_session
+from keyhole.config.arguments import BudgetArguments, ColumnArguments
+from keyhole.config.settings import Settings, settings, with_private
+from keyhole.sessions.open import Watching, audited_session, private_session
 from keyhole.sessions.session import Session
 
 
@@ -16,15 +17,11 @@ def ask(
     config: Config | str | Path | None = None,
     *,
     data: object = None,
-    private: Names = (),
-    id: Names = (),  # noqa: A002 - the word of the contract
-    hidden: Names = (),
-    table: str | None = None,
-    view: str | None = None,
     book: str | Path | None = None,
     exact_above: int | None = None,
     anyway: bool = False,
     dry_run: bool = False,
+    **columns: Unpack[ColumnArguments],
 ) -> Session[Any]:
     """A session under the configured policy: `ask(sql, analyst)` answers one question, or says why not.
 
@@ -43,11 +40,11 @@ def ask(
     >>> whole.exact, str(part.outcome)
     ((({}, (Decimal('60'),)),), 'deny')
     """
-    given = settings(config, data=data, table=table, view=view, private=private, id=id, hidden=hidden)
+    given = settings(config, data=data, **columns)
     if book is not None:
         named = replace(given.config.book, path=str(book))
         given = replace(given, config=replace(given.config, book=named))
-    return asking(given, config, Terms(anyway=anyway), exact_above=exact_above, dry_run=dry_run)
+    return asking(given, config, BudgetArguments(anyway=anyway), exact_above=exact_above, dry_run=dry_run)
 
 
 def policy_of(given: Settings) -> str:
@@ -59,7 +56,7 @@ def policy_of(given: Settings) -> str:
 def asking(
     given: Settings,
     config: Config | str | Path | None,
-    terms: Terms,
+    terms: BudgetArguments,
     *,
     explain: bool = False,
     exact_above: int | None = None,

@@ -8,7 +8,7 @@ from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, field, replace
 from fractions import Fraction
 from pathlib import Path
-from typing import Any
+from typing import Any, Unpack
 
 import numpy as np
 from numpy.typing import NDArray
@@ -21,8 +21,8 @@ from keyhole.api.true_values import true_values
 from keyhole.attacks.base import Measure, Reconstruction, Target
 from keyhole.attacks.choose import Choice
 from keyhole.attacks.experiment import Score, ranked, right_of, score
-from keyhole.config import Config
-from keyhole.config.settings import Names, Settings, settings, with_private
+from keyhole.config.arguments import TableArguments
+from keyhole.config.settings import Settings, settings, with_private
 from keyhole.datasets import Roster
 from keyhole.datasets.open import Use, open_table
 from keyhole.errors import ConfigError, LogError, QueryError
@@ -113,13 +113,6 @@ class Attacked:
 def attack(
     log: str | Path | Log | Sequence[str | Mapping[str, Any] | tuple[str, Any]],
     *,
-    data: object = None,
-    private: Names = (),
-    id: Names = (),  # noqa: A002 - the word of the contract
-    hidden: Names = (),
-    table: str | None = None,
-    view: str | None = None,
-    config: Config | str | Path | None = None,
     noise: str | None = None,
     method: str = "auto",
     truth: object = None,
@@ -127,6 +120,7 @@ def attack(
     dialect: str | None = None,
     target: str | None = None,
     by: str | None = None,
+    **table: Unpack[TableArguments],
 ) -> Attacked:
     """Guess private values from questions and their answers, as somebody who has seen nothing else of them.
 
@@ -142,7 +136,7 @@ def attack(
     >>> found.estimates().round(6).tolist()
     [15.0, 15.0, 30.0]
     """
-    given = with_private(settings(config, data=data, table=table, view=view, private=private, id=id, hidden=hidden))
+    given = with_private(settings(**table))
     terms = AttackTerms(noise, method, truth, tolerance, target, by)
     return attacked(as_log(log, dialect), given, terms)
 

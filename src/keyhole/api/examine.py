@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from decimal import Decimal
 from pathlib import Path
-from typing import Any
+from typing import Any, Unpack
 
 from keyhole.auditing.deadline import Deadline
 from keyhole.auditing.examine import Progress
 from keyhole.auditing.examine import examine as audited
-from keyhole.config import Config
+from keyhole.config.arguments import TableArguments
 from keyhole.logs.open import Log
 from keyhole.report.verdict import Verdict
 
@@ -18,22 +18,16 @@ from keyhole.report.verdict import Verdict
 def examine(
     log: str | Path | Log | Sequence[str | Mapping[str, Any] | tuple[str, Any]],
     *,
-    data: object = None,
-    private: str | Sequence[str] = (),
-    id: str | Sequence[str] = (),  # noqa: A002 - the word of the contract
-    hidden: str | Sequence[str] = (),
-    table: str | None = None,
-    view: str | None = None,
     group_size: int = 1,
     among: int | None = None,
     rounding: str | int | Decimal | None = None,
     within: str | None = None,
     time_limit: float | Deadline | None = None,
-    config: Config | str | Path | None = None,
     dialect: str | None = None,
     now: str | None = None,
     by: str | None = None,
     progress: Progress | None = None,
+    **table: Unpack[TableArguments],
 ) -> Verdict:
     """Who is exposed by a log of aggregate queries, with the proof.
 
@@ -58,25 +52,15 @@ def examine(
     """
     exposure = audited(
         log,
-        data=data,
-        private=_names(private),
-        id=_names(id),
-        hidden=_names(hidden),
-        table=table,
-        view=view,
         group_size=group_size,
         among=among,
         rounding=rounding,
         within=within,
         time_limit=time_limit,
-        config=config,
         dialect=dialect,
         now=now,
         by=by,
         progress=progress,
+        **table,
     )
     return Verdict.of(exposure)
-
-
-def _names(given: str | Sequence[str]) -> Sequence[str]:
-    return [given] if isinstance(given, str) else given

@@ -3,21 +3,19 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Unpack
 
 from keyhole.config import Config
-from keyhole.config.settings import Names, settings, with_private
+from keyhole.config.arguments import ColumnArguments
+from keyhole.config.settings import settings, with_private
 from keyhole.datasets.open import Table, Use, open_table
 
 
 def open(  # noqa: A001 - the verb
     data: object = None,
     *,
-    private: Names = (),
-    id: Names = (),  # noqa: A002 - the word of the contract
-    hidden: Names = (),
-    table: str | None = None,
-    view: str | None = None,
     config: Config | str | Path | None = None,
+    **columns: Unpack[ColumnArguments],
 ) -> Table:
     """The table behind questions: checked as the custodian sees it, its public half apart from its secrets (`roster`).
 
@@ -28,5 +26,5 @@ def open(  # noqa: A001 - the verb
     >>> staff.roster.n, [str(column.role) for column in staff.roster.schema.columns]
     (2, ['id', 'private'])
     """
-    given = settings(config, data=data, table=table, view=view, private=private, id=id, hidden=hidden)
+    given = settings(config, data=data, **columns)
     return open_table(with_private(given), Use.AUDIT)

@@ -8,7 +8,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from pathlib import Path
-from typing import Any
+from typing import Any, Unpack
 
 import numpy as np
 
@@ -18,7 +18,8 @@ from keyhole.attacks.plan import How, Planner, QueryPlan, Ways, operators, profi
 from keyhole.attacks.plan.question import DEFAULT, Question
 from keyhole.auditing.judge import Judge
 from keyhole.config import Config
-from keyhole.config.settings import Names, Settings, names, settings, with_private
+from keyhole.config.arguments import BudgetArguments, Names, TableArguments
+from keyhole.config.settings import Settings, names, settings, with_private
 from keyhole.datasets import Roster
 from keyhole.datasets.open import Table, Use, open_table
 from keyhole.errors import ConfigError, QueryError
@@ -28,7 +29,6 @@ from keyhole.model.prior import Knowledge
 from keyhole.model.schema import Role, Schema
 from keyhole.model.transcript import Line
 from keyhole.report.plan import Label, Overview, Planned, PlayedPlan
-from keyhole.sessions.open import Terms
 from keyhole.sessions.reply import Reply
 from keyhole.sql import lower
 
@@ -181,7 +181,7 @@ class Plans:
 
     def _play(self, planned: Planned, given: Settings, config: Config | str | Path | None) -> PlayedPlan:
         replies = []
-        with asking(given, config, Terms(anyway=True)) as session:
+        with asking(given, config, BudgetArguments(anyway=True)) as session:
             for text in planned.queries:
                 replies.append(session.ask(text))
                 if not replies[-1].answered:
@@ -210,17 +210,11 @@ def _condition(target: str, schema: Schema) -> str:
 def plan(
     target: str,
     *,
-    data: object = None,
-    private: Names = (),
-    id: Names = (),  # noqa: A002 - the word of the contract
-    hidden: Names = (),
-    table: str | None = None,
-    view: str | None = None,
     columns: Names = (),
     max_columns: int = 3,
     min_group: int = 2,
     operators: str | Sequence[str] = DEFAULT,
-    config: Config | str | Path | None = None,
+    **table: Unpack[TableArguments],
 ) -> Planned:
     """The fewest questions found that give one person's private value away, or the proof that none do.
 
@@ -228,7 +222,7 @@ def plan(
     over groups of at least `min_group` people, with conditions on at most `max_columns` of `columns` (default: all
     public ones). Nothing private is read.
     """
-    given = settings(config, data=data, table=table, view=view, private=private, id=id, hidden=hidden)
+    given = settings(**table)
     made = Plans(given, Asking(names(columns), max_columns, _operators(operators), min_group))
     return made.of(made.row(target))
 

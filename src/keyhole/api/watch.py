@@ -4,11 +4,13 @@ from __future__ import annotations
 
 from decimal import Decimal
 from pathlib import Path
+from typing import Unpack
 
 from keyhole.auditing.online.admission import Admission, Permission
 from keyhole.book import Mark
 from keyhole.config import Config
-from keyhole.config.settings import Names, Settings, settings, with_private
+from keyhole.config.arguments import ColumnArguments
+from keyhole.config.settings import Settings, settings, with_private
 from keyhole.datasets.open import Table
 from keyhole.sessions.audited import Audited, Heard
 from keyhole.sessions.open import Watching, audited_session
@@ -70,15 +72,11 @@ class Watch(Session[Heard]):
 def watch(
     data: object = None,
     *,
-    private: Names = (),
-    id: Names = (),  # noqa: A002 - the word of the contract
-    hidden: Names = (),
-    table: str | None = None,
-    view: str | None = None,
     book: str | Path | None = None,
     insiders: int | None = None,
     exact_above: int | None = None,
     config: Config | str | Path | None = None,
+    **columns: Unpack[ColumnArguments],
 ) -> Watch:
     """A session over the public half of the table: `ask(sql)` decides before the answer, from public things alone.
 
@@ -92,7 +90,7 @@ def watch(
     ...     str(session.ask("SELECT SUM(pay) FROM staff WHERE name = 'Ann'").outcome)
     'deny'
     """
-    given = with_private(settings(config, data=data, table=table, view=view, private=private, id=id, hidden=hidden))
+    given = with_private(settings(config, data=data, **columns))
     return watched(given, config, Watching(book, insiders, explain=True, exact_above=exact_above))[0]
 
 

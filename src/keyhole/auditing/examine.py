@@ -29,7 +29,8 @@ from keyhole.auditing.rules import every_rule, groups
 from keyhole.auditing.rules.interval import SECONDS, interval
 from keyhole.auditing.width import Within
 from keyhole.config import Columns, Config, FactTable
-from keyhole.config.settings import Names, Settings, has_private, settings, with_private
+from keyhole.config.arguments import Names
+from keyhole.config.settings import Settings, has_private, settings, with_private
 from keyhole.datasets.open import Table, Use, compared_with_text, open_table
 from keyhole.errors import ConfigError, NumberError
 from keyhole.gather import gather, transcribe

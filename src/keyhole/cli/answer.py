@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING
 import click
 
 from keyhole.cli.shared import options
-from keyhole.cli.shared.options import Format
 from keyhole.cli.shared.terminal import SOME_REFUSED, check_out, emit, emit_json, emit_text, end, warn
+from keyhole.config.arguments import BudgetArguments, Format, OutputArguments, TableArguments
 from keyhole.errors import ConfigError
 
 if TYPE_CHECKING:
@@ -50,60 +50,66 @@ Exit code
 """
 
 
+@options.command(
+    "answer",
+    HELP,
+    click.Argument(["queries"], metavar="QUERIES.sql"),
+    options.TABLE_ARGUMENTS,
+    options.LOG_FORMAT,
+    options.budget(
+        options.EPSILON,
+        options.DELTA,
+        click.Option(
+            ["--mechanism"],
+            type=options.OneOf(MechanismName),
+            help="How answers are made (default: the planner where there is a delta, else laplace).",
+        ),
+        options.ACCURACY,
+        options.BETA,
+        options.HORIZON,
+        options.ANALYST,
+        options.BOOK,
+        options.SPEND,
+        options.ANYWAY,
+    ),
+    options.DRY_RUN,
+    options.output(Format.TEXT, Format.JSON, Format.TRANSCRIPT, Format.HTML),
+)
 def answer(
     queries: str,
-    data: Path | None,
-    table: str | None,
-    view: str | None,
-    id: tuple[str, ...],  # noqa: A002 - the word of the contract
-    private: tuple[str, ...],
-    hidden: tuple[str, ...],
-    config: Path | None,
+    table: TableArguments,
     log_format: str,
-    epsilon: str | None,
-    delta: str | None,
-    mechanism: MechanismName | None,
-    accuracy: str | None,
-    beta: float,
-    horizon: int | None,
-    analyst: str | None,
-    book: Path | None,
-    spend: str | None,
-    anyway: bool,
+    terms: BudgetArguments,
     dry_run: bool,
-    format: Format,  # noqa: A002 - the word of the option
-    out: Path | None,
+    output: OutputArguments,
 ) -> None:
     """Load, open the ledger, answer or price, show."""
     from keyhole.api.answer import answered
     from keyhole.config.settings import settings
     from keyhole.logs.open import LogFormat, open_log
-    from keyhole.sessions.open import Terms
 
-    config = options.settled(config, data)
-    given = settings(config, data=data, table=table, view=view, private=private, id=id, hidden=hidden)
-    chosen = None if mechanism is None else str(mechanism)
-    terms = Terms(epsilon, delta, chosen, accuracy, beta, horizon, analyst, book, spend, anyway)
-    check_out(out)  # before anything is paid for
+    table = options.settings_here(table)
+    given = settings(**table)
+    check_out(output.out)  # before anything is paid for
     read = open_log(queries if queries == "-" else Path(queries), LogFormat(log_format))
-    found = answered([line.sql for line in read.lines], given, terms, config, dry_run=dry_run)
-    if format is Format.TRANSCRIPT:
+    found = answered([line.sql for line in read.lines], given, terms, table.get("config"), dry_run=dry_run)
+    if output.format is Format.TRANSCRIPT:
         if dry_run:
             raise ConfigError("--dry-run releases nothing, so there is no transcript: take --format text or json")
         for a in found.answers:
             if a.refused is not None:
                 warn(f"not in the transcript: {' '.join(a.sql.split())}: {a.refused}")
-        emit("".join(f"{line}\n" for line in found.releases), out)
-    elif format is Format.JSON:
+        emit("".join(f"{line}\n" for line in found.releases), output.out)
+    elif output.format is Format.JSON:
         import json
 
-        emit_json(json.dumps(found.to_json(), indent=2, ensure_ascii=False), out)
-    elif format is Format.HTML:
+        emit_json(json.dumps(found.to_json(), indent=2, ensure_ascii=False), output.out)
+    elif output.format is Format.HTML:
         from keyhole.report.html.answers import answers_page
 
-        emit(answers_page(found.to_json()), out)
+        emit(answers_page(found.to_json()), output.out)
     else:
-        emit_text("\n".join(_prices(found) if dry_run else _lines(found)), out)
+        emit_text("\n".join(_prices(found) if dry_run else _lines(found)), output.out)
     if found.fault is not None:
         raise found.fault
     end(SOME_REFUSED if found.refused else 0)
@@ -127,32 +133,3 @@ def _prices(found: Answers) -> Iterator[str]:
     rest = f" ({found.refused} would be refused)" if found.refused else ""
     left = f"{found.budget.unit} {remainder(found.left)}"
     yield f"nothing was spent; all would cost {float(total):g}{rest}; left is {left}"
-
-
-command = click.Command(
-    "answer",
-    callback=answer,
-    help=HELP,
-    params=[
-        click.Argument(["queries"], metavar="QUERIES.sql"),
-        *options.TABLE_OPTIONS,
-        options.LOG_FORMAT,
-        options.EPSILON,
-        options.DELTA,
-        click.Option(
-            ["--mechanism"],
-            type=options.OneOf(MechanismName),
-            help="How answers are made (default: the planner where there is a delta, else laplace).",
-        ),
-        options.ACCURACY,
-        options.BETA,
-        options.HORIZON,
-        options.ANALYST,
-        options.BOOK,
-        options.SPEND,
-        options.ANYWAY,
-        options.DRY_RUN,
-        options.formats(Format.TEXT, Format.JSON, Format.TRANSCRIPT, Format.HTML),
-        options.OUT,
-    ],
-)

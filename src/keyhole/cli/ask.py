@@ -4,14 +4,13 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Mapping, Sequence
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
 
 from keyhole.cli.shared import options
-from keyhole.cli.shared.options import Format
 from keyhole.cli.shared.terminal import INTERRUPTED, SOME_REFUSED, check_out, emit, emit_json, emit_text, end, warn
+from keyhole.config.arguments import BudgetArguments, Format, OutputArguments, TableArguments
 from keyhole.errors import KeyholeError, LogError
 
 if TYPE_CHECKING:
@@ -38,52 +37,60 @@ Exit code
 """
 
 
+@options.command(
+    "ask",
+    HELP,
+    click.Argument(["questions"], nargs=-1, metavar="SQL..."),
+    options.TABLE_ARGUMENTS,
+    options.DIALECT,
+    options.NOW,
+    options.EXACT_ABOVE,
+    options.budget(options.ACCURACY, options.BETA, options.ANALYST, options.HORIZON, options.ANYWAY),
+    click.Option(
+        ["--clip"],
+        multiple=True,
+        metavar="COL",
+        help="Buy bounds for a column that has none; nothing else is asked. Repeatable.",
+    ),
+    options.EXPLAIN,
+    options.DRY_RUN,
+    options.output(Format.TEXT, Format.JSON, Format.HTML),
+)
 def ask(
     questions: tuple[str, ...],
-    data: Path | None,
-    table: str | None,
-    view: str | None,
-    id: tuple[str, ...],  # noqa: A002 - the word of the contract
-    private: tuple[str, ...],
-    hidden: tuple[str, ...],
-    config: Path | None,
+    table: TableArguments,
     dialect: str | None,
     now: str | None,
     exact_above: int | None,
-    accuracy: str | None,
-    beta: float,
-    analyst: str | None,
-    horizon: int | None,
-    anyway: bool,
+    terms: BudgetArguments,
     clip: tuple[str, ...],
     explain: bool,
     dry_run: bool,
-    format: Format,  # noqa: A002 - the word of the option
-    out: Path | None,
+    output: OutputArguments,
 ) -> None:
     """Open the session, ask, show."""
     from keyhole.api.ask import asking, policy_of
     from keyhole.config.settings import settings
     from keyhole.report.reply import reply_json, reply_lines
-    from keyhole.sessions.open import Terms
     from keyhole.sessions.private import Private
     from keyhole.sql.statements.clock import as_it_ran, said_now
 
-    config = options.settled(config, data)
-    given = settings(config, data=data, table=table, view=view, private=private, id=id, hidden=hidden)
-    check_out(out)
+    table = options.settings_here(table)
+    given = settings(**table)
+    check_out(output.out)
     when = said_now(now)
     texts = [as_it_ran(text, dialect or "duckdb", None, when) for text in _texts(questions, clip)]
-    terms = Terms(accuracy=accuracy, beta=beta, horizon=horizon, analyst=analyst, anyway=anyway)
-    with asking(given, config, terms, explain=explain, exact_above=exact_above, dry_run=dry_run) as session:
+    with asking(
+        given, table.get("config"), terms, explain=explain, exact_above=exact_above, dry_run=dry_run
+    ) as session:
         if session.book.new:
             warn(f"a new book begins: {session.book.name}")
         _noted(session)
-        advised = [_clipping(session, column, analyst, dry_run=dry_run) for column in clip]
+        advised = [_clipping(session, column, terms.analyst, dry_run=dry_run) for column in clip]
         if clip and texts:  # bounds are declared, and become part of the book's domain, before anything is asked
             warn("bounds bought; write them into keyhole.toml, then ask: the question was not asked")
             texts = []
-        replies, fault = _asked_until(session, texts, dialect, analyst)
+        replies, fault = _asked_until(session, texts, dialect, terms.analyst)
     noisy = session.policy if isinstance(session.policy, Private) else None
     more, n = ({}, None) if noisy is None else ({"unit": noisy.unit}, noisy.answering.setting.n)
     listed = [reply_json(r, explain=explain, n=n) for r in replies]
@@ -91,24 +98,24 @@ def ask(
     said |= {"bounds": advised} if advised else {}
     said |= {"dry_run": True} if dry_run else {}
     written = (line for r in replies for line in reply_lines(r, explain=explain, **more))
-    _show(said, [*advised, *written, *(["nothing was kept: this was a dry run"] if dry_run else [])], format, out)
+    _show(said, [*advised, *written, *(["nothing was kept: this was a dry run"] if dry_run else [])], output)
     if fault is not None:
         raise fault
     end(0 if all(r.answered for r in replies) else SOME_REFUSED)
 
 
-def _show(said: Mapping[str, Any], lines: Sequence[str], format: Format, out: Path | None) -> None:  # noqa: A002
+def _show(said: Mapping[str, Any], lines: Sequence[str], output: OutputArguments) -> None:
     """The replies in the format that is wanted."""
-    if format is Format.JSON:
+    if output.format is Format.JSON:
         from keyhole.report.documents.json_text import dumps
 
-        emit_json(dumps(said), out)
-    elif format is Format.HTML:
+        emit_json(dumps(said), output.out)
+    elif output.format is Format.HTML:
         from keyhole.report.html.answers import answers_page
 
-        emit(answers_page(said), out)
+        emit(answers_page(said), output.out)
     else:
-        emit_text("\n".join(lines), out)
+        emit_text("\n".join(lines), output.out)
 
 
 def _texts(questions: tuple[str, ...], clip: tuple[str, ...]) -> list[str]:
@@ -176,32 +183,3 @@ def _asked(session: Session[Any], text: str, dialect: str | None, analyst: str |
         return session.ask(text, analyst)
     carry = carried(text, dialect, session.policy.schema)
     return Reply.refused(text, Refused(carry.reason)) if carry.reason else session.ask(carry.sql, analyst)
-
-
-command = click.Command(
-    "ask",
-    callback=ask,
-    help=HELP,
-    params=[
-        click.Argument(["questions"], nargs=-1, metavar="SQL..."),
-        *options.TABLE_OPTIONS,
-        options.DIALECT,
-        options.NOW,
-        options.EXACT_ABOVE,
-        options.ACCURACY,
-        options.BETA,
-        options.ANALYST,
-        options.HORIZON,
-        options.ANYWAY,
-        click.Option(
-            ["--clip"],
-            multiple=True,
-            metavar="COL",
-            help="Buy bounds for a column that has none; nothing else is asked. Repeatable.",
-        ),
-        options.EXPLAIN,
-        options.DRY_RUN,
-        options.formats(Format.TEXT, Format.JSON, Format.HTML),
-        options.OUT,
-    ],
-)

@@ -13,11 +13,11 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from keyhole.cli.attack_oracle import ORACLE_OPTIONS, AskingTerms, LearnerWord, attack_oracle, one_target
+from keyhole.cli.attack_oracle import ASKING, AskingArguments, attack_oracle, check_one_target
 from keyhole.cli.shared import options
-from keyhole.cli.shared.options import Format
 from keyhole.cli.shared.progress import progress_on_stderr
 from keyhole.cli.shared.terminal import check_out, emit, emit_json, printed, warn
+from keyhole.config.arguments import Format, OutputArguments, TableArguments
 from keyhole.errors import ConfigError
 
 if TYPE_CHECKING:
@@ -87,17 +87,34 @@ Exit code
 """
 
 
+@options.command(
+    "attack",
+    HELP,
+    click.Argument(["transcript"], required=False),
+    options.TABLE_ARGUMENTS,
+    options.ROSTER,
+    options.KNOWLEDGE,
+    options.LOG_FORMAT,
+    options.DIALECT,
+    options.NOISE,
+    options.words("--method", Method.AUTO, "Which attack; auto chooses from the evidence and says why."),
+    ASKING,
+    options.TRUTH,
+    options.TOLERANCE,
+    options.flag("--compare", "Also attack less of the log, and by other methods (needs --truth)."),
+    click.Option(
+        ["--target"],
+        metavar="WHERE",
+        help="Report and score only these people: a condition on public columns and ids.",
+    ),
+    options.words(
+        "--by", Listing.RECORD, "How people are listed; confidence puts the surest first, and scores them so."
+    ),
+    options.output(Format.TEXT, Format.JSON, Format.HTML),
+)
 def attack(
     transcript: str | None,
-    data: Path | None,
-    table: str | None,
-    view: str | None,
-    id: tuple[str, ...],  # noqa: A002 - the word of the contract
-    private: tuple[str, ...],
-    hidden: tuple[str, ...],
-    config: Path | None,
-    roster: Path | None,
-    knowledge: Path | None,
+    table: TableArguments,
     log_format: str,
     dialect: str | None,
     noise: str | None,
@@ -106,20 +123,9 @@ def attack(
     tolerance: float | None,
     target: str | None,
     by: Listing,
-    oracle: str | None,
-    queries: Path | None,
-    budget: int | None,
-    rate: float | None,
-    record: Path | None,
-    bounds: str | None,
-    learner: LearnerWord,
-    basis: str,
-    levels: int,
-    calibrate: int | None,
-    test: Path | None,
+    asking: AskingArguments,
     compare: bool,
-    format: Format,  # noqa: A002 - the word of the option
-    out: Path | None,
+    output: OutputArguments,
 ) -> None:
     """Read, attack, score, print."""
     from keyhole.api.attack import AttackTerms
@@ -127,26 +133,23 @@ def attack(
     from keyhole.logs.open import LogFormat, open_log
     from keyhole.sql import Dialect
 
-    where, told = options.either(data, roster), options.one_of(config, knowledge)
-
     def merged() -> Settings:
-        return with_private(settings(told, data=where, table=table, view=view, private=private, id=id, hidden=hidden))
+        return with_private(settings(**table))
 
-    one_target(transcript, oracle, (queries, budget, rate, record, bounds, calibrate, test))
-    if oracle is not None:
-        asking = AskingTerms(noise or "auto", budget, rate, record, bounds, learner, basis, levels, calibrate, test)
-        attack_oracle(oracle, queries, merged, asking, format=format, out=out)
+    check_one_target(transcript, asking)
+    if asking.oracle is not None:
+        attack_oracle(asking, noise or "auto", merged, output)
         return
     assert transcript is not None
     given = merged()
     engine = None if dialect is None else Dialect(dialect)
     log = open_log(transcript if transcript == "-" else Path(transcript), LogFormat(log_format), engine)
-    check_out(out)
+    check_out(output.out)
     if compare and truth is None:
         raise ConfigError("--compare needs --truth FILE: without the true values nothing can be scored")
     terms = AttackTerms(noise, str(method), truth, tolerance, target, str(by))
     with _interruptible() as stop:  # to the last line: what was found is not lost to a Ctrl-C that comes late
-        _show(*_played(log, given, terms, compare, stop), format, out)
+        _show(*_played(log, given, terms, compare, stop), output)
 
 
 def _played(
@@ -170,18 +173,18 @@ def _played(
             return found, None
 
 
-def _show(found: Attacked, beside: AttackComparison | None, format: Format, out: Path | None) -> None:  # noqa: A002
+def _show(found: Attacked, beside: AttackComparison | None, output: OutputArguments) -> None:
     for message in found.warnings:
         warn(message, "warning")
     more = {} if beside is None else {"compared": beside.to_json()}
-    if format is Format.JSON:
-        emit_json(json.dumps(found.to_json() | more, indent=2, default=str), out)
-    elif format is Format.HTML:
+    if output.format is Format.JSON:
+        emit_json(json.dumps(found.to_json() | more, indent=2, default=str), output.out)
+    elif output.format is Format.HTML:
         from keyhole.report.html.attack import attack_page
 
-        emit(attack_page({**found.to_json(), **more, "truths": found.truths}), out)
+        emit(attack_page({**found.to_json(), **more, "truths": found.truths}), output.out)
     else:
-        printed(out, lambda console: _print(console, found, beside))
+        printed(output.out, lambda console: _print(console, found, beside))
 
 
 class _StopAsked:
@@ -350,34 +353,3 @@ def _print_score(console: Console, s: Score) -> None:
         console.print("right among the surest: " + ", ".join(f"{100 * share:.1f} % of {k}" for k, share in s.precision))
     if s.error is not None:
         console.print(f"mean absolute error {s.error:.4g} (prior {s.prior_error:.4g})")
-
-
-command = click.Command(
-    "attack",
-    callback=attack,
-    help=HELP,
-    params=[
-        click.Argument(["transcript"], required=False),
-        *options.TABLE_OPTIONS,
-        options.ROSTER,
-        options.KNOWLEDGE,
-        options.LOG_FORMAT,
-        options.DIALECT,
-        options.NOISE,
-        options.words("--method", Method.AUTO, "Which attack; auto chooses from the evidence and says why."),
-        *ORACLE_OPTIONS,
-        options.TRUTH,
-        options.TOLERANCE,
-        options.flag("--compare", "Also attack less of the log, and by other methods (needs --truth)."),
-        click.Option(
-            ["--target"],
-            metavar="WHERE",
-            help="Report and score only these people: a condition on public columns and ids.",
-        ),
-        options.words(
-            "--by", Listing.RECORD, "How people are listed; confidence puts the surest first, and scores them so."
-        ),
-        options.formats(Format.TEXT, Format.JSON, Format.HTML),
-        options.OUT,
-    ],
-)

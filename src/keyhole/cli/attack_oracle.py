@@ -19,8 +19,8 @@ import click
 
 from keyhole.cli.shared import options
 from keyhole.cli.shared.learnt_report import show
-from keyhole.cli.shared.options import Format
 from keyhole.cli.shared.terminal import check_out
+from keyhole.config.arguments import OutputArguments
 from keyhole.errors import ConfigError
 
 if TYPE_CHECKING:
@@ -84,14 +84,14 @@ CALIBRATE = click.Option(
     help="Hold the noise against the last N queries (a tenth, at most 600; for --learner edge a third).",
 )
 TEST = click.Option(["--test"], type=options.FILE, help="Queries to answer with what was learnt, without asking.")
-ORACLE_OPTIONS = (ORACLE, QUERIES, BUDGET, RATE, RECORD, BOUNDS, LEARNER, BASIS, LEVELS, CALIBRATE, TEST)
 
 
 @dataclass(frozen=True, slots=True)
-class AskingTerms:
-    """How a target is asked and learnt from, as the options say it."""
+class AskingArguments:
+    """Which target is asked what, and how is learnt from it, as the options say it."""
 
-    noise: str
+    oracle: str | None
+    queries: Path | None
     budget: int | None
     rate: float | None
     record: Path | None
@@ -102,26 +102,30 @@ class AskingTerms:
     calibrate: int | None
     test: Path | None
 
+    @property
+    def is_said(self) -> bool:
+        """Was something said that needs an oracle?"""
+        of_oracle = (self.queries, self.budget, self.rate, self.record, self.bounds, self.calibrate, self.test)
+        return any(each is not None for each in of_oracle)
 
-def one_target(transcript: str | None, oracle: str | None, of_oracle: tuple[object, ...]) -> None:
+
+_OPTIONS = (ORACLE, QUERIES, BUDGET, RATE, RECORD, BOUNDS, LEARNER, BASIS, LEVELS, CALIBRATE, TEST)
+ASKING = options.OptionGroup(
+    "asking", _OPTIONS, lambda values: AskingArguments(*(values.pop(str(each.name)) for each in _OPTIONS))
+)
+
+
+def check_one_target(transcript: str | None, asking: AskingArguments) -> None:
     """A transcript or an oracle, and no option that would not be looked at."""
-    if transcript is None and oracle is None:
+    if transcript is None and asking.oracle is None:
         raise ConfigError("nothing to attack: give a TRANSCRIPT, or --oracle with --queries")
-    if transcript is not None and oracle is not None:
+    if transcript is not None and asking.oracle is not None:
         raise ConfigError("give a TRANSCRIPT or --oracle, not both: they are attacked one at a time")
-    if oracle is None and any(each is not None for each in of_oracle):
+    if asking.oracle is None and asking.is_said:
         raise ConfigError("--queries, --budget, --rate, --record, --range, --calibrate and --test are for --oracle")
 
 
-def attack_oracle(
-    oracle: str,
-    queries: Path | None,
-    given: Callable[[], Settings],
-    terms: AskingTerms,
-    *,
-    format: Format,  # noqa: A002 - the word of the option
-    out: Path | None,
-) -> None:
+def attack_oracle(terms: AskingArguments, noise: str, given: Callable[[], Settings], output: OutputArguments) -> None:
     """Read the queries, ask, learn, report."""
     import numpy as np
 
@@ -130,18 +134,20 @@ def attack_oracle(
     from keyhole.oracles.result import AskingPlan, LearnerKind, Questions
     from keyhole.oracles.targets import StatementTarget, target_of
 
-    check_out(out)
+    oracle, queries = terms.oracle, terms.queries
+    assert oracle is not None
+    check_out(output.out)
     if queries is None:
         raise ConfigError("--oracle needs --queries FILE: what to ask, one query a line")
     names, rows = read_queries(queries)
     test = _test_queries(terms.test, names)
     stated = None if terms.bounds is None else _bounds(terms.bounds)
     plan = AskingPlan(
-        terms.noise,
+        noise,
         LearnerKind(terms.learner.value),
         _basis(terms.basis, len(names)),
         terms.levels,
-        _kept(terms, len(rows)),
+        _kept(terms, noise, len(rows)),
     )
     if oracle.lstrip().upper().startswith("SELECT"):
         settings = given()
@@ -173,7 +179,7 @@ def attack_oracle(
         raise ConfigError(
             f"not one question was answered: {'; '.join(found.notes) or 'no query could narrow anything'}"
         )
-    show(found, names, recalled, format, out)
+    show(found, names, recalled, output)
 
 
 def _terms_of(names: list[str], rows: list[list[float]], stated: tuple[float, float] | None, plan: AskingPlan) -> str:
@@ -193,7 +199,7 @@ def _test_queries(path: Path | None, names: list[str]) -> list[list[float]]:
     return rows
 
 
-def _kept(terms: AskingTerms, queries: int) -> int:
+def _kept(terms: AskingArguments, noise: str, queries: int) -> int:
     """Queries kept for the check of the noise."""
     if terms.calibrate is not None:
         if 0 < terms.calibrate < LEAST_CHECK:
@@ -201,7 +207,7 @@ def _kept(terms: AskingTerms, queries: int) -> int:
         return terms.calibrate
     if terms.learner is LearnerWord.EDGE:
         return queries // 3
-    return min(600, queries // 10) if terms.levels == 2 and terms.noise != "none" else 0
+    return min(600, queries // 10) if terms.levels == 2 and noise != "none" else 0
 
 
 def _basis(text: str, width: int) -> int:

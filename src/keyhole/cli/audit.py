@@ -11,11 +11,11 @@ import click
 
 from keyhole.cli.review import read_key
 from keyhole.cli.shared import options
-from keyhole.cli.shared.options import Format
 from keyhole.cli.shared.output import Output, Withholding
 from keyhole.cli.shared.progress import Said, progress_on_stderr
 from keyhole.cli.shared.signing import Signing
 from keyhole.cli.shared.terminal import end
+from keyhole.config.arguments import Format, OutputArguments, TableArguments
 from keyhole.errors import ConfigError, LogError
 
 if TYPE_CHECKING:
@@ -54,15 +54,36 @@ Exit code
 """
 
 
+@options.command(
+    "audit",
+    HELP,
+    click.Argument(["log"]),
+    options.TABLE_ARGUMENTS,
+    options.LOG_FORMAT,
+    options.DIALECT,
+    options.NOW,
+    options.GROUP_SIZE,
+    options.AMONG,
+    options.ROUNDING,
+    options.WITHIN,
+    options.TIME_LIMIT,
+    options.KNOWLEDGE,
+    options.BASELINE,
+    options.output(Format.TEXT, Format.JSON, Format.SARIF, Format.JUNIT, Format.HTML, Format.BASELINE),
+    options.PROOF_SQL,
+    options.NO_VALUES,
+    options.REDACT,
+    options.ACCEPT,
+    options.FAIL_ON,
+    options.KEY,
+    options.BY_ANALYST,
+    options.PROGRESS,
+    options.RULE,
+    options.ADVISE,
+)
 def audit(
     log: str,
-    data: Path | None,
-    table: str | None,
-    view: str | None,
-    id: tuple[str, ...],  # noqa: A002 - the word of the contract
-    private: tuple[str, ...],
-    hidden: tuple[str, ...],
-    config: Path | None,
+    table: TableArguments,
     log_format: str,
     dialect: str | None,
     now: str | None,
@@ -71,10 +92,8 @@ def audit(
     rounding: str | None,
     within: str | None,
     time_limit: float | None,
-    knowledge: Path | None,
     baseline: Path | None,
-    format: Format,  # noqa: A002 - the word of the option
-    out: Path | None,
+    output: OutputArguments,
     proof_sql: Path | None,
     no_values: bool,
     redact: bool,
@@ -90,35 +109,27 @@ def audit(
     from keyhole.api.examine import examine
     from keyhole.auditing.deadline import Deadline
 
-    _shown_as(format, {"--by": by is not None, "--advise": advise, "--rule": bool(rule)})
+    _check_format(output.format, {"--by": by is not None, "--advise": advise, "--rule": bool(rule)})
     if redact and rule:
         raise ConfigError("--rule names groups of people: leave it away with --redact")
     secret = read_key(key)
-    output = Output.of(format, out, proof_sql, baseline, Withholding(no_values, redact), secret)
-    signing = Signing.of(accept, fail_on, secret, baseline, used=format is Format.BASELINE)
+    shown = Output.of(output, proof_sql, baseline, Withholding(no_values, redact), secret)
+    signing = Signing.of(accept, fail_on, secret, baseline, used=output.format is Format.BASELINE)
     clock = Deadline(time_limit)
     with progress_on_stderr(progress) as said:
         read = _in_time(clock, partial(_read, log, log_format, dialect, said))
-        table_given: dict[str, Any] = {
-            "data": data,
-            "private": private,
-            "id": id,
-            "hidden": hidden,
-            "table": table,
-            "view": view,
-        }
-        table_given["config"] = options.one_of(config, knowledge)
         limits: dict[str, Any] = {"group_size": group_size, "within": within, "time_limit": clock}
         how: dict[str, Any] = {"rounding": rounding, "now": now, "progress": said, "among": among}
-        again = partial(examine, **how, **table_given, **limits)
-        verdict = examine(read, by=by, **how, **table_given, **limits)
-        besides = _besides(read, verdict, again, table_given, limits, rule, advise=advise)
+        again = partial(examine, **how, **limits, **table)
+        verdict = examine(read, by=by, **how, **limits, **table)
+        besides = _besides(read, verdict, again, table, limits, rule, advise=advise)
     counted = None if signing is None else signing.counted(verdict)
-    output.show(verdict, read, counted, besides, None if log == "-" else Path(log))
-    end(besides.exit_code(output.exit_code(verdict) if counted is None else counted.exit_code))
+    shown.show(verdict, read, counted, besides, None if log == "-" else Path(log))
+    end(besides.exit_code(shown.exit_code(verdict) if counted is None else counted.exit_code))
 
 
-def _shown_as(how: Format, asked: Mapping[str, bool]) -> None:
+def _check_format(how: Format, asked: Mapping[str, bool]) -> None:
+    """What was asked for beside the verdict is shown in the format, or it is an error."""
     for option, wanted in asked.items():
         pipeline = option == "--by" and how in (Format.SARIF, Format.JUNIT)
         if wanted and not pipeline and how not in (Format.TEXT, Format.JSON, Format.HTML):
@@ -130,7 +141,7 @@ def _besides(
     read: Log,
     verdict: Verdict,
     again: Callable[[Log], Verdict],
-    table_given: Mapping[str, Any],
+    table: TableArguments,
     limits: Mapping[str, Any],
     rule: tuple[str, ...],
     *,
@@ -155,7 +166,7 @@ def _besides(
         from keyhole.crosstab.sensitivity import SensitivityRule
 
         rules = [SensitivityRule.parse(text) for text in rule]
-        checks = ruled(verdict.exposure, opened(**table_given), rules)
+        checks = ruled(verdict.exposure, opened(**table), rules)
     return Besides(advice, checks, no_advice)
 
 
@@ -181,36 +192,3 @@ def _read(log: str, log_format: str, dialect: str | None, said: Said) -> Log:
     if not (read.lines or read.refused or read.unjudged or read.passed or read.failed):
         raise LogError(f"{read.name} holds no statement, so there is nothing to audit. Is it the right file?")
     return read
-
-
-command = click.Command(
-    "audit",
-    callback=audit,
-    help=HELP,
-    params=[
-        click.Argument(["log"]),
-        *options.TABLE_OPTIONS,
-        options.LOG_FORMAT,
-        options.DIALECT,
-        options.NOW,
-        options.GROUP_SIZE,
-        options.AMONG,
-        options.ROUNDING,
-        options.WITHIN,
-        options.TIME_LIMIT,
-        options.KNOWLEDGE,
-        options.BASELINE,
-        options.formats(Format.TEXT, Format.JSON, Format.SARIF, Format.JUNIT, Format.HTML, Format.BASELINE),
-        options.OUT,
-        options.PROOF_SQL,
-        options.NO_VALUES,
-        options.REDACT,
-        options.ACCEPT,
-        options.FAIL_ON,
-        options.KEY,
-        options.BY_ANALYST,
-        options.PROGRESS,
-        options.RULE,
-        options.ADVISE,
-    ],
-)

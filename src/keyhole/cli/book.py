@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import click
 
 from keyhole.cli.shared import options
-from keyhole.cli.shared.options import Format
 from keyhole.cli.shared.terminal import check_out, emit, emit_json, emit_text, end
+from keyhole.config.arguments import Format, OutputArguments
 from keyhole.errors import ConfigError
 
 if TYPE_CHECKING:
@@ -31,24 +31,26 @@ PATH = click.Argument(["path"], metavar="BOOK", type=click.Path(path_type=Path))
 WITNESS = click.Option(["--witness"], type=options.FILE, help="The last entry as it was seen elsewhere.")
 
 
-def show(path: Path, format: Format, out: Path | None) -> None:  # noqa: A002 - the word of the option
+@options.command("show", None, PATH, options.output(Format.TEXT, Format.JSON, Format.HTML))
+def show(path: Path, output: OutputArguments) -> None:
     """What is in it, oldest first."""
     from keyhole.report.book import as_plain, lines
     from keyhole.report.documents.json_text import dumps
 
-    check_out(out)
+    check_out(output.out)
     with opened_book(path) as book:
-        if format is Format.JSON:
-            emit_json(dumps(as_plain(book)), out)
-        elif format is Format.HTML:
+        if output.format is Format.JSON:
+            emit_json(dumps(as_plain(book)), output.out)
+        elif output.format is Format.HTML:
             from keyhole.report.html.book import book_page
 
-            emit(book_page(as_plain(book), path.name), out)
+            emit(book_page(as_plain(book), path.name), output.out)
         else:
-            emit_text("\n".join(lines(book)), out)
+            emit_text("\n".join(lines(book)), output.out)
     end(0)
 
 
+@options.command("verify", None, PATH, WITNESS)
 def verify(path: Path, witness: Path | None) -> None:
     """Check the chain, the totals and the witness."""
     from keyhole.report.words.sentence import counted
@@ -64,6 +66,7 @@ def verify(path: Path, witness: Path | None) -> None:
     end(0)
 
 
+@options.command("export", None, PATH, options.OUT)
 def export(path: Path, out: Path | None) -> None:
     """The transcript, as JSON lines that `keyhole audit` and `keyhole attack` read."""
     from keyhole.logs.importers.book import transcript
@@ -85,17 +88,4 @@ def opened_book(path: Path, witness: Path | None = None) -> Book:
     return Book.rehearsal(path, witness=witness, begun=True)
 
 
-def _command(name: str, callback: Any, *params: click.Parameter) -> click.Command:
-    return click.Command(name, callback=callback, help=callback.__doc__, params=list(params))
-
-
-command = click.Group(
-    "book",
-    help=HELP,
-    no_args_is_help=True,
-    commands=[
-        _command("show", show, PATH, options.formats(Format.TEXT, Format.JSON, Format.HTML), options.OUT),
-        _command("verify", verify, PATH, WITNESS),
-        _command("export", export, PATH, options.OUT),
-    ],
-)
+book = click.Group("book", help=HELP, no_args_is_help=True, commands=[show, verify, export])

@@ -83,6 +83,7 @@ Leaves the files of the story in FOLDER, to play with.
 """
 
 
+@options.command("demo", HELP, click.Argument(["folder"], type=options.FILE, default="keyhole-demo", required=False))
 def demo(folder: Path) -> None:
     """Write the files, ask, audit, show."""
     from rich.markup import escape
@@ -160,11 +161,3 @@ def _reports(console: Console, folder: Path) -> None:
 
 def _differs(path: Path, text: str) -> bool:
     return path.exists() and (not path.is_file() or path.read_bytes() != text.encode())
-
-
-command = click.Command(
-    "demo",
-    callback=demo,
-    help=HELP,
-    params=[click.Argument(["folder"], type=options.FILE, default="keyhole-demo", required=False)],
-)

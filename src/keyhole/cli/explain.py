@@ -6,13 +6,12 @@ import shutil
 import sys
 import textwrap
 from collections.abc import Iterator
-from pathlib import Path
 
 import click
 
 from keyhole.cli.shared import options
-from keyhole.cli.shared.options import Format
 from keyhole.cli.shared.terminal import check_out, emit_json, emit_text
+from keyhole.config.arguments import Format, OutputArguments
 
 HELP = """Say what a word of the output means.
 
@@ -26,23 +25,29 @@ Examples
 """
 
 
-def explain(word: tuple[str, ...], format: Format, out: Path | None) -> None:  # noqa: A002 - the word of the option
+@options.command(
+    "explain",
+    HELP,
+    click.Argument(["word"], nargs=-1),
+    options.output(Format.TEXT, Format.JSON),
+)
+def explain(word: tuple[str, ...], output: OutputArguments) -> None:
     """Look the words up, print. Several words are one name first, else each is looked up."""
     from keyhole.errors import ConfigError
     from keyhole.report.words.glossary import PAGES, WORDS, found
 
-    check_out(out)
+    check_out(output.out)
     try:
         asked = [found(" ".join(word))] if word else sorted(WORDS)
     except ConfigError:
         asked = [found(each) for each in word]
-    if format is Format.JSON:
+    if output.format is Format.JSON:
         import json
 
-        emit_json(json.dumps({name: WORDS[name] for name in asked}, indent=2, ensure_ascii=False), out)
+        emit_json(json.dumps({name: WORDS[name] for name in asked}, indent=2, ensure_ascii=False), output.out)
         return
 
-    narrow = out is None and sys.stdout is not None and sys.stdout.isatty()
+    narrow = output.out is None and sys.stdout is not None and sys.stdout.isatty()
     wide = min(100, shutil.get_terminal_size().columns) if narrow else 100
 
     def lines() -> Iterator[str]:
@@ -50,16 +55,4 @@ def explain(word: tuple[str, ...], format: Format, out: Path | None) -> None:  #
             page = f" (docs/{PAGES[name]})" if name in PAGES else ""
             yield from textwrap.wrap(f"{name}: {WORDS[name]}{page}", wide, subsequent_indent="  ")
 
-    emit_text("\n".join(lines()), out)
-
-
-command = click.Command(
-    "explain",
-    callback=explain,
-    help=HELP,
-    params=[
-        click.Argument(["word"], nargs=-1),
-        options.formats(Format.TEXT, Format.JSON),
-        options.OUT,
-    ],
-)
+    emit_text("\n".join(lines()), output.out)

@@ -13,9 +13,9 @@ from pathlib import Path
 from types import FrameType
 from typing import TYPE_CHECKING, Any
 
-from keyhole.cli.shared.options import Format
 from keyhole.cli.shared.telling import Telling
 from keyhole.cli.shared.terminal import warn
+from keyhole.config.arguments import Format
 from keyhole.errors import ConfigError
 
 if TYPE_CHECKING:

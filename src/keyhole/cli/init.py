@@ -5,14 +5,14 @@ from __future__ import annotations
 from contextlib import ExitStack
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import click
 
 from keyhole.cli.shared import options
 from keyhole.cli.shared.layout import LAYOUT, laid_out
-from keyhole.cli.shared.options import Format
 from keyhole.cli.shared.terminal import check_out, emit, emit_json, warn, write_whole
+from keyhole.config.arguments import Format, OutputArguments, TableArguments
 from keyhole.errors import ConfigError
 
 if TYPE_CHECKING:
@@ -50,17 +50,22 @@ BOUNDS = click.Option(
 )
 
 
+@options.command(
+    "init",
+    HELP,
+    click.Argument(["data"], type=options.FILE, callback=laid_out),
+    options.table(options.TABLE, options.ID, options.PRIVATE, options.HIDDEN, *LAYOUT),
+    BOUNDS,
+    options.YES,
+    FORCE,
+    options.output(Format.TEXT, Format.JSON),
+)
 def init(
-    data: Any,
-    table: str | None,
-    id: tuple[str, ...],  # noqa: A002 - the word of the contract
-    private: tuple[str, ...],
-    hidden: tuple[str, ...],
+    table: TableArguments,
     bounds: Path | None,
     yes: bool,
     force: bool,
-    format: Format,  # noqa: A002 - the word of the option
-    out: Path | None,
+    output: OutputArguments,
 ) -> None:
     """Look, propose, ask, write."""
     from keyhole.api.init import elsewhere, proposal, toml, unsure
@@ -69,22 +74,24 @@ def init(
     from keyhole.datasets.survey import Survey
     from keyhole.model.schema import Role
 
-    at = out if out is not None else Path(FILE)
+    at = output.out if output.out is not None else Path(FILE)
     check_out(at)
     if at.exists() and not force:
         raise ConfigError(f"{at} is there already: nothing was written. Name another file with --out, or say --force")
-    said = dict(parse_private(text) for text in private)
+    said = dict(parse_private(text) for text in table["private"])
     known = Config() if bounds is None else Config.load(bounds)
-    roles = dict.fromkeys(said, Role.PRIVATE) | dict.fromkeys(id, Role.ID) | dict.fromkeys(hidden, Role.HIDDEN)
+    roles = dict.fromkeys(said, Role.PRIVATE) | dict.fromkeys(table["id"], Role.ID)
+    roles |= dict.fromkeys(table["hidden"], Role.HIDDEN)
     bare = {n: c for n, c in said.items() if c == type(c)()}
     with ExitStack() as life:
-        path, layout = (Path(str(data.path)), data) if isinstance(data, File) else (Path(data), FileLayout())
+        data, named = table["data"], table["table"]
+        path, layout = (Path(str(data.path)), data) if isinstance(data, File) else (Path(str(data)), FileLayout())
         survey = Survey(path, layout, life)
-        if table is not None and table not in survey.tables:
-            raise ConfigError(f"{path.name} has no table {table!r}; it has {', '.join(survey.tables)}")
+        if named is not None and named not in survey.tables:
+            raise ConfigError(f"{path.name} has no table {named!r}; it has {', '.join(survey.tables)}")
         given = {**known.columns.private, **{n: c for n, c in said.items() if n not in bare}}
-        made = proposal(survey, table=table, roles=roles, bounds=Config(columns=Columns(private=given)))
-        if table is None and unsure(survey):
+        made = proposal(survey, table=named, roles=roles, bounds=Config(columns=Columns(private=given)))
+        if named is None and unsure(survey):
             warn(f"which table has the people is a guess: {made.table.name}; --table names another")
         if not yes:
             try:
@@ -107,7 +114,7 @@ def init(
         instead = ("No column looks private, and without one there is nothing to protect: name it with --private COL.",)
     if unreviewed := [name for name, _, p in told if p.guessed]:
         instead = (*instead, _look_at(unreviewed, at))
-    _told(format, at, seen, told, instead)
+    _told(output.format, at, seen, told, instead)
 
 
 def _told(how: Format, at: Path, seen: int, told: list[tuple[str, str, Proposed]], more: tuple[str, ...]) -> None:
@@ -190,23 +197,3 @@ def _ask_values(name: str, *, is_number: bool) -> PrivateColumn | None:
             return parse_known_values(name, answer, is_number=is_number)
         except ConfigError as error:
             warn(str(error))
-
-
-command = click.Command(
-    "init",
-    callback=init,
-    help=HELP,
-    params=[
-        click.Argument(["data"], type=options.FILE, callback=laid_out),
-        options.TABLE,
-        options.ID,
-        options.PRIVATE,
-        options.HIDDEN,
-        *LAYOUT,
-        BOUNDS,
-        options.YES,
-        FORCE,
-        options.formats(Format.TEXT, Format.JSON),
-        options.OUT,
-    ],
-)

@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING
 import click
 
 from keyhole.cli.shared import options
-from keyhole.cli.shared.options import Format
 from keyhole.cli.shared.terminal import check_out, emit, emit_json, emit_text, progress_on_stderr, warn
+from keyhole.config.arguments import Format, OutputArguments, TableArguments
 from keyhole.errors import ConfigError
 
 if TYPE_CHECKING:
@@ -49,6 +49,9 @@ OPERATORS = click.Option(
     metavar="OP,...",
     help="What conditions may use, of =,<>,<,>,BETWEEN,IN,OR.",
 )
+TABLE_ARGUMENTS = options.table(  # a header is named in keyhole.toml: --columns are those of questions
+    *(each for each in options.TABLE_ARGUMENTS.options if each.opts != COLUMNS.opts)
+)
 RUN = options.flag("--run", "Ask the questions through a session, and show the value or the denial.")
 
 HELP = """Find the fewest questions that give somebody away, or prove that none do.
@@ -76,23 +79,29 @@ Exit code
 """
 
 
+@options.command(
+    "plan",
+    HELP,
+    TARGET,
+    TABLE_ARGUMENTS,
+    MIN_GROUP,
+    COLUMNS,
+    MAX_COLUMNS,
+    OPERATORS,
+    RUN,
+    options.TIME_LIMIT,
+    options.output(Format.TEXT, Format.JSON, Format.HTML),
+)
 def plan(
     target: str,
-    data: Path | None,
-    table: str | None,
-    view: str | None,
-    id: tuple[str, ...],  # noqa: A002 - the word of the contract
-    private: tuple[str, ...],
-    hidden: tuple[str, ...],
-    config: Path | None,
+    table: TableArguments,
     min_group: int,
     columns: tuple[str, ...],
     max_columns: int,
     operators: str,
     run: bool,
     time_limit: float | None,
-    format: Format,  # noqa: A002 - the word of the option
-    out: Path | None,
+    output: OutputArguments,
 ) -> None:
     """Set up, plan, confirm, play, print."""
     from keyhole.api.plan import ALL, Asking, Plans
@@ -101,8 +110,8 @@ def plan(
     from keyhole.report.documents.json_text import dumps
     from keyhole.report.plan import plan_json, plan_lines
 
-    given = settings(config, data=data, table=table, view=view, private=private, id=id, hidden=hidden)
-    check_out(out)
+    given = settings(**table)
+    check_out(output.out)
     listed = tuple(name.strip() for text in columns for name in text.split(",") if name.strip())
     asking = Asking(listed, max_columns, words(operators), min_group)
     if run and target == ALL:
@@ -113,19 +122,19 @@ def plan(
         for name in plans.left_out:
             warn(f"column {name!r} is left out: its values cannot be written as constants", "warning")
         if target == ALL:
-            _everybody(plans, format, out)
+            _everybody(plans, output.format, output.out)
             return
         found = plans.of(plans.row(target))
     if run:
-        found = plans.play(found, config)
-    if format is Format.JSON:
-        emit_json(dumps(plan_json(found)), out)
-    elif format is Format.HTML:
+        found = plans.play(found, table.get("config"))
+    if output.format is Format.JSON:
+        emit_json(dumps(plan_json(found)), output.out)
+    elif output.format is Format.HTML:
         from keyhole.report.html.plan import plan_page
 
-        emit(plan_page(plan_json(found)), out)
+        emit(plan_page(plan_json(found)), output.out)
     else:
-        emit_text("\n".join(plan_lines(found, max_columns)), out)
+        emit_text("\n".join(plan_lines(found, max_columns)), output.out)
 
 
 def _everybody(plans: Plans, how: Format, out: Path | None) -> None:
@@ -165,22 +174,3 @@ def _stopping(limit: float | None) -> Iterator[Callable[[], bool]]:
         yield lambda: asked or (until is not None and time.monotonic() > until)
     finally:
         signal.signal(signal.SIGINT, before)
-
-
-command = click.Command(
-    "plan",
-    callback=plan,
-    help=HELP,
-    params=[
-        TARGET,
-        *(each for each in options.TABLE_OPTIONS if each.opts != COLUMNS.opts),  # a header is named in keyhole.toml
-        MIN_GROUP,
-        COLUMNS,
-        MAX_COLUMNS,
-        OPERATORS,
-        RUN,
-        options.TIME_LIMIT,
-        options.formats(Format.TEXT, Format.JSON, Format.HTML),
-        options.OUT,
-    ],
-)

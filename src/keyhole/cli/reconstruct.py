@@ -7,9 +7,9 @@ from pathlib import Path
 import click
 
 from keyhole.cli.shared import options, table_options
-from keyhole.cli.shared.options import Format
 from keyhole.cli.shared.progress import progress_on_stderr
 from keyhole.cli.shared.terminal import check_out, emit, emit_json, emit_lines, end
+from keyhole.config.arguments import Format, OutputArguments
 
 HELP = """Rebuild the rows behind published statistics, and prove whether they are the only ones.
 
@@ -49,6 +49,14 @@ Exit code
 """
 
 
+@options.command(
+    "reconstruct",
+    HELP,
+    click.Argument(["statistics"], nargs=-1, required=True, type=options.FILE),
+    *table_options.CROSSTABS,
+    options.TIME_LIMIT,
+    options.output(Format.TEXT, Format.JSON, Format.HTML),
+)
 def reconstruct(
     statistics: tuple[Path, ...],
     value: str | None,
@@ -59,14 +67,13 @@ def reconstruct(
     across: str | None,
     rounding: str | None,
     time_limit: float | None,
-    format: Format,  # noqa: A002 - the word of the option
-    out: Path | None,
+    output: OutputArguments,
 ) -> None:
     """Read, search, print."""
     from keyhole.api.reconstruct import SECONDS
     from keyhole.api.reconstruct import reconstruct as rebuild
 
-    check_out(out)
+    check_out(output.out)
     with progress_on_stderr() as progress:
         found = rebuild(
             statistics,
@@ -80,32 +87,18 @@ def reconstruct(
             time_limit=time_limit or SECONDS,
             progress=progress,
         )
-    if format is Format.JSON:
+    if output.format is Format.JSON:
         from keyhole.report.documents.json_text import dumps
         from keyhole.report.reconstruction import as_data
 
-        emit_json(dumps(as_data(found)), out)
-    elif format is Format.HTML:
+        emit_json(dumps(as_data(found)), output.out)
+    elif output.format is Format.HTML:
         from keyhole.report.html.reconstruct import reconstruct_page
         from keyhole.report.reconstruction import as_data
 
-        emit(reconstruct_page(as_data(found)), out)
+        emit(reconstruct_page(as_data(found)), output.out)
     else:
         from keyhole.report.reconstruction import lines
 
-        emit_lines(list(lines(found)), out)
+        emit_lines(list(lines(found)), output.out)
     end(0)
-
-
-command = click.Command(
-    "reconstruct",
-    callback=reconstruct,
-    help=HELP,
-    params=[
-        click.Argument(["statistics"], nargs=-1, required=True, type=options.FILE),
-        *table_options.CROSSTABS,
-        options.TIME_LIMIT,
-        options.formats(Format.TEXT, Format.JSON, Format.HTML),
-        options.OUT,
-    ],
-)

@@ -25,6 +25,7 @@ Examples
 """
 
 
+@options.command("report", HELP, click.Argument(["file"], type=options.FILE), options.OUT)
 def report(file: Path, out: Path | None) -> None:
     """Read and write."""
     check_out(out)
@@ -47,8 +48,3 @@ def _is_database(file: Path) -> bool:
             return opened.read(16) == b"SQLite format 3\0"
     except OSError as error:
         raise ConfigError(f"cannot read {file}: {error.strerror}") from None
-
-
-command = click.Command(
-    "report", callback=report, help=HELP, params=[click.Argument(["file"], type=options.FILE), options.OUT]
-)

@@ -33,6 +33,23 @@ random bytes or more, kept with the data) it counts for that person alone; `audi
 """
 
 
+@options.command(
+    "review",
+    HELP,
+    click.Argument(["verdict"], type=options.FILE),
+    click.Option(["--waivers"], type=options.FILE, default=Path("waivers.toml"), show_default=True, help="The file."),
+    click.Option(["--signed-by"], help="Who signs."),
+    click.Option(["--until"], metavar="DAY", help="The last day on which the waivers hold, such as 2027-01-31."),
+    click.Option(["--why"], help="The reason for all that is accepted now; else it is asked each time."),
+    click.Option(
+        ["--only"],
+        multiple=True,
+        type=click.Choice(["exposed", "inferred", "group", "unjudged", "refused", "contradiction", "gap"]),
+        help="Only matters of this kind. Repeatable.",
+    ),
+    options.KEY,
+    options.YES,
+)
 def review(
     verdict: Path,
     waivers: Path,
@@ -148,27 +165,3 @@ def read_key(path: Path | None) -> bytes | None:
     if len(key) < 16:
         raise ConfigError(f"the key {path} has {len(key)} bytes; 16 are the least: head -c 32 /dev/urandom > {path}")
     return key
-
-
-command = click.Command(
-    "review",
-    callback=review,
-    help=HELP,
-    params=[
-        click.Argument(["verdict"], type=options.FILE),
-        click.Option(
-            ["--waivers"], type=options.FILE, default=Path("waivers.toml"), show_default=True, help="The file."
-        ),
-        click.Option(["--signed-by"], help="Who signs."),
-        click.Option(["--until"], metavar="DAY", help="The last day on which the waivers hold, such as 2027-01-31."),
-        click.Option(["--why"], help="The reason for all that is accepted now; else it is asked each time."),
-        click.Option(
-            ["--only"],
-            multiple=True,
-            type=click.Choice(["exposed", "inferred", "group", "unjudged", "refused", "contradiction", "gap"]),
-            help="Only matters of this kind. Repeatable.",
-        ),
-        options.KEY,
-        options.YES,
-    ],
-)

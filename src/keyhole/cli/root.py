@@ -14,7 +14,7 @@ from keyhole.version import __version__
 
 @dataclass(frozen=True, slots=True)
 class Subcommand:
-    """A subcommand: its name, the module whose `command` it is, and its help in one line."""
+    """A subcommand: its name, which its module defines, and its help in one line."""
 
     name: str
     module: str
@@ -75,7 +75,7 @@ Start with `keyhole demo`, then
 
 def load(entry: Subcommand) -> click.Command:
     """Import a subcommand."""
-    found = import_module(entry.module).command
+    found = getattr(import_module(entry.module), entry.name)
     assert isinstance(found, click.Command)
     return narrow(found)
 

@@ -12,10 +12,10 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from keyhole.cli.shared import options
-from keyhole.cli.shared.options import Format
 from keyhole.cli.shared.terminal import check_out, emit, emit_json, emit_text, write_whole
-from keyhole.cli.simulate_attack import command as attack_command
-from keyhole.cli.simulate_release import command as release_command
+from keyhole.cli.simulate_attack import attack
+from keyhole.cli.simulate_release import release
+from keyhole.config.arguments import Format, OutputArguments
 from keyhole.errors import ConfigError
 
 if TYPE_CHECKING:
@@ -72,6 +72,24 @@ Exit code
 """
 
 
+@options.command(
+    "oracle",
+    HELP,
+    options.DIMENSION,
+    options.SUBSPACE,
+    options.ORACLE_NOISE,
+    options.QUERIES,
+    options.words(
+        "--stream",
+        StreamName.CONCENTRATED,
+        "Queries near the basis vectors, or spread over all directions.",
+    ),
+    options.words("--method", MethodName.NEWTON, "How the hidden vector is learnt."),
+    options.SEEDS,
+    options.BOX_DELTA,
+    options.QUESTIONS,
+    options.output(Format.TEXT, Format.JSON, Format.HTML),
+)
 def oracle(
     dimension: int,
     subspace: int,
@@ -82,8 +100,7 @@ def oracle(
     seeds: int,
     delta: float,
     log: Path | None,
-    format: Format,  # noqa: A002 - the word of the option
-    out: Path | None,
+    output: OutputArguments,
 ) -> None:
     """Play all seeds, print."""
     from rich.console import Console
@@ -93,7 +110,7 @@ def oracle(
     from keyhole.oracles.simulate import OracleMethod, StreamKind, build_stream, play_games, state_theory
     from keyhole.oracles.subspace import Subspace
 
-    check_out(out)
+    check_out(output.out)
     check_out(log)
     if subspace > dimension:
         raise ConfigError(f"--subspace {subspace} is larger than --dimension {dimension}: take d <= D")
@@ -132,14 +149,14 @@ def oracle(
         "seeds": seeds,
         "delta": delta,
     }
-    if format is Format.JSON:
-        emit_json(json.dumps(_data(settings, runs, summary, said), indent=2), out)
-    elif format is Format.HTML:
+    if output.format is Format.JSON:
+        emit_json(json.dumps(_data(settings, runs, summary, said), indent=2), output.out)
+    elif output.format is Format.HTML:
         from keyhole.report.html.simulated import oracle_page
 
-        emit(oracle_page(_data(settings, runs, summary, said), proved), out)
+        emit(oracle_page(_data(settings, runs, summary, said), proved), output.out)
     else:
-        emit_text("\n".join([_text(runs, summary), *proved]), out)
+        emit_text("\n".join([_text(runs, summary), *proved]), output.out)
 
 
 def _write_questions(
@@ -201,34 +218,9 @@ def _said(contained: bool | None) -> str:
     return "-" if contained is None else "yes" if contained else "NO"
 
 
-command = click.Group(
+simulate = click.Group(
     "simulate",
     help="Play attacks and defences against simulated databases.",
     no_args_is_help=True,
-    commands=[
-        click.Command(
-            "oracle",
-            callback=oracle,
-            help=HELP,
-            params=[
-                options.DIMENSION,
-                options.SUBSPACE,
-                options.ORACLE_NOISE,
-                options.QUERIES,
-                options.words(
-                    "--stream",
-                    StreamName.CONCENTRATED,
-                    "Queries near the basis vectors, or spread over all directions.",
-                ),
-                options.words("--method", MethodName.NEWTON, "How the hidden vector is learnt."),
-                options.SEEDS,
-                options.BOX_DELTA,
-                options.QUESTIONS,
-                options.formats(Format.TEXT, Format.JSON, Format.HTML),
-                options.OUT,
-            ],
-        ),
-        release_command,
-        attack_command,
-    ],
+    commands=[oracle, release, attack],
 )

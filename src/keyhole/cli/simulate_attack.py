@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING
 import click
 
 from keyhole.cli.shared import options
-from keyhole.cli.shared.options import Format
 from keyhole.cli.shared.terminal import check_out, emit, emit_json
+from keyhole.config.arguments import Format, OutputArguments, TableArguments
 from keyhole.errors import ConfigError, LogError
 
 if TYPE_CHECKING:
@@ -36,26 +36,26 @@ Exit code
 EPSILONS = (0.1, 1.0, 10.0, 100.0)
 
 
+@options.command(
+    "attack",
+    HELP,
+    click.Argument(["queries"], type=options.FILE, metavar="LOG"),
+    options.TABLE_ARGUMENTS,
+    click.Option(["--epsilon"], type=float, multiple=True, help="A budget to try. Repeatable (0.1, 1, 10, 100)."),
+    options.output(Format.TEXT, Format.JSON, Format.HTML),
+)
 def attack(
     queries: Path,
-    data: Path | None,
-    table: str | None,
-    view: str | None,
-    id: tuple[str, ...],  # noqa: A002 - the word of the contract
-    private: tuple[str, ...],
-    hidden: tuple[str, ...],
-    config: Path | None,
+    table: TableArguments,
     epsilon: tuple[float, ...],
-    format: Format,  # noqa: A002 - the word of the option
-    out: Path | None,
+    output: OutputArguments,
 ) -> None:
     """Answer, attack, show; once for each epsilon."""
     from keyhole.config.settings import settings
     from keyhole.logs.open import read_log
 
-    config = options.settled(config, data)
-    given = settings(config, data=data, table=table, view=view, private=private, id=id, hidden=hidden)
-    check_out(out)
+    given = settings(**options.settings_here(table))
+    check_out(output.out)
     statements = [line.sql for line in read_log(queries)]
     if not statements:
         raise LogError(f"{queries} has no statement")
@@ -65,13 +65,13 @@ def attack(
     for each in epsilon or EPSILONS:
         rows += _attacked(statements, given.data, given.table, given.config, each)
     said = {"statements": len(statements), "runs": rows}
-    if format is Format.JSON:
-        emit_json(json.dumps(said, indent=2), out)
+    if output.format is Format.JSON:
+        emit_json(json.dumps(said, indent=2), output.out)
         return
-    if format is Format.HTML:
+    if output.format is Format.HTML:
         from keyhole.report.html.simulated import attacked_defence_page
 
-        emit(attacked_defence_page(said), out)
+        emit(attacked_defence_page(said), output.out)
         return
     lines = [f"{len(statements)} statements; error: mean distance of a guess from the truth, or share of wrong ones"]
     lines.append(f"{'epsilon':>8} {'column':<16} {'answered':>8} {'error':>10} {'without':>10} {'exact':>7}  method")
@@ -79,7 +79,7 @@ def attack(
         error, prior, exact = (_number(row[name]) for name in ("error", "prior_error", "exact"))
         shown = f"{row['epsilon']:>8g} {row['column']!s:<16} {row['answered']:>8} {error:>10} {prior:>10} {exact:>7}"
         lines.append(f"{shown}  {row['method']}")
-    emit("\n".join([*lines, "without: the same guesses made without any answer"]), out)
+    emit("\n".join([*lines, "without: the same guesses made without any answer"]), output.out)
 
 
 def _attacked(
@@ -119,17 +119,3 @@ def _attacked(
 
 def _number(value: object) -> str:
     return f"{value:.4g}" if isinstance(value, float | int) else "-"
-
-
-command = click.Command(
-    "attack",
-    callback=attack,
-    help=HELP,
-    params=[
-        click.Argument(["queries"], type=options.FILE, metavar="LOG"),
-        *options.TABLE_OPTIONS,
-        click.Option(["--epsilon"], type=float, multiple=True, help="A budget to try. Repeatable (0.1, 1, 10, 100)."),
-        options.formats(Format.TEXT, Format.JSON, Format.HTML),
-        options.OUT,
-    ],
-)

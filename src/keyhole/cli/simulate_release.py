@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING
 import click
 
 from keyhole.cli.shared import options
-from keyhole.cli.shared.options import Format
 from keyhole.cli.shared.terminal import check_out, emit, emit_json, emit_text
+from keyhole.config.arguments import Format, OutputArguments
 from keyhole.errors import ConfigError
 
 if TYPE_CHECKING:
@@ -46,6 +46,27 @@ Exit code
 """
 
 
+@options.command(
+    "release",
+    HELP,
+    click.Option(["--workload"], default="covid", show_default=True, help="covid, citibike, binary:D or LOG.sql."),
+    click.Option(
+        ["--queries"], type=click.IntRange(min=1), default=2000, show_default=True, help="Length of the stream."
+    ),
+    click.Option(
+        ["--zipf"], type=float, default=0.0, show_default=True, help="0: all alike; 1: a few are asked often."
+    ),
+    click.Option(
+        ["--people"], type=click.IntRange(1, 2**31 - 1), default=100_000, show_default=True, help="n, for a log."
+    ),
+    click.Option(["--alpha"], type=float, default=0.05, show_default=True, help="Error bar, as a share of n."),
+    click.Option(["--beta"], type=float, default=0.001, show_default=True, help="Chance to miss it, each answer."),
+    click.Option(["--delta"], type=float, default=0.0, show_default=True, help="Also plan in rho, at this delta."),
+    click.Option(["--seed"], type=int, default=0, show_default=True, help="Of people, stream and noise."),
+    click.Option(["--mechanism"], multiple=True, help="Play only this one. Repeatable."),
+    options.CONFIG,
+    options.output(Format.TEXT, Format.JSON, Format.HTML),
+)
 def release(
     workload: str,
     queries: int,
@@ -57,13 +78,12 @@ def release(
     seed: int,
     mechanism: tuple[str, ...],
     config: Path | None,
-    format: Format,  # noqa: A002 - the word of the option
-    out: Path | None,
+    output: OutputArguments,
 ) -> None:
     """Draw the stream, play every mechanism, show."""
     from keyhole.defence.simulate.release import MECHANISMS, Setup, timed
 
-    check_out(out)
+    check_out(output.out)
     if not 0 < alpha < 1 or not 0 < beta < 1 or not 0 <= delta < 1:
         raise ConfigError("--alpha and --beta are between 0 and 1, --delta is at least 0 and below 1")
     unknown = [name for name in mechanism if name not in MECHANISMS]
@@ -75,15 +95,15 @@ def release(
     told = {"name": work.name, "people": work.n, "cells": math.prod(work.sizes.values()), "queries": len(work.stream),
             "distinct": work.distinct, "alpha": alpha, "beta": beta, "delta": delta, "seed": seed}  # fmt: skip
     found = {"workload": told, "mechanisms": [_json(p) for p in played]}
-    if format is Format.JSON:
-        emit_json(json.dumps(found, indent=2), out)
-    elif format is Format.HTML:
+    if output.format is Format.JSON:
+        emit_json(json.dumps(found, indent=2), output.out)
+    elif output.format is Format.HTML:
         from keyhole.report.html.simulated import release_page
 
-        emit(release_page(found), out)
+        emit(release_page(found), output.out)
     else:
         head = f"{work.name}: {work.n:,} people, {told['cells']:,} cells, {len(work.stream):,} questions"
-        emit_text("\n".join([f"{head}, {work.distinct:,} different{said}", *_lines(played)]), out)
+        emit_text("\n".join([f"{head}, {work.distinct:,} different{said}", *_lines(played)]), output.out)
 
 
 def _workload(
@@ -120,30 +140,3 @@ def _lines(played: list[ReleaseOutcome]) -> list[str]:
         right = "-" if p.within_alpha is None else f"{p.within_alpha:.4f}"
         lines.append(f"{p.mechanism:<17} {cost:>10} {p.answered:>9} {right:>7} {p.seconds:>8.1f}  {p.note}".rstrip())
     return lines
-
-
-command = click.Command(
-    "release",
-    callback=release,
-    help=HELP,
-    params=[
-        click.Option(["--workload"], default="covid", show_default=True, help="covid, citibike, binary:D or LOG.sql."),
-        click.Option(
-            ["--queries"], type=click.IntRange(min=1), default=2000, show_default=True, help="Length of the stream."
-        ),
-        click.Option(
-            ["--zipf"], type=float, default=0.0, show_default=True, help="0: all alike; 1: a few are asked often."
-        ),
-        click.Option(
-            ["--people"], type=click.IntRange(1, 2**31 - 1), default=100_000, show_default=True, help="n, for a log."
-        ),
-        click.Option(["--alpha"], type=float, default=0.05, show_default=True, help="Error bar, as a share of n."),
-        click.Option(["--beta"], type=float, default=0.001, show_default=True, help="Chance to miss it, each answer."),
-        click.Option(["--delta"], type=float, default=0.0, show_default=True, help="Also plan in rho, at this delta."),
-        click.Option(["--seed"], type=int, default=0, show_default=True, help="Of people, stream and noise."),
-        click.Option(["--mechanism"], multiple=True, help="Play only this one. Repeatable."),
-        options.CONFIG,
-        options.formats(Format.TEXT, Format.JSON, Format.HTML),
-        options.OUT,
-    ],
-)

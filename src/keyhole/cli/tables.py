@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING
 import click
 
 from keyhole.cli.shared import options, table_options
-from keyhole.cli.shared.options import Format
 from keyhole.cli.shared.progress import progress_on_stderr
 from keyhole.cli.shared.terminal import check_out, emit, emit_json, emit_lines, end
+from keyhole.config.arguments import Format, OutputArguments
 from keyhole.errors import ConfigError
 
 if TYPE_CHECKING:
@@ -64,6 +64,21 @@ Ctrl-C keeps what was proved until then, and says so; a second one ends the comm
 """
 
 
+@options.command(
+    "tables",
+    HELP,
+    click.Argument(["tables"], nargs=-1, required=True, type=options.FILE),
+    *table_options.CROSSTABS,
+    table_options.LEAST,
+    options.RULE,
+    *table_options.CONTRIBUTED,
+    options.WITHIN,
+    options.TIME_LIMIT,
+    table_options.CELLS,
+    table_options.SUGGEST,
+    table_options.PROTECT,
+    options.output(Format.TEXT, Format.JSON, Format.HTML),
+)
 def tables(
     tables: tuple[Path, ...],
     value: str | None,
@@ -84,8 +99,7 @@ def tables(
     cells: Path | None,
     suggest: bool,
     protect: bool,
-    format: Format,  # noqa: A002 - the word of the option
-    out: Path | None,
+    output: OutputArguments,
 ) -> None:
     """Read, judge, print; the exit code is the verdict."""
     from keyhole.api.tables import drawn_from, judge
@@ -99,7 +113,7 @@ def tables(
         raise ConfigError("which column has the numbers? --value COL (in wide form: any name for them)")
     if protect and not suggest:
         raise ConfigError("--protect says how far --suggest goes: give both")
-    check_out(out)
+    check_out(output.out)
     check_out(cells)
     words = TableWords(
         value=value,
@@ -122,7 +136,7 @@ def tables(
         repair = _suggested(drawn, found, within, time_limit, protects=protect) if suggest else None
     if cells is not None:
         emit(found.hidden.csv(found.hidden.publication.truth), cells)
-    _show(found, repair, format, out)
+    _show(found, repair, output.format, output.out)
     end(found.exit_code)
 
 
@@ -150,24 +164,3 @@ def _show(found: TablesVerdict, repair: Suggestion | None, how: Format, out: Pat
         from keyhole.report.published_text import lines
 
         emit_lines([*lines(found), *(() if repair is None else suggestion_lines(repair))], out)
-
-
-command = click.Command(
-    "tables",
-    callback=tables,
-    help=HELP,
-    params=[
-        click.Argument(["tables"], nargs=-1, required=True, type=options.FILE),
-        *table_options.CROSSTABS,
-        table_options.LEAST,
-        options.RULE,
-        *table_options.CONTRIBUTED,
-        options.WITHIN,
-        options.TIME_LIMIT,
-        table_options.CELLS,
-        table_options.SUGGEST,
-        table_options.PROTECT,
-        options.formats(Format.TEXT, Format.JSON, Format.HTML),
-        options.OUT,
-    ],
-)

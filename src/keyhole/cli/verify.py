@@ -11,9 +11,9 @@ import click
 
 from keyhole.cli.shared import options
 from keyhole.cli.shared.layout import LAYOUT
-from keyhole.cli.shared.options import Format
 from keyhole.cli.shared.terminal import emit_json, emit_text, end
 from keyhole.config import PrivateColumn
+from keyhole.config.arguments import Format, OutputArguments, TableArguments
 from keyhole.errors import ConfigError, DataError
 
 HELP = """Replay every proof of a verdict on made-up private values.
@@ -37,15 +37,18 @@ Exit code
 """
 
 
+@options.command(
+    "verify",
+    HELP,
+    click.Argument(["verdict"], type=options.FILE),
+    options.table(options.DATA, options.VERIFY_LOG, options.TABLE, options.VIEW, options.CONFIG, *LAYOUT),
+    options.output(Format.TEXT, Format.JSON),
+)
 def verify(
     verdict: Path,
-    data: Path | None,
+    table: TableArguments,
     log: Path | None,
-    table: str | None,
-    view: str | None,
-    config: Path | None,
-    format: Format,  # noqa: A002 - the word of the option
-    out: Path | None,
+    output: OutputArguments,
 ) -> None:
     """Replay, print; the exit code is the outcome."""
     from keyhole.checker.claims import Unreadable
@@ -54,9 +57,10 @@ def verify(
     from keyhole.config.settings import settings
     from keyhole.datasets.files.prepare import prepared
 
-    if data is None and config is None:
+    config = table["config"]
+    if table["data"] is None and config is None:
         raise ConfigError("no data: give --data FILE, the table that was audited, or -c keyhole.toml")
-    given = settings(config, data=data, table=table, view=view)
+    given = settings(**table)
     with ExitStack() as life:
         plain = Path(str(prepared(given.data, given.config.source, _texts(verdict), life)))
         try:
@@ -72,10 +76,10 @@ def verify(
             )
         except Unreadable as error:
             raise DataError(str(error)) from None
-    if format is Format.JSON:
-        emit_json(json.dumps(as_data(found), indent=2, ensure_ascii=False), out)
+    if output.format is Format.JSON:
+        emit_json(json.dumps(as_data(found), indent=2, ensure_ascii=False), output.out)
     else:
-        emit_text("\n".join(lines(found)), out)
+        emit_text("\n".join(lines(found)), output.out)
     end(found.exit_code)
 
 
@@ -92,21 +96,3 @@ def _texts(verdict: Path) -> set[str]:
         return {name for name, kind in kinds.items() if kind == "text"}
     except (OSError, ValueError, LookupError, TypeError, AttributeError, RecursionError):
         return set()  # the checker says what is wrong with it
-
-
-command = click.Command(
-    "verify",
-    callback=verify,
-    help=HELP,
-    params=[
-        click.Argument(["verdict"], type=options.FILE),
-        options.DATA,
-        options.VERIFY_LOG,
-        options.TABLE,
-        options.VIEW,
-        options.CONFIG,
-        *LAYOUT,
-        options.formats(Format.TEXT, Format.JSON),
-        options.OUT,
-    ],
-)

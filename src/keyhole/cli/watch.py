@@ -14,12 +14,10 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, TextIO
 
-import click
-
 from keyhole.cli.shared import options
-from keyhole.cli.shared.options import Format
 from keyhole.cli.shared.telling import Telling
 from keyhole.cli.shared.terminal import INTERRUPTED, SOME_REFUSED, end, growing, warn
+from keyhole.config.arguments import Format, OutputArguments, TableArguments
 from keyhole.errors import LogError
 from keyhole.model.numbers import read_decimal
 
@@ -59,14 +57,26 @@ Exit code
 """
 
 
+@options.command(
+    "watch",
+    HELP,
+    options.TABLE_ARGUMENTS,
+    options.DIALECT,
+    options.NOW,
+    options.BOOK,
+    options.INSIDERS,
+    options.EXACT_ABOVE,
+    options.LOAD,
+    options.LOG_FORMAT,
+    options.FOLLOW,
+    options.IGNORE,
+    options.ACCEPT_UNJUDGED,
+    options.SAME_VALUES,
+    options.EXPLAIN,
+    options.output(Format.TEXT, Format.JSON, Format.HTML),
+)
 def watch(
-    data: Path | None,
-    table: str | None,
-    view: str | None,
-    id: tuple[str, ...],  # noqa: A002 - the word of the contract
-    private: tuple[str, ...],
-    hidden: tuple[str, ...],
-    config: Path | None,
+    table: TableArguments,
     dialect: str | None,
     now: str | None,
     book: Path | None,
@@ -79,8 +89,7 @@ def watch(
     accept_unjudged: bool,
     same_values: bool,
     explain: bool,
-    format: Format,  # noqa: A002 - the word of the option
-    out: Path | None,
+    output: OutputArguments,
 ) -> None:
     """Open roster and book, then decide statement by statement."""
     from keyhole.api.watch import watched
@@ -91,12 +100,12 @@ def watch(
     from keyhole.sql.statements.clock import said_now
 
     when = said_now(now)
-    given = with_private(settings(config, data=data, table=table, view=view, private=private, id=id, hidden=hidden))
+    given = with_private(settings(**table))
     ignored = (*given.config.source.ignore, *ignore)
     with ExitStack() as stack:
         follows = follow is not None
         how = Watching(book, insiders, same_values, explain, follows or accept_unjudged, exact_above, follows)
-        session, opened = watched(given, config, how)
+        session, opened = watched(given, table.get("config"), how)
         stack.callback(session.close)
         _announce(session, opened)
         try:
@@ -104,14 +113,14 @@ def watch(
                 accept(session.auditing)
             for path in load:
                 _earlier(session, path, LogFormat(log_format), accept_unjudged, when, ignored)
-            stream = stack.enter_context(growing(out))
+            stream = stack.enter_context(growing(output.out))
             if follow is not None:
                 from keyhole.cli.follow import Following
 
-                following = Following(follow, LogFormat(log_format), dialect, ignored, format, when)
-                allowed = following.into(session, Telling(stream, format))
+                following = Following(follow, LogFormat(log_format), dialect, ignored, output.format, when)
+                allowed = following.into(session, Telling(stream, output.format))
             else:
-                allowed = _decide(session, Telling(stream, format), explain, dialect, when)
+                allowed = _decide(session, Telling(stream, output.format), explain, dialect, when)
         except KeyboardInterrupt:
             sys.stderr.write("stopped; what was allowed is in the book\n")
             end(INTERRUPTED)
@@ -247,27 +256,3 @@ def text_of(verdict: Admission, explain: bool, instead: str | None = None) -> It
         from keyhole.report.admission import explained
 
         yield from explained(verdict)
-
-
-command = click.Command(
-    "watch",
-    callback=watch,
-    help=HELP,
-    params=[
-        *options.TABLE_OPTIONS,
-        options.DIALECT,
-        options.NOW,
-        options.BOOK,
-        options.INSIDERS,
-        options.EXACT_ABOVE,
-        options.LOAD,
-        options.LOG_FORMAT,
-        options.FOLLOW,
-        options.IGNORE,
-        options.ACCEPT_UNJUDGED,
-        options.SAME_VALUES,
-        options.EXPLAIN,
-        options.formats(Format.TEXT, Format.JSON, Format.HTML),
-        options.OUT,
-    ],
-)

@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass, fields, replace
 from pathlib import Path
 
 from keyhole.config import Columns, Config, FileLayout, PrivateColumn, SourceTable, parse_private
+from keyhole.config.arguments import Names
 from keyhole.errors import ConfigError
 from keyhole.model.prior import Knowledge
 
 FILE = "keyhole.toml"  # what settings are called
-Names = str | Sequence[str]  # one column, or several
 
 
 @dataclass(frozen=True, slots=True)

@@ -12,6 +12,7 @@ from keyhole.basis.cells.numbers import Cuts
 from keyhole.book import Book
 from keyhole.book.state import PUBLIC, WHOLE
 from keyhole.config import BudgetTable, Config
+from keyhole.config.arguments import BudgetArguments
 from keyhole.config.settings import Settings
 from keyhole.datasets import Source
 from keyhole.datasets.open import Table, Use, open_table
@@ -43,24 +44,8 @@ MECHANISMS = ("planner", "laplace", "gaussian", "online-ic", "online-ic-median",
               "iterative-median", "iterative-perceptron")  # fmt: skip
 
 
-@dataclass(frozen=True, slots=True)
-class Terms:
-    """How statements are answered privately: the cap of the book, how accurate, by which mechanism, for whom."""
-
-    epsilon: Number | None = None
-    delta: Number | None = None
-    mechanism: str | None = None  # None: the planner where there is a delta, else laplace
-    accuracy: float | str | None = None  # a share of n, or "1%"; of add-remove neighbours: people
-    beta: float = 0.05
-    horizon: int | None = None
-    analyst: str | None = None
-    book: str | Path | None = None
-    spend: Number | None = None
-    anyway: bool = False
-
-
 def private_session(
-    given: Settings, terms: Terms, config: Config | str | Path | None, *, dry_run: bool = False
+    given: Settings, terms: BudgetArguments, config: Config | str | Path | None, *, dry_run: bool = False
 ) -> Session[Any]:
     """Answers with differential privacy. A dry run works on a copy of the book in memory, and quotes prices alone."""
     told = given.config
@@ -128,7 +113,7 @@ def _planning(
     source: Source,
     columns: Partitions,
     ledger: Ledger,
-    terms: Terms,
+    terms: BudgetArguments,
     accuracy: float | None,
     budget: BudgetTable,
 ) -> Planning:
@@ -142,16 +127,16 @@ def _planning(
     return Planning(source.schema, columns, SourceMargins(source, numbers, who), ledger, plan)
 
 
-def mechanism_of(terms: Terms, budget: BudgetTable) -> str:
+def mechanism_of(terms: BudgetArguments, budget: BudgetTable) -> str:
     """What was asked for, by option or in the settings; else the planner where there is a delta."""
     return terms.mechanism or budget.mechanism or ("planner" if _delta(terms, budget) else "laplace")
 
 
-def _delta(terms: Terms, budget: BudgetTable) -> Fraction:
+def _delta(terms: BudgetArguments, budget: BudgetTable) -> Fraction:
     return exact(terms.delta if terms.delta is not None else budget.delta, "delta")
 
 
-def _unit(budget: BudgetTable, terms: Terms) -> Unit:
+def _unit(budget: BudgetTable, terms: BudgetArguments) -> Unit:
     """What a new book counts: rho for the planner where there is a delta, unless the settings say otherwise."""
     zcdp = terms.mechanism in ("planner", "gaussian") and _delta(terms, budget) > 0
     return budget.unit or ("rho" if zcdp else "epsilon")
@@ -251,7 +236,7 @@ def _path(given: Settings, config: Config | str | Path | None, option: str | Pat
     return path
 
 
-def _accuracy(terms: Terms, budget: BudgetTable) -> float | None:
+def _accuracy(terms: BudgetArguments, budget: BudgetTable) -> float | None:
     probability(terms.beta, "beta")
     told = terms.accuracy if terms.accuracy is not None else budget.accuracy
     accuracy = None if told is None else _share(str(told), secret=budget.neighbours == "add-remove")
@@ -282,7 +267,7 @@ def _share(text: str, *, secret: bool) -> float:
     return amount / 100 if percent else amount
 
 
-def _cap(budget: BudgetTable, terms: Terms, unit: Unit) -> Cap:
+def _cap(budget: BudgetTable, terms: BudgetArguments, unit: Unit) -> Cap:
     amount: Number | None = terms.epsilon if terms.epsilon is not None else budget.epsilon
     if amount is None:
         raise ConfigError(

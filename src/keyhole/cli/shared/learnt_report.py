@@ -5,11 +5,10 @@ from __future__ import annotations
 import json
 import math
 from decimal import ROUND_CEILING, ROUND_FLOOR, Context, Decimal
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from keyhole.cli.shared.options import Format
 from keyhole.cli.shared.terminal import emit, emit_json, emit_text
+from keyhole.config.arguments import Format, OutputArguments
 
 if TYPE_CHECKING:
     from keyhole.oracles.result import Learnt
@@ -17,16 +16,16 @@ if TYPE_CHECKING:
 SHOWN = 40
 
 
-def show(found: Learnt, names: list[str], recalled: int, format: Format, out: Path | None) -> None:  # noqa: A002 - the word of the option
+def show(found: Learnt, names: list[str], recalled: int, output: OutputArguments) -> None:
     """Print what was learnt."""
-    if format is Format.JSON:
-        emit_json(json.dumps(_json(found, names, recalled), indent=2), out)
-    elif format is Format.HTML:
+    if output.format is Format.JSON:
+        emit_json(json.dumps(_json(found, names, recalled), indent=2), output.out)
+    elif output.format is Format.HTML:
         from keyhole.report.html.learnt import learnt_page
 
-        emit(learnt_page(_json(found, names, recalled), _sure(found, len(names))), out)
+        emit(learnt_page(_json(found, names, recalled), _sure(found, len(names))), output.out)
     else:
-        emit_text("\n".join(_lines(found, names, recalled)), out)
+        emit_text("\n".join(_lines(found, names, recalled)), output.out)
 
 
 def _finite(value: float) -> float | None:

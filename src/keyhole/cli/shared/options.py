@@ -1,33 +1,24 @@
 """Every option, defined once: a word means the same thing in each command that has it.
 
-A command lists the options it takes; `keyhole.config.settings` merges those that say who is who and where the table is
-(`--data`, `--table`, `--view`, `--id`, `--private`, `--hidden`) over keyhole.toml. Nothing heavy is imported here.
+A command lists its options and groups of options (`command`); a group reaches its function as one value, as
+`keyhole.config.arguments` has it. Nothing heavy is imported here.
 """
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from dataclasses import dataclass
 from enum import StrEnum
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any, TypeVar, cast
 
 import click
 
 from keyhole.cli.shared.layout import LAYOUT, laid_out
+from keyhole.config.arguments import BudgetArguments, Format, OutputArguments, TableArguments
 
 FILE = click.Path(path_type=Path)
 Word = TypeVar("Word", bound=StrEnum)
-
-
-class Format(StrEnum):
-    """How a result is written."""
-
-    TEXT = "text"
-    JSON = "json"
-    SARIF = "sarif"
-    JUNIT = "junit"
-    TRANSCRIPT = "transcript"
-    HTML = "html"
-    BASELINE = "baseline"
 
 
 FORMATS = {
@@ -81,6 +72,37 @@ def words(name: str, default: StrEnum, help: str) -> click.Option:  # noqa: A002
     return click.Option([name], type=OneOf(type(default)), default=default, show_default=str(default), help=help)
 
 
+@dataclass(frozen=True, slots=True)
+class OptionGroup:
+    """Options that reach the function of a command as one argument, `name`.
+
+    `pack` makes it of the values of all options of the command, and takes out those that it uses.
+    """
+
+    name: str
+    options: tuple[click.Option, ...]
+    pack: Callable[[dict[str, Any]], object]
+
+
+def command(
+    name: str,
+    help: str | None,  # noqa: A002 - the word of click
+    *parts: click.Parameter | OptionGroup,
+) -> Callable[[Callable[..., None]], click.Command]:
+    """Makes a function the command `name`, with these arguments, options and groups of options."""
+    groups = [part for part in parts if isinstance(part, OptionGroup)]
+    params = [each for part in parts for each in (part.options if isinstance(part, OptionGroup) else (part,))]
+
+    def made(function: Callable[..., None]) -> click.Command:
+        def call(**values: Any) -> None:
+            packed = {group.name: group.pack(values) for group in groups}
+            function(**values, **packed)
+
+        return click.Command(name, callback=call, help=help or function.__doc__, params=params)
+
+    return made
+
+
 def formats(*accepted: Format) -> click.Option:
     """--format, with the formats that a command can write; the first is the default."""
     told = ", ".join(FORMATS[each] for each in accepted)
@@ -93,22 +115,12 @@ def formats(*accepted: Format) -> click.Option:
     )
 
 
-def settled(config: Path | None, data: Path | None) -> Path | None:
-    """The settings that were named, or those in the working folder where nothing was."""
+def settings_here(table: TableArguments) -> TableArguments:
+    """The same, with the settings in the working folder where neither settings nor data were named."""
     here = Path("keyhole.toml")
-    return here if config is None and data is None and here.is_file() else config
-
-
-def one_of(config: Path | None, knowledge: Path | None) -> Path | None:
-    """The settings, by whichever of their two names they were given."""
-    if config is not None and knowledge is not None:
-        raise click.UsageError("-c and -k are two names of one option: give the settings once, with facts and all.")
-    return config if config is not None else knowledge
-
-
-def either(data: Any, roster: Any) -> Any:
-    """The file, by whichever of its two names it was given."""
-    return data if roster is None or getattr(roster, "path", roster) is None else roster
+    if table.get("config") is None and table.get("data") is None and here.is_file():
+        return {**table, "config": here}
+    return table
 
 
 def flag(name: str, help: str) -> click.Option:  # noqa: A002 - the word of click
@@ -147,7 +159,43 @@ LOG_FORMAT = click.Option(
 OUT = click.Option(
     ["--out"], type=FILE, help="Write here instead: complete or not at all (watch: line by line, as it decides)."
 )
-TABLE_OPTIONS = (DATA, TABLE, VIEW, ID, PRIVATE, HIDDEN, CONFIG, *LAYOUT)
+
+
+def _pack_table(values: dict[str, Any]) -> TableArguments:
+    """Who is who, and where; `--roster` and `--knowledge` are other names of `--data` and `--config`."""
+    known = TableArguments.__annotations__.keys() & values.keys()
+    found = cast(TableArguments, {key: values.pop(key) for key in known})
+    roster, knowledge = values.pop("roster", None), values.pop("knowledge", None)
+    if found.get("config") is not None and knowledge is not None:
+        raise click.UsageError("-c and -k are two names of one option: give the settings once, with facts and all.")
+    if knowledge is not None:
+        found["config"] = knowledge
+    if getattr(roster, "path", roster) is not None:
+        found["data"] = roster
+    return found
+
+
+def _output_arguments(values: dict[str, Any]) -> OutputArguments:
+    return OutputArguments(values.pop("format"), values.pop("out"))
+
+
+def output(*accepted: Format) -> OptionGroup:
+    """--format, with the formats that a command can write, and --out."""
+    return OptionGroup("output", (formats(*accepted), OUT), _output_arguments)
+
+
+def budget(*options: click.Option) -> OptionGroup:
+    """Those of the options about what may be spent that a command has."""
+    names = [str(option.name) for option in options]
+    return OptionGroup("terms", options, lambda values: BudgetArguments(**{name: values.pop(name) for name in names}))
+
+
+def table(*options: click.Option) -> OptionGroup:
+    """Those of the options about who is who, and where the table is, that a command has."""
+    return OptionGroup("table", options, _pack_table)
+
+
+TABLE_ARGUMENTS = table(DATA, TABLE, VIEW, ID, PRIVATE, HIDDEN, CONFIG, *LAYOUT)
 
 # audit, attack; watch and ask: of the statements that they are given
 DIALECT = click.Option(

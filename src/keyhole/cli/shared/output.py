@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING
 
 import click
 
-from keyhole.cli.shared.options import Format
 from keyhole.cli.shared.terminal import check_out, emit, emit_json, emit_lines, emit_xml
+from keyhole.config.arguments import Format, OutputArguments
 from keyhole.errors import ConfigError
 
 if TYPE_CHECKING:
@@ -64,18 +64,17 @@ class Output:
     @classmethod
     def of(
         cls,
-        how: Format,
-        out: Path | None,
+        output: OutputArguments,
         proof_sql: Path | None,
         baseline: Path | None,
         withholding: Withholding,
         key: bytes | None = None,
     ) -> Output:
         """As the options say; what cannot be written is said before anything is read."""
-        check_out(out)
+        check_out(output.out)
         if proof_sql is not None and (withholding.values or withholding.everything):
             raise ConfigError("--proof-sql writes statements and answers: leave it away with --no-values and --redact")
-        if baseline is not None and withholding.everything and how is not Format.TEXT:
+        if baseline is not None and withholding.everything and output.format is not Format.TEXT:
             raise ConfigError(
                 "--redact takes the names out by which --baseline knows people: use --format text, or waivers"
             )
@@ -84,7 +83,7 @@ class Output:
             from keyhole.report.formats.baseline import Baseline
 
             known = Baseline.load(baseline, key)
-        return cls(how, out, proof_sql, known, withholding, key)
+        return cls(output.format, output.out, proof_sql, known, withholding, key)
 
     def exit_code(self, verdict: Verdict) -> int:
         """The verdict's, or that of what is new."""

@@ -10,8 +10,8 @@ from dataclasses import dataclass, field
 from types import TracebackType
 from typing import Any, Self, TextIO
 
-from keyhole.cli.shared.options import Format
 from keyhole.cli.shared.terminal import escaped
+from keyhole.config.arguments import Format
 
 
 @dataclass(slots=True)
