@@ -40,7 +40,7 @@ from keyhole.model.schema import Kind, Schema
 from keyhole.model.transcript import ABSENT, Answer, Entry, HandedOut, Line, Noise, Refusal, Transcript
 from keyhole.reading import FAILS, Spelling, Validator, refusals
 from keyhole.sql import Unread
-from keyhole.sql.dialects.engine import CASELESS, OTHERS, Dialect
+from keyhole.sql.dialects.engine import Dialect, find_engine
 from keyhole.sql.read import of_dimensions
 from keyhole.sql.rewriting.row_lists import may_show_private_values, shows_private_values
 from keyhole.sql.statements.clock import stamped
@@ -107,9 +107,8 @@ def transcribe(
 
 def _looks_at_texts(line: Line) -> bool:
     """May it matter how the texts of public columns are spelt?"""
-    return line.dialect in CASELESS | {Dialect.UNKNOWN} or (
-        line.dialect in OTHERS and _OF_TEXTS.search(line.sql) is not None
-    )
+    engine = find_engine(line.dialect)
+    return engine.may_ignore_case or (engine.portable_texts and _OF_TEXTS.search(line.sql) is not None)
 
 
 def spelt_out(roster: Roster) -> Schema:
@@ -421,7 +420,9 @@ def may_show_rows(sql: str, schema: Schema, dialect: str = Dialect.DUCKDB) -> bo
 def _tree_of(sql: str, dialect: str) -> exp.Expr | None:
     """The statement as a tree; None for what cannot be parsed, or is several statements."""
     try:
-        trees = sqlglot.parse(sql, read=dialect if dialect in OTHERS else "duckdb")
+        engine = find_engine(dialect)
+        by_itself = engine.portable_texts and not engine.may_ignore_case
+        trees = sqlglot.parse(sql, read=engine.parser if by_itself else "duckdb")
     except Exception:
         return None
     return trees[0] if len(trees) == 1 else None

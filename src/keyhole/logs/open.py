@@ -15,7 +15,7 @@ from keyhole.logs.detect import LogFormat, detect
 from keyhole.logs.lines import LogLines, Progress, readable
 from keyhole.model.transcript import ABSENT, Line, Refusal, noise_of, parse_line, read_jsonl
 from keyhole.sql import Dialect, split
-from keyhole.sql.dialects.engine import spoken
+from keyhole.sql.dialects.engine import parse_dialect
 
 if TYPE_CHECKING:
     from keyhole.logs.importers.exported import Exported
@@ -177,7 +177,7 @@ def as_log(
     >>> as_log(["SELECT SUM(x) FROM t"], "postgresql").dialect
     'postgres'
     """
-    engine = None if dialect is None else spoken(dialect)
+    engine = None if dialect is None else parse_dialect(dialect)
     if isinstance(log, Log):
         said = log.lines if engine is None else tuple(replace(line, dialect=engine) for line in log.lines)
         return replace(log, lines=said)

@@ -19,7 +19,7 @@ from keyhole.model.numbers import read_fraction
 from keyhole.model.predicate import columns
 from keyhole.model.query import COUNTED_ROWS, COVERED, FINER, IF_SHOWN, Aggregate, Cut, Query, RowList, Statement, Term
 from keyhole.model.schema import Schema, folded
-from keyhole.sql.dialects.engine import Dialect
+from keyhole.sql.dialects.engine import Dialect, find_engine
 from keyhole.sql.dialects.to_duckdb import Carried, carried, in_duckdb, plainly, without_own_catalog
 from keyhole.sql.lowering.from_clause import related_names
 from keyhole.sql.lowering.grammar import find_unclaimed
@@ -100,7 +100,7 @@ def _clearer(refused: QueryError, opening: Exception, sql: str) -> QueryError:
 class _Opening:
     def __init__(self, dialect: str, schema: Schema) -> None:
         self.dialect, self.schema = dialect, schema
-        self.name = "" if dialect == Dialect.UNKNOWN else dialect
+        self.engine = find_engine(dialect)
         self.columns = {folded(column.name) for column in schema.columns}
 
     def opened(self, tree: exp.Expr, carry: Carried | None = None) -> tuple[Statement, ...]:
@@ -218,7 +218,7 @@ class _Opening:
         return (replace(statement, certainty=COVERED), *(replace(part, certainty=FINER) for part in parts))
 
     def lowered(self, tree: exp.Expr) -> Statement:
-        carry = carried(tree.sql(dialect=self.name), self.dialect, self.schema)
+        carry = carried(tree.sql(dialect=self.engine.parser), self.dialect, self.schema)
         if carry.reason:
             raise Unread(carry.reason)
         return lower(carry.sql, self.schema)
@@ -334,14 +334,14 @@ def _cut(tree: exp.Expr) -> bool:
 
 def _tree(sql: str, dialect: str) -> exp.Expr:
     try:
-        found = sqlglot.parse(sql, read="" if dialect == Dialect.UNKNOWN else dialect)
+        found = sqlglot.parse(sql, read=find_engine(dialect).parser)
     except (SqlglotError, RecursionError, ValueError, AttributeError, TypeError, IndexError, KeyError):
         raise NotTold("it cannot be read") from None
     if len(found) != 1 or not isinstance(found[0], exp.Expr):
         raise NotTold("one statement at a time")
     tree = found[0]
     if dialect != Dialect.DUCKDB:
-        tree = without_own_catalog(plainly(tree) if dialect == Dialect.TSQL else tree)
+        tree = without_own_catalog(plainly(tree) if find_engine(dialect).national_texts_and_hints else tree)
     if (unclaimed := find_unclaimed(tree)) is not None:
         # what is said of the text itself is clearer where a kind of node is not known at all
         raise NotTold(unclaimed.reason) if unclaimed.whole_node else UnsupportedQuery(unclaimed.reason)
@@ -369,7 +369,7 @@ def of_dimensions(sql: str, dialect: str, schema: Schema) -> Statement | None:
     if not any(related.dimension for related in schema.related):
         return None
     try:
-        (tree,) = sqlglot.parse(sql, read="" if dialect == Dialect.UNKNOWN else dialect)
+        (tree,) = sqlglot.parse(sql, read=find_engine(dialect).parser)
     except (SqlglotError, RecursionError, ValueError, AttributeError, TypeError, IndexError, KeyError):
         return None
     if not isinstance(tree, exp.Query) or tree.find(exp.Anonymous, exp.AnonymousAggFunc, exp.Into) is not None:

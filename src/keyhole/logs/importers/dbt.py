@@ -10,7 +10,7 @@ from keyhole.errors import LogError
 from keyhole.logs.importers.exported import Exported, faulty, statements
 from keyhole.logs.importers.records import Text, document, joined, line_of
 from keyhole.model.schema import folded
-from keyhole.sql.dialects.engine import named
+from keyhole.sql.dialects.engine import recognize_dialect
 from keyhole.sql.statements.views import NotResolved, with_views
 
 _NO_SQL = ("seed", "source", "exposure", "metric", "semantic_model", "group", "macro")
@@ -30,7 +30,7 @@ def read(text: Text, name: str) -> Iterator[Exported]:
             f"{name} is no dbt artifact: it has neither nodes (manifest.json) nor results (run_results.json)"
         )
     metadata = whole.get("metadata")
-    engine = named(metadata.get("adapter_type") if isinstance(metadata, Mapping) else None)
+    engine = recognize_dialect(metadata.get("adapter_type") if isinstance(metadata, Mapping) else None)
     models = _models(whole)
     for key, node in _nodes(whole):
         found = text.find(f'"{key}"')

@@ -13,7 +13,7 @@ from typing import Any
 
 from keyhole.logs.importers.exported import NO_TEMPLATE, Asker, Exported, faulty, is_template, statements
 from keyhole.logs.importers.records import Text, records
-from keyhole.sql.dialects.engine import Dialect, named
+from keyhole.sql.dialects.engine import Dialect, recognize_dialect
 
 
 def read(text: Text, name: str) -> Iterator[Exported]:
@@ -62,10 +62,10 @@ def _converted(fields: Mapping[str, Any]) -> str | None:
 
 def _author(creator: Any) -> str | None:
     """Who saved the question: whoever opens it later is not in the export."""
-    named = (creator.get(k) for k in ("email", "common_name", "id")) if isinstance(creator, Mapping) else ()
-    return next((str(each) for each in named if each is not None), None)
+    recognize_dialect = (creator.get(k) for k in ("email", "common_name", "id")) if isinstance(creator, Mapping) else ()
+    return next((str(each) for each in recognize_dialect if each is not None), None)
 
 
 def _engine(database: Any) -> Dialect:
     """What the export says of the database behind a question; most say nothing."""
-    return named(database.get("engine") if isinstance(database, Mapping) else None)
+    return recognize_dialect(database.get("engine") if isinstance(database, Mapping) else None)

@@ -10,7 +10,7 @@ from dataclasses import replace
 
 from keyhole.logs.importers.exported import NO_TEMPLATE, Asker, Exported, failed, faulty, is_template, statements
 from keyhole.logs.importers.records import Text, joined, records
-from keyhole.sql.dialects.engine import Dialect, named
+from keyhole.sql.dialects.engine import Dialect, recognize_dialect
 
 CHART = "a chart without its SQL: export GET /api/v1/chart/ID/data/?type=query, which has the statement that it asks"
 
@@ -61,10 +61,10 @@ def _count(text: str) -> int:
 
 def _user(user: object) -> str | None:
     """Who asked."""
-    named = [user.get(k) for k in ("username", "email", "id")] if isinstance(user, Mapping) else [user]
-    return next((str(each) for each in named if each is not None), None)
+    recognize_dialect = [user.get(k) for k in ("username", "email", "id")] if isinstance(user, Mapping) else [user]
+    return next((str(each) for each in recognize_dialect if each is not None), None)
 
 
 def _engine(database: object) -> Dialect:
     """What the export says of the database behind a query; most say nothing."""
-    return named(database.get("backend") if isinstance(database, Mapping) else None)
+    return recognize_dialect(database.get("backend") if isinstance(database, Mapping) else None)

@@ -13,24 +13,14 @@ from collections.abc import Iterable, Mapping
 from sqlglot import exp
 
 from keyhole.model.schema import Kind, Schema, folded
-from keyhole.sql.dialects.engine import CASELESS, Dialect
+from keyhole.sql.dialects.engine import EngineDialect
 from keyhole.sql.dialects.portable_functions import CommonWords, is_calendar
 from keyhole.sql.dialects.translator import COMPARED, ORDER_OF_TEXTS, ORDERED, UNLIKE, word
 
-_WHOLE_DIVISION = frozenset(
-    {Dialect.POSTGRES, Dialect.REDSHIFT, Dialect.SQLITE, Dialect.TSQL, Dialect.TRINO}
-)  # 21 / 2 is 10
-_MAY_IGNORE_CASE = CASELESS | {Dialect.UNKNOWN}
 MAY_IGNORE_CASE = (
     ", and some engines compare texts without regard to case: name the engine, or put the comparison into --view as a "
     "column"
 )
-_CASELESS_LIKE = _MAY_IGNORE_CASE | {Dialect.SQLITE}
-# where AVG of whole numbers is not cut short, VARIANCE and STDDEV are those of a sample, COALESCE keeps its types
-_STATISTICS = frozenset(
-    {Dialect.POSTGRES, Dialect.BIGQUERY, Dialect.SNOWFLAKE, Dialect.SPARK, Dialect.DATABRICKS, Dialect.TRINO}
-)
-
 _LOGICAL = (*COMPARED, exp.And, exp.Or, exp.Not)
 _NUMERIC = (exp.Add, exp.Sub, exp.Mul, exp.Neg)
 _PLAIN = (
@@ -51,7 +41,7 @@ _MOMENT = re.compile(r"\d{4}-\d\d-\d\d \d\d:\d\d:\d\d(\.\d{1,6})?")
 _NUMBER = re.compile(r"[-+]?\d+(\.\d+)?|\d{4}-\d\d-\d\d([ T]\d\d:\d\d(:\d\d(\.\d{1,6})?)?)?")
 
 
-def portable(tree: exp.Expr, dialect: Dialect, schema: Schema) -> str:
+def portable(tree: exp.Expr, engine: EngineDialect, schema: Schema) -> str:
     """Why a statement may mean something else in DuckDB; empty if all of it is in the portable core."""
     numbers = {c.name.casefold(): c.kind for c in schema.columns if c.kind.numeric}
     texts = {c.name.casefold() for c in schema.columns if c.kind in (Kind.TEXT, Kind.OTHER)}
@@ -64,24 +54,24 @@ def portable(tree: exp.Expr, dialect: Dialect, schema: Schema) -> str:
             return f": a result is named {alias.alias}, as a column is, and engines differ in which of them is meant"
         numbers.pop(name, None)
         texts.add(name)
-    if dialect is Dialect.UNKNOWN and _may_be_text(tree):
+    if not engine.is_known and _may_be_text(tree):
         return ": a name in double quotes is a text in MySQL and BigQuery: write it without, or name the engine"
-    words = CommonWords(dialect, schema)
-    if dialect in _MAY_IGNORE_CASE and _has_text(tree, texts):
+    words = CommonWords(engine, schema)
+    if engine.may_ignore_case and _has_text(tree, texts):
         made = frozenset().union(*words.outermost(tree))
         if why := differs_by_case(tree, texts, schema.spelt, made):
-            return MAY_IGNORE_CASE if dialect is Dialect.UNKNOWN else why
+            return why if engine.is_known else MAY_IGNORE_CASE
     days = {folded(c.name) for c in schema.columns if c.kind is Kind.DATE}
 
     def same(node: exp.Expr) -> bool:
-        if dialect in _MAY_IGNORE_CASE and is_text_test(node, schema.spelt):
+        if engine.may_ignore_case and is_text_test(node, schema.spelt):
             return True
-        return _is_day(node) or is_calendar(node, days, dialect) or words.holds(node)
+        return _is_day(node) or is_calendar(node, days, engine) or words.holds(node)
 
     for node in tree.walk(prune=same):
         if same(node):
             continue
-        why = _differs(node, dialect, numbers, texts)
+        why = _differs(node, engine, numbers, texts)
         if why:
             return why
     return ""
@@ -102,27 +92,27 @@ def _has_text(tree: exp.Expr, texts: set[str]) -> bool:
     return any(True for _ in said) or any(c.name.casefold() in texts for c in tree.find_all(exp.Column))
 
 
-def _differs(node: exp.Expr, dialect: Dialect, numbers: dict[str, Kind], texts: set[str]) -> str:
+def _differs(node: exp.Expr, engine: EngineDialect, numbers: dict[str, Kind], texts: set[str]) -> str:
     """Why this node (not those below it) is outside the core."""
-    if isinstance(node, exp.Div | exp.IntDiv) and dialect in _WHOLE_DIVISION:
+    if isinstance(node, exp.Div | exp.IntDiv) and engine.divides_integers:
         return ": there 21 / 2 is 10; the data are in DuckDB, where it is 10.5"
     unusual = any(
         value and name not in _FLAGS and not isinstance(value, exp.Expr) and not _nodes(value)
         for name, value in node.args.items()
     )
-    if type(node) not in _ALLOWED or unusual or (isinstance(node, _STATISTICAL) and dialect not in _STATISTICS):
+    if type(node) not in _ALLOWED or unusual or (isinstance(node, _STATISTICAL) and not engine.statistics_as_in_duckdb):
         return UNLIKE.format(word(node))
     if isinstance(node, exp.Literal) and node.is_string and not node.name:
         return ": an empty text is NULL in some engines: leave that comparison out, or put it into --view as a column"
-    if isinstance(node, exp.Like) and dialect is Dialect.UNKNOWN:
+    if isinstance(node, exp.Like) and not engine.is_known:
         return MAY_IGNORE_CASE
-    if isinstance(node, exp.Like) and dialect in _CASELESS_LIKE:
+    if isinstance(node, exp.Like) and engine.like_ignores_case:
         return (
             ", where LIKE takes no notice of case by default; the data are in DuckDB, where it does: write the pattern "
             "with the capitals that the values have, or use ="
         )
     if isinstance(node, COMPARED):
-        return _comparison(node, dialect, texts)
+        return _comparison(node, engine, texts)
     return _arithmetic(node, numbers) if isinstance(node, _NUMERIC) else ""
 
 
@@ -141,14 +131,14 @@ def _arithmetic(node: exp.Expr, numbers: dict[str, Kind]) -> str:
     return ""
 
 
-def _comparison(node: exp.Expr, dialect: Dialect, texts: set[str]) -> str:
+def _comparison(node: exp.Expr, engine: EngineDialect, texts: set[str]) -> str:
     operands = list(node.iter_expressions())
     if any(
         isinstance(part, _LOGICAL) and not (isinstance(node, exp.Is) and part is not node.this) for part in operands
     ):
         return ": comparisons in a row are not read alike by all engines: put them in parentheses"
     said = [leaf for part in operands for leaf in part.find_all(exp.Literal) if leaf.is_string]
-    if dialect is Dialect.UNKNOWN and sum(part.find(exp.Column) is not None for part in operands) > 1:
+    if not engine.is_known and sum(part.find(exp.Column) is not None for part in operands) > 1:
         return ": a comparison of two columns is not judged unless the engine is known: name it with --dialect"
     if isinstance(node, ORDERED):
         named_here = {c.name.casefold() for part in operands for c in part.find_all(exp.Column)}

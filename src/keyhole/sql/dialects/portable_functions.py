@@ -18,16 +18,9 @@ from math import prod
 from sqlglot import exp
 
 from keyhole.model.schema import Kind, Schema, folded
-from keyhole.sql.dialects.engine import CASELESS, OTHERS, Dialect
+from keyhole.sql.dialects.engine import EngineDialect
 
 MAX_TEXTS = 20_000
-_CUT = frozenset({Dialect.TSQL, Dialect.REDSHIFT, Dialect.TRINO})  # 21 / 2 is 10
-_DIGITS = {Dialect.MYSQL: 10**4, Dialect.SNOWFLAKE: 10**6}  # a quotient of whole numbers has so many parts of one
-_DOUBLES = frozenset({Dialect.BIGQUERY, Dialect.SPARK, Dialect.DATABRICKS})  # it is a double, as in DuckDB
-_INT_DIV = _CUT | _DOUBLES | {Dialect.MYSQL}
-# where UPPER takes no notice of a locale; ILIKE exists
-_CASES = frozenset({Dialect.BIGQUERY, Dialect.SNOWFLAKE, Dialect.SPARK, Dialect.DATABRICKS, Dialect.TRINO})
-_ILIKE = frozenset({Dialect.SNOWFLAKE, Dialect.DATABRICKS, Dialect.SPARK, Dialect.REDSHIFT})
 _TEXTS = (exp.Substring, exp.Left, exp.Right, exp.Concat, exp.DPipe, exp.Add, exp.Upper, exp.Lower, exp.Coalesce)
 
 
@@ -36,17 +29,18 @@ class CommonWords:
 
     >>> import sqlglot
     >>> from keyhole.model.schema import Column
+    >>> from keyhole.sql.dialects.engine import find_engine
     >>> staff = Schema("t", (Column("dept", Kind.TEXT),), spelt={"dept": frozenset({"law", "IT"})})
     >>> tree = sqlglot.parse_one("SELECT LEFT(dept, 1) + '-' + dept FROM t", read="tsql")
-    >>> CommonWords(Dialect.TSQL, staff).put_into(tree).sql(dialect="duckdb")
+    >>> CommonWords(find_engine("tsql"), staff).put_into(tree).sql(dialect="duckdb")
     "SELECT LEFT(dept, 1) || '-' || dept FROM t"
-    >>> sorted(CommonWords(Dialect.TSQL, staff).texts(tree.expressions[0]))
+    >>> sorted(CommonWords(find_engine("tsql"), staff).texts(tree.expressions[0]))
     ['I-IT', 'I-law', 'l-IT', 'l-law']
     """
 
-    def __init__(self, kind: Dialect, schema: Schema) -> None:
-        self.kind = kind
-        self.spelt = schema.spelt if kind in CASELESS | OTHERS else {}
+    def __init__(self, engine: EngineDialect, schema: Schema) -> None:
+        self.engine = engine
+        self.spelt = schema.spelt if engine.portable_texts else {}
         self.nullable = {folded(c.name) for c in schema.columns if c.nullable}
         self.whole = {folded(c.name) for c in schema.columns if c.kind is Kind.INTEGER}
 
@@ -56,9 +50,9 @@ class CommonWords:
 
     def holds(self, node: exp.Expr) -> bool:
         """Is it such a function?"""
-        if isinstance(node, exp.ILike) and self.kind in _ILIKE:
+        if isinstance(node, exp.ILike) and self.engine.has_ilike:
             return self.texts(node.this) is not None and self.texts(node.expression) is not None
-        if isinstance(node, exp.StartsWith) and self.kind in _CASES:
+        if isinstance(node, exp.StartsWith) and self.engine.upper_ignores_locale:
             return self.texts(node.this) is not None and self.texts(node.expression) is not None
         return self._is_quotient(node) or (isinstance(node, _TEXTS) and self.texts(node) is not None)
 
@@ -82,15 +76,15 @@ class CommonWords:
             return held if held is not None and all(v and v.isascii() and v == v.rstrip() for v in held) else None
         if isinstance(node, exp.Upper | exp.Lower):
             change = str.upper if isinstance(node, exp.Upper) else str.lower
-            return self._mapped(node.this, change) if self.kind in _CASES else None
+            return self._mapped(node.this, change) if self.engine.upper_ignores_locale else None
         if isinstance(node, exp.Substring | exp.Left | exp.Right):
             return self._cut(node)
         if isinstance(node, exp.Coalesce):  # ISNULL of SQL Server, which is parsed so, cuts to the length of the first
             each = [self.texts(part) for part in (node.this, *node.expressions)]
-            return None if self.kind is Dialect.TSQL or None in each else frozenset().union(*filter(None, each))
-        if isinstance(node, exp.Add) and self.kind is not Dialect.TSQL:
+            return None if self.engine.coalesce_cuts_texts or None in each else frozenset().union(*filter(None, each))
+        if isinstance(node, exp.Add) and not self.engine.plus_joins_texts:
             return None
-        return self._together(_parts(node), null=not (isinstance(node, exp.Concat) and self.kind is Dialect.TSQL))
+        return self._together(_parts(node), null=not (isinstance(node, exp.Concat) and self.engine.concat_skips_null))
 
     def _cut(self, node: exp.Expr) -> frozenset[str] | None:
         first = _number(node.args.get("start")) if isinstance(node, exp.Substring) else 1
@@ -117,7 +111,7 @@ class CommonWords:
         return frozenset(map("".join, product(*some)))
 
     def _is_quotient(self, node: exp.Expr) -> bool:
-        if isinstance(node, exp.IntDiv) and self.kind in _INT_DIV:
+        if isinstance(node, exp.IntDiv) and self.engine.cuts_integer_division:
             return self._over(node) is not None
         if not isinstance(node, exp.Floor) or node.args.get("decimals") is not None:
             return False
@@ -126,7 +120,8 @@ class CommonWords:
         over = self._over(node.this)
         if over is None:
             return False
-        return self.kind in _DOUBLES or (self.kind in _DIGITS and _DIGITS[self.kind] % over == 0)
+        parts = self.engine.quotient_parts
+        return self.engine.quotient_is_double or (parts > 0 and parts % over == 0)
 
     def _over(self, node: exp.Expr) -> int | None:
         """The constant by which a whole column is divided."""
@@ -138,7 +133,7 @@ class CommonWords:
         if isinstance(node, exp.DecodeCase) and len(node.expressions) > 2:
             made = _chosen(node)
             return node if made is node else self.put_into(made)
-        if isinstance(node, exp.Div) and self.kind in _CUT and self._over(node) is not None:
+        if isinstance(node, exp.Div) and self.engine.divides_integers and self._over(node) is not None:
             return exp.IntDiv(this=node.this.copy(), expression=node.expression.copy())
         if isinstance(node, exp.Floor) and isinstance(node.this, exp.Div) and self._is_quotient(node):
             quotient = exp.Div(this=node.this.this.copy(), expression=node.this.expression.copy())
@@ -203,15 +198,16 @@ _DAY_FORMAT = re.compile(r"(%[Ymd]|[-. ])+")
 _DAY_FORMAT_WITH_SLASHES = re.compile(r"(%[Ymd]|[-./ ])+")
 
 
-def is_calendar(node: exp.Expr, days: AbstractSet[str], dialect: Dialect) -> bool:
+def is_calendar(node: exp.Expr, days: AbstractSet[str], engine: EngineDialect) -> bool:
     """Is this such a part of a column of days? `days` are the columns that are DATE, case folded.
 
     >>> import sqlglot
+    >>> from keyhole.sql.dialects.engine import find_engine
     >>> tree = sqlglot.parse_one("SELECT DATE_FORMAT(d, '%Y-%m'), YEAR(d), WEEK(d), YEAR(e) FROM t", read="mysql")
-    >>> [is_calendar(item, {"d"}, Dialect.MYSQL) for item in tree.expressions]
+    >>> [is_calendar(item, {"d"}, find_engine("mysql")) for item in tree.expressions]
     [True, True, False, False]
     """
-    if dialect is Dialect.UNKNOWN:
+    if not engine.is_known:
         return False
     if isinstance(node, _PARTS_OF_DAY):
         return _is_day_column(node.this, days)
@@ -228,7 +224,7 @@ def is_calendar(node: exp.Expr, days: AbstractSet[str], dialect: Dialect) -> boo
     if isinstance(node, exp.TimeToStr):
         said = node.args.get("format")
         written = (
-            _DAY_FORMAT if dialect is Dialect.TSQL else _DAY_FORMAT_WITH_SLASHES
+            _DAY_FORMAT if engine.slash_follows_culture else _DAY_FORMAT_WITH_SLASHES
         )  # there / is the separator of a culture
         plain = isinstance(said, exp.Literal) and written.fullmatch(said.name) is not None
         return plain and not node.args.get("culture") and _is_day_column(node.this, days)

@@ -14,7 +14,7 @@ from sqlglot import exp
 from sqlglot.errors import ErrorLevel, SqlglotError
 
 from keyhole.model.schema import Schema
-from keyhole.sql.dialects.engine import CASELESS, SPELLED, Dialect, named
+from keyhole.sql.dialects.engine import Dialect, EngineDialect, find_engine
 from keyhole.sql.dialects.portable import portable, with_lengths
 from keyhole.sql.dialects.portable_functions import CommonWords
 from keyhole.sql.dialects.postgres import PostgresTranslator
@@ -28,6 +28,7 @@ TRANSLATORS: dict[Dialect, type[Translator]] = {
     Dialect.POSTGRES: PostgresTranslator,
     Dialect.SQLITE: SqliteTranslator,
 }
+_DUCKDB = find_engine(Dialect.DUCKDB)
 _NO_QUESTION = re.compile(r"\s*(?!(?:SELECT|WITH|FROM)\b)[A-Z]+\b", re.IGNORECASE)  # refused in any dialect
 _OWN_CATALOGS = frozenset(("main", "temp", "system"))
 _NO_TRANSLATION = ", and it has no translation: put what it computes into --view as a column"
@@ -59,53 +60,53 @@ def carried(sql: str, dialect: str, schema: Schema) -> Carried:
     """
     if dialect == Dialect.DUCKDB or _NO_QUESTION.match(sql):
         return Carried(sql)
-    kind = named(dialect)
+    engine = find_engine(dialect)
     if why := comment_in_doubt(sql, dialect):
         return Carried(sql, why)
-    if "\\" in sql and kind not in TRANSLATORS:
+    if "\\" in sql and engine.dialect not in TRANSLATORS:
         why = ": a backslash is not read alike by all engines: write the statement without it"
-        return Carried(sql, f"written for {SPELLED[kind]}{why}")
+        return Carried(sql, f"written for {engine.title}{why}")
     try:
-        read = _tree(sql, "" if kind is Dialect.UNKNOWN else kind.value)
+        read = _tree(sql, engine)
         if read is None:
             raise Differs(", and it cannot be read as that: is it the right --dialect?")
         if (unclaimed := find_unclaimed(read)) is not None:
             raise Differs(f": {unclaimed.reason}")
-        translator = TRANSLATORS.get(kind)
-        text = _core(sql, read, kind, schema) if translator is None else _translated(sql, read, translator(schema))
+        translator = TRANSLATORS.get(engine.dialect)
+        text = _core(sql, read, engine, schema) if translator is None else _translated(sql, read, translator(schema))
     except Differs as differs:
-        return Carried(sql, f"written for {SPELLED[kind]}{differs}")
+        return Carried(sql, f"written for {engine.title}{differs}")
     except RecursionError:
-        return Carried(sql, f"written for {SPELLED[kind]}, and it is nested too deeply: write it flatter")
+        return Carried(sql, f"written for {engine.title}, and it is nested too deeply: write it flatter")
     return Carried(text)
 
 
 def _translated(sql: str, read: exp.Expr, translator: Translator) -> str:
     """The text in DuckDB's words; the text itself where both read it alike."""
-    made, own = translator.statement(read), _tree(sql, "duckdb")
+    made, own = translator.statement(read), _tree(sql, _DUCKDB)
     if own is not None and _meaning(own) == _meaning(made):
         return sql
     text = _written(made)
-    again = _tree(text, "duckdb")
+    again = _tree(text, _DUCKDB)
     if again is None or _written(again) != text:
         raise Differs(_NO_TRANSLATION)
     return text
 
 
-def _core(sql: str, read: exp.Expr, kind: Dialect, schema: Schema) -> str:
+def _core(sql: str, read: exp.Expr, engine: EngineDialect, schema: Schema) -> str:
     """The text in DuckDB's words, if it is in the portable core as both engines read it."""
-    own, text, words = _tree(sql, "duckdb"), sql, CommonWords(kind, schema)
+    own, text, words = _tree(sql, _DUCKDB), sql, CommonWords(engine, schema)
     read = words.put_into(with_rollup(read))
-    if kind in CASELESS:
+    if engine.ignores_case:
         read = with_lengths(read, schema.spelt)
     if own is None or _meaning(own) != _meaning(read) or _has_iif(read) or any(map(words.holds, read.walk())):
-        if kind is Dialect.UNKNOWN:
+        if not engine.is_known:
             raise Differs(", and engines read it differently")
         text = _written(read)
-        own = _tree(text, "duckdb")
-    why = portable(read, kind, schema)
+        own = _tree(text, _DUCKDB)
+    why = portable(read, engine, schema)
     if not why:
-        why = _NO_TRANSLATION if own is None else portable(own, kind, schema)
+        why = _NO_TRANSLATION if own is None else portable(own, engine, schema)
     if why:
         raise Differs(why)
     return text
@@ -134,16 +135,16 @@ def _written(tree: exp.Expr) -> str:
         raise Differs(_NO_TRANSLATION) from None
 
 
-def _tree(sql: str, dialect: str) -> exp.Expr | None:
+def _tree(sql: str, engine: EngineDialect) -> exp.Expr | None:
     try:
-        found = sqlglot.parse(sql, read=dialect)
+        found = sqlglot.parse(sql, read=engine.parser)
     except (SqlglotError, RecursionError, ValueError, AttributeError, TypeError, IndexError, KeyError):
         return None
     if len(found) != 1 or not isinstance(found[0], exp.Expr):
         return None
-    if dialect == Dialect.DUCKDB:
+    if engine.dialect is Dialect.DUCKDB:
         return found[0]
-    return without_own_catalog(plainly(found[0]) if dialect == Dialect.TSQL else found[0])
+    return without_own_catalog(plainly(found[0]) if engine.national_texts_and_hints else found[0])
 
 
 def without_own_catalog(tree: exp.Expr) -> exp.Expr:
@@ -233,9 +234,9 @@ def in_duckdb(tree: exp.Expr, dialect: str) -> Carried:
             return Carried(made.sql(dialect="duckdb", unsupported_level=ErrorLevel.RAISE))
     except (SqlglotError, ValueError):
         pass
-    spelled = SPELLED[named(dialect)]
+    title = find_engine(dialect).title
     return Carried(
-        "", f"written for {spelled}, and {what} has no translation: put what it computes into --view as a column"
+        "", f"written for {title}, and {what} has no translation: put what it computes into --view as a column"
     )
 
 

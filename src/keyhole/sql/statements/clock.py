@@ -10,7 +10,7 @@ from sqlglot import exp
 from sqlglot.errors import SqlglotError
 
 from keyhole.errors import ConfigError
-from keyhole.sql.dialects.engine import Dialect
+from keyhole.sql.dialects.engine import Dialect, find_engine
 from keyhole.sql.lowering.date_arithmetic import added, shifted, truncated
 from keyhole.sql.statements.split import comment_in_doubt
 
@@ -69,16 +69,16 @@ def told(sql: str, dialect: str, now: dt.date) -> str:
     """
     if _SAID.search(sql) is None:
         return sql
-    name = "" if dialect == Dialect.UNKNOWN else dialect
-    write = _as_text if dialect == Dialect.SQLITE else _written_out
+    engine = find_engine(dialect)
+    write = _as_text if engine.dates_are_texts else _written_out
     try:
-        found = sqlglot.parse(sql, read=name)
+        found = sqlglot.parse(sql, read=engine.parser)
         if len(found) != 1 or found[0] is None:
             return sql
         made = found[0].copy().transform(lambda node: write(node, now))
-        if dialect not in (Dialect.DUCKDB, Dialect.SQLITE):
+        if engine.dialect is not Dialect.DUCKDB and not engine.dates_are_texts:
             made = _computed(made)
-        return str(made.sql(dialect=name)) if made != found[0] else sql
+        return str(made.sql(dialect=engine.parser)) if made != found[0] else sql
     except (SqlglotError, RecursionError, ValueError, AttributeError, TypeError, IndexError, KeyError):
         return sql
 

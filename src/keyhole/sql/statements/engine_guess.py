@@ -4,33 +4,20 @@ from __future__ import annotations
 
 import re
 
-from keyhole.sql.dialects.engine import SPELLED, Dialect
+from keyhole.sql.dialects.engine import BACKTICKS, ENGINES, Dialect, find_engine
 from keyhole.sql.statements.split import masked
 
-BACKTICKS = "`names` in backticks"
-_I = re.IGNORECASE
-_FUNCTIONS = {  # that only one of the engines has
-    Dialect.TSQL: "GETDATE|GETUTCDATE|DATEPART|ISNULL|EOMONTH|CHARINDEX",
-    Dialect.BIGQUERY: "COUNTIF|SAFE_DIVIDE|SAFE_CAST|APPROX_QUANTILES|TIMESTAMP_TRUNC",
-    Dialect.MYSQL: "STR_TO_DATE|GROUP_CONCAT|CURDATE|FROM_UNIXTIME|FIND_IN_SET",
-    Dialect.SNOWFLAKE: "IFF|ZEROIFNULL|DIV0|TO_VARIANT|RATIO_TO_REPORT|BOOLOR_AGG",
-    Dialect.POSTGRES: "TO_CHAR|AGE",
-    Dialect.TRINO: "DATE_PARSE|APPROX_DISTINCT|FORMAT_DATETIME",
-    Dialect.SQLITE: "JULIANDAY|TOTAL",
-}
-_TELLS: tuple[
-    tuple[Dialect, re.Pattern[str], str], ...
-] = (  # by what, outside of texts and comments; how it is shown, if not itself
-    (Dialect.TSQL, re.compile(r"\bSELECT\s+(?:DISTINCT\s+)?TOP\s*\(?\s*\d", _I), "TOP"),
-    (Dialect.TSQL, re.compile(r"(?<![\w\])'\"])\[[A-Za-z_][\w ]*\]"), "[names] in brackets"),
-    (Dialect.TSQL, re.compile(r"\bWITH\s*\(\s*(?:NOLOCK|READPAST|INDEX|FORCESEEK|\w+LOCKX?)\b", _I), "WITH (NOLOCK)"),
-    (Dialect.BIGQUERY, re.compile(r"`[\w-]+\.[\w-]+(?:\.[\w-]+)?`"), "`project.dataset.table`"),
-    (Dialect.MYSQL, re.compile(r"`[^`.]+`"), BACKTICKS),
-    (Dialect.MYSQL, re.compile(r"\bLIMIT\s+\d+\s*,\s*\d+", _I), "LIMIT a, b"),
-    (Dialect.MYSQL, re.compile(r"[\w)]\s+DIV\s+[\w(]", _I), "DIV"),
-    (Dialect.SPARK, re.compile(r"\bLATERAL\s+VIEW\b|\bRLIKE\b|\bCLUSTER\s+BY\b", _I), "LATERAL VIEW or RLIKE"),
-    (Dialect.POSTGRES, re.compile(r"::(?:regclass|jsonb|money)\b|!?~\*", _I), "~* or ::jsonb"),
-    *((dialect, re.compile(rf"\b(?:{names})\s*\(", _I), "") for dialect, names in _FUNCTIONS.items()),
+_SIGNS = (  # patterns outside of texts and comments, and how they are shown, if not as they stand there
+    *(
+        (engine.dialect, re.compile(sign, re.IGNORECASE), title)
+        for engine in ENGINES.values()
+        for sign, title in engine.signs
+    ),
+    *(
+        (engine.dialect, re.compile(rf"\b(?:{engine.own_functions})\s*\(", re.IGNORECASE), "")
+        for engine in ENGINES.values()
+        if engine.own_functions
+    ),
 )
 
 
@@ -44,9 +31,9 @@ def looks_like(sql: str, said: str = Dialect.DUCKDB) -> tuple[Dialect, str] | No
     """
     quoted = masked(sql, Dialect.DUCKDB)
     found: dict[Dialect, list[str]] = {}
-    for dialect, tell, shown in _TELLS:
-        if (told := tell.search(quoted)) is not None:
-            found.setdefault(dialect, []).append(shown or told[0].rstrip("( \t\n").upper())
+    for dialect, sign, title in _SIGNS:
+        if (match := sign.search(quoted)) is not None:
+            found.setdefault(dialect, []).append(title or match[0].rstrip("( \t\n").upper())
     if any(sql[at.end()] == "'" for at in re.finditer(r"\bN(?= )", quoted)):
         found.setdefault(Dialect.TSQL, []).append("N'texts'")
     if not found:
@@ -65,4 +52,4 @@ def suspicion(sql: str, said: str = Dialect.DUCKDB) -> str:
     if found is None:
         return ""
     also = " (or bigquery, spark)" if found == (Dialect.MYSQL, BACKTICKS) else ""
-    return f"; it looks like {SPELLED[found[0]]} ({found[1]}): if so, say --dialect {found[0]}{also}"
+    return f"; it looks like {find_engine(found[0]).title} ({found[1]}): if so, say --dialect {found[0]}{also}"

@@ -16,7 +16,7 @@ from sqlglot import exp
 from sqlglot.errors import SqlglotError
 
 from keyhole.model.schema import folded
-from keyhole.sql.dialects.engine import Dialect
+from keyhole.sql.dialects.engine import Dialect, find_engine
 from keyhole.sql.statements.engine_guess import suspicion
 from keyhole.sql.statements.split import Fragment, masked, split
 from keyhole.sql.statements.views import NotResolved, with_views
@@ -137,11 +137,8 @@ _WORDED = re.compile(
 _SWITCH = re.compile(r"(?P<names>\w+(?:\s*,\s*\w+)*)\s+(?P<value>.+)", _I)  # SET NOCOUNT ON
 _DECLARED = re.compile(r"(?:DECLARE|LET)\s+(?P<names>@?\w+(?:\s*,\s*@?\w+)*)", _I)
 _PRAGMA_SETS = re.compile(r"PRAGMA\s+(?:\w+\s*\.\s*)?(?P<name>\w+\s*(?==)|case_sensitive_like\b)", _I)
-_VARIABLES_ONLY = (Dialect.BIGQUERY, Dialect.SNOWFLAKE)  # there SET fills a variable, unless it says @@
-_SHOWS_SETTINGS = (Dialect.SPARK, Dialect.DATABRICKS)  # SET name, without a value
 _ONE_SETTING = re.compile(r"SHOW\s+[\w.]+\s*", _I)  # in PostgreSQL a setting, in DuckDB the columns of a table
 _TABLES = re.compile(r"SHOW\s+(?:FULL\s+)?TABLES\b.*", _I)  # Snowflake counts the rows of each
-_SHOWS_ONE = (Dialect.POSTGRES, Dialect.REDSHIFT, Dialect.DUCKDB)
 _IDLE = re.compile(  # of a block: nothing is computed, or a variable is declared
     r"(?:NULL|CONTINUE|EXIT|LEAVE|ITERATE|BREAK|ELSE|THEN|LOOP|REPEAT|GO|THROW)\b[^()]*|\w+:|<<\s*\w+\s*>>"
     r"|@?\w+\s+(?:CONSTANT\s+)?(?:\S+%(?:ROW)?TYPE|(?:BIG|SMALL|TINY)?INT\w*|INTEGER|NUMERIC|NUMBER|DECIMAL|FLOAT\d*|REAL"
@@ -415,8 +412,9 @@ class Script:
     def _shows(self, sql: str, said: str, _match: re.Match[str], _part: Fragment) -> list[ScriptStep]:
         """SHOW, PRAGMA and their kin: names and settings, or statistics."""
         harmless = _SETTINGS.fullmatch(said) is not None
-        harmless = harmless or (self.dialect in _SHOWS_ONE and _ONE_SETTING.fullmatch(said) is not None)
-        harmless = harmless or (self.dialect != Dialect.SNOWFLAKE and _TABLES.fullmatch(said) is not None)
+        engine = find_engine(self.dialect)
+        harmless = harmless or (engine.show_is_one_setting and _ONE_SETTING.fullmatch(said) is not None)
+        harmless = harmless or (not engine.show_tables_counts_rows and _TABLES.fullmatch(said) is not None)
         if _SELECT.search(said) is not None:
             harmless = False
         why = "" if harmless else STATISTICS
@@ -489,18 +487,20 @@ def find_changed_setting(sql: str, said: str, dialect: str, variables: Collectio
         return ""
     said = said.rstrip()
     rest, text = said[sets.end() :], sql[sets.end() :]
-    if dialect in _VARIABLES_ONLY and sets["word"].upper() == "SET" and "@@" not in rest:
+    engine = find_engine(dialect)
+    fills_variables = engine.set_fills_variables and sets["word"].upper() == "SET"
+    if fills_variables and "@@" not in rest:
         return ""
     if _PHRASE.fullmatch(rest) or not rest.strip("-vV "):
         return ""
     found = list(_ASSIGNMENT.finditer(rest))
     if found and found[0].start() == 0:
         ends = [*(match.start() for match in found[1:]), len(text)]
-        plain = dialect in _VARIABLES_ONLY and sets["word"].upper() == "SET"
         for match, end in zip(found, ends, strict=True):
             name = match["name"]
             scope = (match["scope"] or "").strip().upper()
-            is_setting = name.startswith("@@") or not (plain or name.startswith("@") or name.lower() in variables)
+            is_variable = fills_variables or name.startswith("@") or name.lower() in variables
+            is_setting = name.startswith("@@") or not is_variable
             if is_setting and not scope.startswith("VAR") and not _is_free(name, text[match.end() : end]):
                 return name
         return ""
@@ -510,7 +510,7 @@ def find_changed_setting(sql: str, said: str, dialect: str, variables: Collectio
     if (switch := _SWITCH.fullmatch(rest)) is not None:
         names = [name.strip() for name in switch["names"].split(",")]
         return next((name for name in names if not _is_free(name, switch["value"])), "")
-    if dialect in _SHOWS_SETTINGS and re.fullmatch(r"[\w.]+", rest.strip()):
+    if engine.set_shows_settings and re.fullmatch(r"[\w.]+", rest.strip()):
         return ""
     return " ".join(text.split())[:40]
 

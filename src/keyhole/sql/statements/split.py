@@ -7,11 +7,8 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from functools import cache
 
-from keyhole.sql.dialects.engine import SPELLED, Dialect, named
+from keyhole.sql.dialects.engine import Dialect, find_engine
 
-_BACKTICKS = frozenset({"mysql", "bigquery", "spark", "databricks", "sqlite"})
-_BRACKETS = frozenset({"tsql", "sqlite"})
-_ESCAPES = frozenset({"mysql", "bigquery", "spark", "databricks", "snowflake"})  # 'it\'s' is one string
 # /*! ... */, unless it sets what dumps set, and what changes no meaning
 _DUMP_SETS = (
     r"@\w+\s*=\s*@@\w+|NAMES\s+\w+|TIME_ZONE\s*=\s*'\+00:00'|SQL_MODE\s*=\s*'NO_AUTO_VALUE_ON_ZERO'"
@@ -19,12 +16,6 @@ _DUMP_SETS = (
     r"|\w+\s*=\s*@OLD_\w+"
 )
 _EXECUTED = rf"M?!(?!\d*\s*(?i:SET\s+(?:{_DUMP_SETS})(?:\s*,\s*(?:{_DUMP_SETS}))*)\s*\*/)"
-_ONLY_LF = (Dialect.SQLITE, Dialect.MYSQL)  # elsewhere a carriage return ends a comment, too
-_HASHES = frozenset({"mysql", "bigquery"})  # a comment
-_FLAT = frozenset({"mysql", "bigquery", "sqlite", "trino"})  # comments in comments do not nest
-_FLAT_OR_NESTED = frozenset({"spark", "databricks", "snowflake", "redshift", "unknown"})  # it depends, or is not known
-_NO_DOLLARS = frozenset({"mysql", "sqlite", "tsql", "bigquery", "trino"})  # $a$ quotes nothing there
-_E_STRINGS = frozenset({"postgres", "duckdb", "redshift"})  # E'it\'s' is one string
 _CARRIAGE_RETURN = re.compile(r"(?:--|#)[^\n]*\r(?!\n)")
 _RUN_BY_MYSQL = re.compile(r"/\*M?!")
 NESTED = "/* /*"
@@ -111,29 +102,30 @@ def split(text: str, dialect: str = Dialect.DUCKDB) -> list[Fragment]:
 @cache
 def _pattern(dialect: str) -> re.Pattern[str]:
     """What matters between two semicolons, longest first; a quote or comment that never closes is handled apart."""
-    inside = r"[^'\\]|''|\\." if dialect in _ESCAPES else r"[^']|''"
-    double = r'[^"\\]|""|\\.' if dialect in _ESCAPES else r'[^"]|""'
+    engine = find_engine(dialect)
+    inside = r"[^'\\]|''|\\." if engine.backslash_escapes else r"[^']|''"
+    double = r'[^"\\]|""|\\.' if engine.backslash_escapes else r'[^"]|""'
     quotes = [f"'(?:{inside})*'", f'"(?:{double})*"']
-    quotes += [r"`[^`]*`"] if dialect in _BACKTICKS else []
-    quotes += [r"\[[^\]\n]*\]"] if dialect in _BRACKETS else []
-    rest = r"[^\n]*" if dialect in _ONLY_LF else r"[^\r\n]*"
-    dashes = r"--(?=\s|\Z)" if dialect == Dialect.MYSQL else "--"  # there 3--1 is 4
-    block = rf"/\*(?!{_EXECUTED})" if dialect in (Dialect.MYSQL, Dialect.UNKNOWN) else r"/\*"
+    quotes += [r"`[^`]*`"] if engine.backtick_names else []
+    quotes += [r"\[[^\]\n]*\]"] if engine.bracket_names else []
+    rest = r"[^\n]*" if engine.carriage_return_ends_comment is False else r"[^\r\n]*"
+    dashes = r"--(?=\s|\Z)" if engine.dashes_need_blank else "--"
+    block = rf"/\*(?!{_EXECUTED})" if engine.runs_marked_comments else r"/\*"
     parts = [r"(?P<semicolon>\\?;)", f"(?P<line>{dashes}{rest})", f"(?P<block>{block})"]
-    if dialect in _HASHES:
+    if engine.hash_comments:
         parts.append(rf"(?P<hash>\#{rest})")
-    if dialect == Dialect.TSQL:
+    if engine.lines_end_statements:
         parts.append(r"(?P<go>^[ \t]*GO(?:[ \t]+\d+)?[ \t]*;?[ \t]*\r?$)")
         parts.append(rf"(?P<blank>\n\s*(?={_STARTS}))")
     parts += [r"(?P<command>\\[a-zA-Z!?][^\n]*|^\.[a-zA-Z][^\n]*)", f"(?P<quote>{'|'.join(quotes)})"]
-    parts += [] if dialect in _NO_DOLLARS else [r"(?P<dollar>\$(?P<tag>(?:[^\W\d]\w*)?)\$)"]
-    opening = ("`" if dialect in _BACKTICKS else "") + (r"\[" if dialect in _BRACKETS else "")
+    parts += [r"(?P<dollar>\$(?P<tag>(?:[^\W\d]\w*)?)\$)"] if engine.dollar_quotes else []
+    opening = ("`" if engine.backtick_names else "") + (r"\[" if engine.bracket_names else "")
     parts += [rf"(?P<open>['\"{opening}])"]
-    quoting = opening + (r"\#" if dialect in _HASHES else "")
+    quoting = opening + (r"\#" if engine.hash_comments else "")
     marks = rf";'\"$/\\{quoting}-"
-    run = rf"[^\s{marks}]+" if dialect == Dialect.TSQL else rf"[^\s{marks}][^{marks}]*"  # there lines matter
+    run = rf"[^\s{marks}]+" if engine.lines_end_statements else rf"[^\s{marks}][^{marks}]*"
     parts.append(rf"(?P<word>{run}|[$/\\{quoting}-])")
-    flags = re.IGNORECASE if dialect == Dialect.TSQL else re.NOFLAG
+    flags = re.IGNORECASE if engine.lines_end_statements else re.NOFLAG
     return re.compile("|".join(parts), flags | re.MULTILINE | re.DOTALL)
 
 
@@ -147,10 +139,7 @@ class Scan:
     def __init__(self, text: str, dialect: str) -> None:
         self.text = text
         self.pattern = _pattern(dialect)
-        self.flat = dialect in _FLAT
-        self.flat_or_nested = dialect in _FLAT_OR_NESTED
-        self.dashes_in_doubt = dialect == Dialect.UNKNOWN
-        self.escapes = dialect in _E_STRINGS
+        self.engine = find_engine(dialect)
         self.found: list[Fragment] = []
         self.line, self.counted = 1, 0  # lines seen up to the offset `counted`
         self.first: int | None = None  # offset of the first word of the statement
@@ -175,7 +164,7 @@ class Scan:
             self.settle(end)
             return end
         if kind in ("line", "hash"):
-            if self.dashes_in_doubt:
+            if self.engine.dashes_need_blank is None:
                 self.doubt_dashes(match)
             return match.end()
         if kind == "block":
@@ -199,8 +188,10 @@ class Scan:
     def end(self, match: re.Match[str]) -> int:
         """The end of a word or of a quoted text."""
         kind, text = match.lastgroup, match.group()
-        if self.escapes and kind in ("open", "quote") and (escaped := _ESCAPED.match(self.text, match.start())):
-            return escaped.end()
+        if self.engine.e_strings and kind in ("open", "quote"):
+            escaped = _ESCAPED.match(self.text, match.start())
+            if escaped is not None:
+                return escaped.end()
         if kind == "command":  # inside a statement: only its mark, so that the rest is read
             return match.start() + 1
         if kind == "open" or (kind == "quote" and _swallows(text)):
@@ -226,8 +217,8 @@ class Scan:
 
     def comment(self, match: re.Match[str]) -> int:
         """The end of a comment. One that is in doubt is kept, so that its statement can say so."""
-        at = _end_of_comment(self.text, match.end(), self.flat or self.flat_or_nested)
-        nested = self.flat_or_nested and "/*" in self.text[match.end() : at]
+        at = _end_of_comment(self.text, match.end(), not self.engine.nested_comments)
+        nested = self.engine.nested_comments is None and "/*" in self.text[match.end() : at]
         if at >= 0 and not nested:
             return at
         if at < 0:
@@ -307,13 +298,14 @@ def masked(sql: str, dialect: str = Dialect.DUCKDB) -> str:
     >>> masked("SET x = 'SELECT' -- SELECT")
     'SET x =                    '
     """
-    pattern, at, parts = _pattern(dialect), 0, []
+    engine, pattern, at = find_engine(dialect), _pattern(dialect), 0
+    parts: list[str] = []
     while (match := pattern.search(sql, at)) is not None:
         kind, end = match.lastgroup, match.end()
         if kind == "block":
-            end = _end_of_comment(sql, end, dialect in _FLAT)
+            end = _end_of_comment(sql, end, engine.nested_comments is False)
             end = len(sql) if end < 0 else end
-        elif dialect in _E_STRINGS and (escaped := _ESCAPED.match(sql, match.start())):
+        elif engine.e_strings and (escaped := _ESCAPED.match(sql, match.start())):
             end = escaped.end()
         elif kind in ("dollar", "tag"):
             shut = sql.find(match["dollar"], end)
@@ -338,18 +330,18 @@ def comment_in_doubt(sql: str, dialect: str) -> str:
     """
     if dialect == Dialect.DUCKDB or not ("\r" in sql or "!" in sql or "/*" in sql or "--" in sql):
         return ""
-    kind, why = named(dialect), ""
-    if kind in (Dialect.MYSQL, Dialect.UNKNOWN) and _RUN_BY_MYSQL.search(sql):
+    engine, why = find_engine(dialect), ""
+    if engine.runs_marked_comments and _RUN_BY_MYSQL.search(sql):
         why = "what stands in /*! ... */ is run by MySQL: write it without"
-    elif kind not in (Dialect.POSTGRES, Dialect.REDSHIFT) and _CARRIAGE_RETURN.search(sql):
+    elif not engine.carriage_return_ends_comment and _CARRIAGE_RETURN.search(sql):
         why = "a carriage return ends a comment in some engines and not in others: write the statement without it"
     else:
-        marks = {part.unclosed for part in split(sql, kind)}
+        marks = {part.unclosed for part in split(sql, engine.dialect)}
         if NESTED in marks:
             why = "a comment stands inside a comment, and engines differ in where it ends: write it without"
         elif DASHES in marks:
             why = _DASHES_IN_DOUBT
-    return why and f"written for {SPELLED[kind]}: {why}"
+    return why and f"written for {engine.title}: {why}"
 
 
 # --- a log that comes line by line ------------------------------------------------------------------------------------
@@ -415,7 +407,7 @@ class Waiting:
         whole = [self._moved(f) for f in fragments[:count]]
         self._keep(waiting, cut)
         again = 2 * self._size if in_comment else min(2 * self._size, self.patience)
-        self._again = again if scan.doubt or self.dialect == Dialect.TSQL else 0
+        self._again = again if scan.doubt or scan.engine.lines_end_statements else 0
         return whole
 
     def rest(self) -> list[Fragment]:
@@ -424,7 +416,7 @@ class Waiting:
 
     def _may_end(self, text: str) -> bool:
         marks = ";" in text or "\\" in text or text.startswith(".")
-        return marks or self.dialect == Dialect.TSQL or not text.strip()
+        return marks or find_engine(self.dialect).lines_end_statements or not text.strip()
 
     def _keep(self, waiting: str, cut: int) -> None:
         rest = waiting[cut:]

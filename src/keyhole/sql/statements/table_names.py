@@ -17,7 +17,7 @@ from sqlglot import exp
 from sqlglot.errors import SqlglotError
 
 from keyhole.model.schema import folded
-from keyhole.sql.dialects.engine import Dialect
+from keyhole.sql.dialects.engine import Dialect, find_engine
 from keyhole.sql.statements.split import comment_in_doubt
 
 
@@ -131,9 +131,8 @@ def _tables_read(sql: str, dialect: str) -> frozenset[TableName] | None:
 
 
 def _parsed(sql: str, dialect: str) -> list[exp.Expr | None] | None:
-    known = "" if dialect in (Dialect.UNKNOWN, "") else dialect
     try:
-        return list(sqlglot.parse(sql, read=known or None))
+        return list(sqlglot.parse(sql, read=find_engine(dialect).parser))
     except (SqlglotError, RecursionError, ValueError, AttributeError, TypeError, IndexError, KeyError):
         return None
 

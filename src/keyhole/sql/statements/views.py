@@ -10,7 +10,7 @@ from sqlglot import exp
 from sqlglot.errors import SqlglotError
 
 from keyhole.model.schema import folded
-from keyhole.sql.dialects.engine import Dialect
+from keyhole.sql.dialects.engine import find_engine
 from keyhole.sql.statements.table_names import of_with
 
 CYCLE = "its views read each other in a circle, so none of them has rows: is this the right script or manifest?"
@@ -48,7 +48,7 @@ def with_views(sql: str, dialect: str, views: Mapping[str, str]) -> str:
     ctes = [exp.CTE(this=query, alias=exp.TableAlias(this=exp.to_identifier(name))) for name, query in made.items()]
     kept = own.expressions if own is not None else []
     tree.set("with_", exp.With(expressions=[*ctes, *kept], recursive=own is not None and own.args.get("recursive")))
-    return str(tree.sql(dialect=_named(dialect)))
+    return str(tree.sql(dialect=find_engine(dialect).parser))
 
 
 def _need(name: str, dialect: str, views: Mapping[str, str], made: dict[str, exp.Expr], above: tuple[str, ...]) -> None:
@@ -84,11 +84,7 @@ def _read(tree: exp.Expr, views: Mapping[str, str]) -> list[str]:
 
 def _tree(sql: str, dialect: str) -> exp.Expr | None:
     try:
-        found = sqlglot.parse(sql, read=_named(dialect))
+        found = sqlglot.parse(sql, read=find_engine(dialect).parser)
     except (SqlglotError, RecursionError, ValueError, AttributeError, TypeError, IndexError, KeyError):
         return None
     return found[0] if len(found) == 1 and isinstance(found[0], exp.Query) else None
-
-
-def _named(dialect: str) -> str:
-    return "" if dialect == Dialect.UNKNOWN else dialect
