@@ -102,7 +102,7 @@ def test_a_word_means_the_same_in_every_command() -> None:
 
 
 def test_words_are_tied_to_what_they_mean() -> None:
-    assert tuple(LogFormat) == options.LOGS
+    assert tuple(LogFormat) == tuple(options.LOG_FORMAT.type.choices)
     assert tuple(Dialect) == options.DIALECTS
     assert tuple(MechanismName) == MECHANISMS
 

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from keyhole.auditing.examine import examine
 from keyhole.errors import LogError
-from keyhole.logs.importers.exported import CUT_SHORT, SEVERAL, TELLS, filled, has_parameters
+from keyhole.logs.exported import CUT_SHORT, SEVERAL, TELLS, filled, has_parameters
 from keyhole.logs.open import IMPORTERS, LogFormat, detect, open_log, read_log
 
 EXPORTS = Path(__file__).parent / "exports"
@@ -500,3 +500,13 @@ def test_errors_of_a_real_server() -> None:
     ]
     assert CUT_SHORT in log.unjudged[0].error
     assert log.failed == 3
+
+
+def test_an_importer_is_registered_in_one_place() -> None:
+    """Every file is the reader of a registered format, and the page lists every format in their order."""
+    root = Path(__file__).resolve().parents[2]
+    files = {path.stem for path in (root / "src/keyhole/logs/importers").glob("*.py")} - {"__init__"}
+    assert files == {importer.module for importer in IMPORTERS.values()} | {"transcript"}
+    page = (root / "docs/importers.md").read_text(encoding="utf-8")
+    listed = [line.split("`")[1] for line in page.splitlines() if line.startswith("| `") and "--log" not in line]
+    assert listed == [str(kind) for kind in LogFormat if kind is not LogFormat.AUTO]

@@ -134,7 +134,7 @@ def test_a_database_that_another_process_holds(tmp_path: Path) -> None:
 
 
 def test_a_quote_that_never_closes_in_a_csv_says_so(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("keyhole.logs.importers.records._LONGEST", 1000)
+    monkeypatch.setattr("keyhole.logs.records._LONGEST", 1000)
     path = tmp_path / "history.csv"
     path.write_text('query_text,execution_status\n"SELECT 1,SUCCESS\n' + "SELECT 2,SUCCESS\n" * 100, encoding="utf-8")
     log = open_log(path)

@@ -16,7 +16,7 @@ import pytest
 import keyhole
 from keyhole.book import Book, Mark
 from keyhole.errors import BookError, LogError
-from keyhole.logs.detect import LogFormat
+from keyhole.logs.importers import LogFormat
 from keyhole.sessions.follow import Entered, Entering, Follower
 
 ALL = "SELECT SUM(pay) FROM t"

@@ -15,7 +15,7 @@ import pytest
 from keyhole.api.watch import watched
 from keyhole.book import Book, Mark
 from keyhole.config.settings import settings, with_private
-from keyhole.logs.detect import LogFormat
+from keyhole.logs.importers import LogFormat
 from keyhole.logs.open import open_log
 from keyhole.sessions import follow as following
 from keyhole.sessions.follow import Entered, Follower

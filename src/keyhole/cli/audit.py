@@ -183,8 +183,8 @@ def _in_time(clock: Deadline, reading: Callable[[], Log]) -> Log:
 
 def _read(log: str, log_format: str, dialect: str | None, said: Said) -> Log:
     """The log, with repeats folded."""
-    from keyhole.logs.detect import LogFormat
     from keyhole.logs.fold import fold_log
+    from keyhole.logs.importers import LogFormat
     from keyhole.sql import Dialect
 
     engine = None if dialect is None else Dialect(dialect)

@@ -69,11 +69,11 @@ def verify(path: Path, witness: Path | None) -> None:
 @options.command("export", None, PATH, options.OUT)
 def export(path: Path, out: Path | None) -> None:
     """The transcript, as JSON lines that `keyhole audit` and `keyhole attack` read."""
-    from keyhole.logs.importers.book import transcript
+    from keyhole.logs.importers.transcript import transcript_of_book
 
     check_out(out)
     with opened_book(path) as book:
-        emit("\n".join(transcript(book)), out)
+        emit("\n".join(transcript_of_book(book)), out)
     end(0)
 
 

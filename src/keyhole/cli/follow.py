@@ -20,7 +20,7 @@ from keyhole.errors import ConfigError
 
 if TYPE_CHECKING:
     from keyhole.api.watch import Watch
-    from keyhole.logs.detect import LogFormat
+    from keyhole.logs.importers import LogFormat
     from keyhole.sessions.follow import Entered, FollowCounts
 
 EVERY = 0.2  # seconds between two looks at a log that does not grow

@@ -9,7 +9,7 @@ from keyhole.model.transcript import Line, Refusal
 from keyhole.sql.dialects.engine import Dialect
 
 if TYPE_CHECKING:
-    from keyhole.logs.importers.exported import Exported
+    from keyhole.logs.exported import Exported
 
 
 class Collection:

@@ -3,67 +3,18 @@
 from __future__ import annotations
 
 import json
-import re
-from enum import StrEnum
 from pathlib import Path
 
 from keyhole.errors import LogError
+from keyhole.logs.importers import IMPORTERS, LogFormat
+from keyhole.logs.records import csv_rows
 from keyhole.model.transcript import FIELDS
 
-
-class LogFormat(StrEnum):
-    """What a log is written in."""
-
-    AUTO = "auto"
-    SQL = "sql"
-    JSONL = "jsonl"
-    POSTGRES_CSVLOG = "postgres-csvlog"
-    PG_STAT_STATEMENTS = "pg-stat-statements"
-    DUCKDB = "duckdb"
-    BIGQUERY = "bigquery"
-    SNOWFLAKE = "snowflake"
-    DBT = "dbt"
-    METABASE = "metabase"
-    SUPERSET = "superset"
-    MYSQL_GENERAL_LOG = "mysql-general-log"
-    QUERY_STORE = "query-store"
-    REDSHIFT = "redshift"
-    DATABRICKS = "databricks"
-    TRINO = "trino"
-
-
-# Fields that give an export away, most telling first: all of a group must be there.
-_TELLING: tuple[tuple[frozenset[str], LogFormat], ...] = (
-    (frozenset({"querytxt"}), LogFormat.REDSHIFT),
-    (frozenset({"query_text", "execution_status"}), LogFormat.SNOWFLAKE),
-    (frozenset({"query_text", "status"}), LogFormat.REDSHIFT),
-    (frozenset({"query_text", "user_id"}), LogFormat.REDSHIFT),
-    (frozenset({"query_text"}), LogFormat.SNOWFLAKE),
-    (frozenset({"query_sql_text"}), LogFormat.QUERY_STORE),
-    (frozenset({"statement_text"}), LogFormat.DATABRICKS),
-    (frozenset({"command_type", "argument"}), LogFormat.MYSQL_GENERAL_LOG),
-    (frozenset({"metadata", "context"}), LogFormat.TRINO),
-    (frozenset({"eventpayload"}), LogFormat.TRINO),
-    (frozenset({"dataset_query"}), LogFormat.METABASE),
-    (frozenset({"protopayload"}), LogFormat.BIGQUERY),
-    (frozenset({"query", "job_id"}), LogFormat.BIGQUERY),
-    (frozenset({"query", "statement_type"}), LogFormat.BIGQUERY),
-    (frozenset({"query", "queryid"}), LogFormat.PG_STAT_STATEMENTS),
-    (frozenset({"query", "calls"}), LogFormat.PG_STAT_STATEMENTS),
-    (frozenset({"message", "type"}), LogFormat.DUCKDB),
-    (frozenset({"query_name"}), LogFormat.DUCKDB),
-    (frozenset({"metadata", "nodes"}), LogFormat.DBT),
-    (frozenset({"metadata", "results"}), LogFormat.DBT),
-    (frozenset({"unique_id", "status"}), LogFormat.DBT),
-    (frozenset({"sql", "label"}), LogFormat.SUPERSET),
-    (frozenset({"sql", "executed_sql"}), LogFormat.SUPERSET),
-    (frozenset({"sql", "client_id"}), LogFormat.SUPERSET),
-    (frozenset({"slice_name"}), LogFormat.SUPERSET),
-    (frozenset({"query", "language"}), LogFormat.SUPERSET),
-    (frozenset({"query", "rowcount"}), LogFormat.SUPERSET),
-    (frozenset({"query", "params"}), LogFormat.METABASE),
+# Fields that give an export away: all of a group must be there; the larger group is the more telling one.
+_TELLING = sorted(
+    ((frozenset(group.split()), kind) for kind, importer in IMPORTERS.items() for group in importer.fields),
+    key=lambda telling: -len(telling[0]),
 )
-_TIME = re.compile(r"\d{4}-\d\d-\d\d \d\d:\d\d:\d\d")
 
 
 def detect(text: str, name: str) -> LogFormat:
@@ -84,10 +35,10 @@ def detect(text: str, name: str) -> LogFormat:
             return kind
     if suffix == ".jsonl" or (start == "{" and (suffix != ".json" or "sql" in fields)):
         return LogFormat.JSONL
-    if start not in ("{", "[") and _is_general_log(text):
-        return LogFormat.MYSQL_GENERAL_LOG
-    if start != "[" and _is_csvlog(text):
-        return LogFormat.POSTGRES_CSVLOG
+    if start not in ("{", "["):
+        for kind, importer in IMPORTERS.items():
+            if importer.knows(text):
+                return kind
     if start != "[" and suffix not in (".csv", ".json"):
         return LogFormat.SQL
     known = ", ".join(kind for kind in LogFormat if kind is not LogFormat.AUTO)
@@ -116,22 +67,5 @@ def _json_fields(text: str) -> frozenset[str]:
 
 
 def _csv_fields(text: str) -> frozenset[str]:
-    from keyhole.logs.importers.records import csv_rows
-
     row = next((row.fields for row in csv_rows(text) if not row.fault), [])
     return frozenset(part.strip().lower() for part in row)
-
-
-def _is_general_log(text: str) -> bool:
-    from keyhole.logs.importers.mysql_general_log import HEADER, LINE
-
-    lines = text.splitlines(keepends=True)[:5]
-    return any(HEADER.match(line) or ("\t" in line and LINE.fullmatch(line)) for line in lines)
-
-
-def _is_csvlog(text: str) -> bool:
-    from keyhole.logs.importers.postgres_csvlog import COLUMNS
-    from keyhole.logs.importers.records import csv_rows
-
-    row = next((row.fields for row in csv_rows(text) if not row.fault), [])
-    return len(row) in COLUMNS and _TIME.match(row[0]) is not None

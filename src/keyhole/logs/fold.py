@@ -16,8 +16,8 @@ from typing import TypeVar
 
 from keyhole.errors import ConfigError, LogError
 from keyhole.logs.collect import Collection
-from keyhole.logs.detect import LogFormat
-from keyhole.logs.importers.exported import Exported, stepped
+from keyhole.logs.exported import Exported, stepped
+from keyhole.logs.importers import LogFormat
 from keyhole.logs.lines import Progress, readable
 from keyhole.logs.open import Log, is_book, open_log, opened
 from keyhole.model.transcript import ABSENT, Line, Refusal

@@ -2,56 +2,25 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
-from importlib import import_module
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import TYPE_CHECKING, Any
 
 from keyhole.errors import LogError
 from keyhole.logs.collect import Collection
-from keyhole.logs.detect import LogFormat, detect
+from keyhole.logs.detect import detect
+from keyhole.logs.importers import IMPORTERS, LogFormat
 from keyhole.logs.lines import LogLines, Progress, readable
 from keyhole.model.transcript import ABSENT, Line, Refusal, noise_of, parse_line, read_jsonl
 from keyhole.sql import Dialect, split
 from keyhole.sql.dialects.engine import parse_dialect
 
 if TYPE_CHECKING:
-    from keyhole.logs.importers.exported import Exported
-    from keyhole.logs.importers.records import Text
-
-    Importer: TypeAlias = Callable[[Text, str], Iterator[Exported]]
+    from keyhole.logs.exported import Exported
 
 __all__ = ["IMPORTERS", "Log", "LogFormat", "Opened", "as_log", "detect", "open_log", "opened", "read_log", "read_text"]
-
-
-def _importer(name: str) -> Importer:
-    """An importer, imported when it is called."""
-
-    def read(text: Text, file: str) -> Iterator[Exported]:
-        found: Iterator[Exported] = import_module(f"keyhole.logs.importers.{name}").read(text, file)
-        return found
-
-    return read
-
-
-IMPORTERS: dict[LogFormat, Importer] = {
-    LogFormat.POSTGRES_CSVLOG: _importer("postgres_csvlog"),
-    LogFormat.PG_STAT_STATEMENTS: _importer("pg_stat_statements"),
-    LogFormat.DUCKDB: _importer("duckdb"),
-    LogFormat.BIGQUERY: _importer("bigquery"),
-    LogFormat.SNOWFLAKE: _importer("snowflake"),
-    LogFormat.DBT: _importer("dbt"),
-    LogFormat.METABASE: _importer("metabase"),
-    LogFormat.SUPERSET: _importer("superset"),
-    LogFormat.MYSQL_GENERAL_LOG: _importer("mysql_general_log"),
-    LogFormat.QUERY_STORE: _importer("query_store"),
-    LogFormat.REDSHIFT: _importer("redshift"),
-    LogFormat.DATABRICKS: _importer("databricks"),
-    LogFormat.TRINO: _importer("trino"),
-}
-
 
 DOCUMENT = 1 << 26  # characters of one JSON document that are looked at to tell what it is
 
@@ -150,10 +119,10 @@ def found_in(lines: Iterable[str], name: str, kind: LogFormat, dialect: Dialect 
     if kind in IMPORTERS:
         return IMPORTERS[kind](lines, name)
     if kind is LogFormat.JSONL:
-        from keyhole.logs.importers.jsonl import transcribed
+        from keyhole.logs.importers.transcript import read
 
-        return transcribed(lines, dialect or Dialect.DUCKDB)
-    from keyhole.logs.importers.exported import scripted
+        return read(lines, dialect or Dialect.DUCKDB)
+    from keyhole.logs.exported import scripted
 
     return scripted(lines, dialect or Dialect.DUCKDB)
 
@@ -265,12 +234,12 @@ def _of_book(path: Path) -> Log:
     judged: the data at hand is another.
     """
     from keyhole.book import Book
-    from keyhole.logs.importers.book import told
+    from keyhole.logs.importers.transcript import lines_of_book
 
     lines, unjudged = [], []
     with Book.rehearsal(path) as book:  # a copy: reading a log changes nothing
         epochs = book.state.epochs
-        for number, (epoch, text) in enumerate(told(book), 1):
+        for number, (epoch, text) in enumerate(lines_of_book(book), 1):
             line = parse_line(text, number, number, str(path))
             if epoch == len(epochs):
                 lines.append(line)

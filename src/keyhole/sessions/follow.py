@@ -17,8 +17,9 @@ from pathlib import Path
 from keyhole.auditing.online.admission import Admission
 from keyhole.book import Mark
 from keyhole.errors import LogError, QueryError
-from keyhole.logs.detect import LogFormat, detect
-from keyhole.logs.importers.exported import Exported, scripted
+from keyhole.logs.detect import detect
+from keyhole.logs.exported import Exported, scripted
+from keyhole.logs.importers import LogFormat
 from keyhole.logs.lines import NOT_UTF8, readable, shown
 from keyhole.logs.open import found_in
 from keyhole.logs.tail import Ended, LogPlace, TailedFile, earlier

@@ -16,6 +16,7 @@ import click
 
 from keyhole.cli.shared.layout import LAYOUT, laid_out
 from keyhole.config.arguments import BudgetArguments, Format, OutputArguments, TableArguments
+from keyhole.logs.importers import LogFormat
 
 FILE = click.Path(path_type=Path)
 Word = TypeVar("Word", bound=StrEnum)
@@ -30,13 +31,6 @@ FORMATS = {
     Format.HTML: "one self-contained page, to look at",
     Format.BASELINE: "fingerprints for --baseline, without names or values",
 }
-
-# What a log may be written by: the values of `gather.log.LogFormat` (tied by a test; that module is not light).
-LOGS = (
-    *("auto", "sql", "jsonl", "postgres-csvlog", "pg-stat-statements", "duckdb", "bigquery", "snowflake", "dbt"),
-    *("metabase", "superset", "mysql-general-log", "query-store", "redshift", "databricks", "trino"),
-)
-
 
 # What a log may be written for: the values of `sql.Dialect` (tied by the same test).
 DIALECTS = (
@@ -151,8 +145,8 @@ HIDDEN = click.Option(
 CONFIG = click.Option(["-c", "--config"], type=FILE, help="Settings, a keyhole.toml; options here override them.")
 LOG_FORMAT = click.Option(
     ["--log-format"],
-    type=click.Choice(LOGS),
-    default=LOGS[0],
+    type=click.Choice([str(kind) for kind in LogFormat]),
+    default=str(LogFormat.AUTO),
     show_default=True,
     help="What the log was written by; auto goes by its extension and header.",
 )

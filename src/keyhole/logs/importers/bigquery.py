@@ -10,9 +10,8 @@ from collections.abc import Iterator, Mapping
 from contextlib import suppress
 from typing import Any
 
-from keyhole.logs.importers.exported import Asker, Exported, failed, faulty, statements
-from keyhole.logs.importers.json_records import Record
-from keyhole.logs.importers.records import Text, records
+from keyhole.logs.exported import Asker, Exported, failed, faulty, statements
+from keyhole.logs.records import Record, Text, records
 from keyhole.sql import Dialect
 
 _AUDIT = (

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from keyhole.logs.importers.exported import Asker, Exported, failed, faulty, statements
-from keyhole.logs.importers.records import Text, records
+from keyhole.logs.exported import Asker, Exported, failed, faulty, statements
+from keyhole.logs.records import Text, records
 from keyhole.sql import Dialect
 
 NO_TEXT = "it has no statement_text: with customer-managed keys the text is encrypted, so it cannot be judged"

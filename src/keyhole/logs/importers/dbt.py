@@ -7,8 +7,8 @@ from dataclasses import replace
 from typing import Any
 
 from keyhole.errors import LogError
-from keyhole.logs.importers.exported import Exported, faulty, statements
-from keyhole.logs.importers.records import Text, document, joined, line_of
+from keyhole.logs.exported import Exported, faulty, statements
+from keyhole.logs.records import Text, document, joined, line_of
 from keyhole.model.schema import folded
 from keyhole.sql.dialects.engine import recognize_dialect
 from keyhole.sql.statements.views import NotResolved, with_views

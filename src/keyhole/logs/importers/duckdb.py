@@ -7,8 +7,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from keyhole.logs.importers.exported import NO_PARAMETERS, Asker, Exported, faulty, has_parameters, statements
-from keyhole.logs.importers.records import Text, records
+from keyhole.logs.exported import NO_PARAMETERS, Asker, Exported, faulty, has_parameters, statements
+from keyhole.logs.records import Text, records
 
 _NO_STATEMENT = frozenset({"filesystem", "http", "checkpoint", "physicaloperator", "metrics"})
 

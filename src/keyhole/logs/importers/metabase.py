@@ -11,8 +11,8 @@ from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from typing import Any
 
-from keyhole.logs.importers.exported import NO_TEMPLATE, Asker, Exported, faulty, is_template, statements
-from keyhole.logs.importers.records import Text, records
+from keyhole.logs.exported import NO_TEMPLATE, Asker, Exported, faulty, is_template, statements
+from keyhole.logs.records import Text, records
 from keyhole.sql.dialects.engine import Dialect, recognize_dialect
 
 

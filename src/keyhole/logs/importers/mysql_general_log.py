@@ -9,8 +9,8 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Iterator
 
-from keyhole.logs.importers.exported import Asker, Exported, faulty, statements
-from keyhole.logs.importers.records import Text, lines_of, records
+from keyhole.logs.exported import Asker, Exported, faulty, statements
+from keyhole.logs.records import Text, lines_of, records
 from keyhole.sql import Dialect
 from keyhole.sql.statements.scripts import Script
 
@@ -23,12 +23,12 @@ _NAMES = (
     *("Query", "Execute", "Change user", "Create DB", "Drop DB", "Delayed insert", "Binlog Dump", "Binlog Dump GTID"),
     *("Table Dump", "Connect Out", "Register Slave", "Register Replica", "Error", *_HARMLESS),
 )
-LINE = re.compile(
+_LINE = re.compile(
     r"(?:(?P<time>\d{4}-\d\d-\d\dT[\d:.]+(?:Z|[+-]\d\d:\d\d)?|\d{6} {1,2}\d{1,2}:\d\d:\d\d)\t|\t\t)"
     rf" *(?P<id>\d+) (?P<command>{'|'.join(sorted(_NAMES, key=len, reverse=True))})(?:\t(?P<argument>.*))?\s*",
     re.DOTALL,
 )
-HEADER = re.compile(r"Time\s+Id\s+Command\s+Argument")
+_HEADER = re.compile(r"Time\s+Id\s+Command\s+Argument")
 _STARTED = re.compile(r".*, Version: .*started with:|Tcp port: .*|.*Unix socket: ")
 _USER = re.compile(r"(?P<user>[^@\s]*)@")
 
@@ -55,6 +55,12 @@ def read(text: Text, name: str) -> Iterator[Exported]:
         yield from _asked(command, at, users, sessions)
 
 
+def is_general_log(text: str) -> bool:
+    """Does a text begin as the file does: with its header, or with a command?"""
+    lines = text.splitlines(keepends=True)[:5]
+    return any(_HEADER.match(line) or ("\t" in line and _LINE.fullmatch(line)) for line in lines)
+
+
 def _chained(first: str, lines: Iterator[str]) -> Iterator[str]:
     yield first
     yield from lines
@@ -70,8 +76,8 @@ def _commands(lines: Iterable[str]) -> Iterator[tuple[tuple[str, str, str, str] 
     start, time, skips, at, told = 1, "", False, 0, False
     for line in lines:
         at += bool(line)
-        match = LINE.fullmatch(line) if line else None
-        heads = match is None and bool(_STARTED.match(line) or HEADER.match(line))
+        match = _LINE.fullmatch(line) if line else None
+        heads = match is None and bool(_STARTED.match(line) or _HEADER.match(line))
         if current is not None and not told and (not line or heads or match is not None):
             yield _whole(current), start
             told = True

@@ -9,8 +9,8 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
-from keyhole.logs.importers.exported import Asker, Exported, failed, faulty, statements
-from keyhole.logs.importers.records import Text, records
+from keyhole.logs.exported import Asker, Exported, failed, faulty, statements
+from keyhole.logs.records import Text, records
 from keyhole.sql import Dialect
 from keyhole.sql.statements.split import masked
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
-from keyhole.logs.importers.exported import NO_PARAMETERS, Asker, Exported, failed, faulty, has_parameters, statements
-from keyhole.logs.importers.records import Text, records
+from keyhole.logs.exported import NO_PARAMETERS, Asker, Exported, failed, faulty, has_parameters, statements
+from keyhole.logs.records import Text, records
 from keyhole.sql import Dialect
 
 LONGEST = 4000  # characters that both views keep

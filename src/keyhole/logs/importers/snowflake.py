@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from keyhole.logs.importers.exported import Asker, Exported, failed, faulty, statements
-from keyhole.logs.importers.records import Text, records
+from keyhole.logs.exported import Asker, Exported, failed, faulty, statements
+from keyhole.logs.records import Text, records
 from keyhole.sql import Dialect
 
 LONGEST = 100_000  # characters that QUERY_TEXT keeps

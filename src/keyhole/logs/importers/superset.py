@@ -8,8 +8,8 @@ import json
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
 
-from keyhole.logs.importers.exported import NO_TEMPLATE, Asker, Exported, failed, faulty, is_template, statements
-from keyhole.logs.importers.records import Text, joined, records
+from keyhole.logs.exported import NO_TEMPLATE, Asker, Exported, failed, faulty, is_template, statements
+from keyhole.logs.records import Text, joined, records
 from keyhole.sql.dialects.engine import Dialect, recognize_dialect
 
 CHART = "a chart without its SQL: export GET /api/v1/chart/ID/data/?type=query, which has the statement that it asks"

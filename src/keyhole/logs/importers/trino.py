@@ -10,9 +10,8 @@ import json
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from keyhole.logs.importers.exported import Asker, Exported, failed, faulty, statements
-from keyhole.logs.importers.json_records import Record
-from keyhole.logs.importers.records import Text, records
+from keyhole.logs.exported import Asker, Exported, failed, faulty, statements
+from keyhole.logs.records import Record, Text, records
 from keyhole.sql import Dialect
 
 ONLY_CREATED = "the log has only events of queries that were created: log their completion too (log-completed)"

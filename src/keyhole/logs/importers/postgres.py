@@ -1,14 +1,18 @@
-"""PostgreSQL's csvlog: `log_destination = 'csvlog'` with `log_statement = 'all'`.
+"""PostgreSQL: the csvlog, and the view pg_stat_statements.
 
-Read are `statement:` and `execute NAME:` messages (with their parameters from DETAIL), EXECUTE of what was PREPAREd,
-AUDIT lines of pgaudit, plans of auto_explain, and the query field of any other line that is no error: it ran.
-Parse and bind steps are executed, and logged, later. Any other message that may hold a statement (the server's messages
-are translated unless lc_messages = 'C') is listed as refused.
+Of the csvlog (`log_destination = 'csvlog'` with `log_statement = 'all'`) are read `statement:` and `execute NAME:`
+messages (with their parameters from DETAIL), EXECUTE of what was PREPAREd, AUDIT lines of pgaudit, plans of
+auto_explain, and the query field of any other line that is no error: it ran. Parse and bind steps are executed, and
+logged, later. Any other message that may hold a statement (the server's messages are translated unless lc_messages =
+'C') is listed as refused.
 
 A statement is logged before it runs. If an error of the same process about the same text follows, it gave no answer and
 is passed over; not if the text held several statements, for those before the error were answered. An error about a
 value (division by zero, a text that is no number) is an answer of its kind, and what was cancelled may have sent rows
 by then: such statements are listed as not judged.
+
+The view keeps one normalised text for all executions of a kind: constants are replaced by $1, $2, ... and are lost.
+Such statements cannot be judged and are listed as refused; those without a constant are judged.
 """
 
 from __future__ import annotations
@@ -20,8 +24,8 @@ from collections import deque
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from keyhole.logs.importers import exported
-from keyhole.logs.importers.exported import (
+from keyhole.logs import exported
+from keyhole.logs.exported import (
     NO_PARAMETERS,
     NOBODY,
     Asker,
@@ -31,7 +35,7 @@ from keyhole.logs.importers.exported import (
     has_parameters,
     statements,
 )
-from keyhole.logs.importers.records import Text, csv_rows
+from keyhole.logs.records import Text, csv_rows, records
 from keyhole.sql import Dialect
 from keyhole.sql.statements.scripts import Script
 
@@ -54,16 +58,17 @@ _PLAN = re.compile(r"duration: [\d.]+ ms\s+plan:\s*(?P<plan>.*)", re.DOTALL)
 _PLANNED = re.compile(
     r"Query Text: (?P<sql>.*?)(?:\nQuery Parameters: (?P<values>.*?))?\n[^\n]*\(cost=[\d.]*\d\.\.\d.*", re.DOTALL
 )
+_STAMP = re.compile(r"\d{4}-\d\d-\d\d \d\d:\d\d:\d\d")
 _MAY_ASK = re.compile(r"\bSELECT\b|(?:^|:|\*/)[\s(]*(?:WITH|TABLE|VALUES|EXECUTE|FETCH|COPY|CALL)\b", re.IGNORECASE)
 _VALUE = re.compile(r"\$(?P<number>\d+) = (?P<value>NULL|'(?:[^']|'')*')(?=, \$\d+ = |\s*(?:\n|$))")
 
 
-def read(text: Text, name: str) -> Iterator[Exported]:
+def read_csvlog(text: Text, name: str) -> Iterator[Exported]:
     """The statements of a csvlog.
 
     >>> row = ["2026-11-15 10:00:00 UTC"] + [""] * 25
     >>> row[13], row[14] = "execute s1: SELECT SUM(x) FROM t WHERE a > $1", "Parameters: $1 = '3'"
-    >>> [f.sql for f in read(",".join(row), "log.csv")]
+    >>> [f.sql for f in read_csvlog(",".join(row), "log.csv")]
     ["SELECT SUM(x) FROM t WHERE a > '3'"]
     """
     held = _Held()
@@ -82,6 +87,33 @@ def read(text: Text, name: str) -> Iterator[Exported]:
             found = list(_row(row, at, process, held, sessions))
         yield from held.put(process, found)
     yield from held.all()
+
+
+def read_view(text: Text, name: str) -> Iterator[Exported]:
+    """The statements of pg_stat_statements as CSV or JSON.
+
+    >>> rows = "query,calls\\nSELECT SUM(x) FROM t,1\\nSELECT SUM(x) FROM t WHERE a = $1,9"
+    >>> [(f.sql, bool(f.fault)) for f in read_view(rows, "statements.csv")]
+    [('SELECT SUM(x) FROM t', False), ('SELECT SUM(x) FROM t WHERE a = $1', True)]
+    """
+    for record in records(text, name):
+        sql = record.text("query")
+        if record.fault or not sql:
+            yield faulty(str(record.fields or record.raw), record.at, record.fault or "it has no query")
+        elif sql == "<insufficient privilege>":
+            yield faulty(sql, record.at, "the text was hidden from the role that exported it: use pg_read_all_stats")
+        elif has_parameters(sql):
+            why = f"{NO_PARAMETERS}: pg_stat_statements keeps normalised texts; log the statements (csvlog) instead"
+            yield faulty(sql, record.at, why)
+        else:
+            who = Asker(record.stamp("usename", "rolname", "userid"))
+            yield from statements(sql, record.at, Dialect.POSTGRES, who=who)
+
+
+def is_csvlog(text: str) -> bool:
+    """Does a text begin with a row of a csvlog? It has no header."""
+    row = next((row.fields for row in csv_rows(text) if not row.fault), [])
+    return len(row) in COLUMNS and _STAMP.match(row[0]) is not None
 
 
 @dataclass(slots=True)
