@@ -318,7 +318,7 @@ def test_exit_0_means_complete(log: list[str], private: str, code: int) -> None:
     verdict = judged(*log, data=ILL, private=private, id="n")
     assert verdict.exit_code == code
     assert verdict.to_json()["complete"] is verdict.complete is (verdict.exposure.doubt == 0)
-    known = Baseline.of(verdict.to_json())
+    known = Baseline.of(verdict.document())
     assert known.exit_code(verdict.plain) == (0 if verdict.complete else 3)
     if code == 3:
         assert "not an all-clear" in verdict.text()

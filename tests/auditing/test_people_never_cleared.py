@@ -8,7 +8,7 @@ import pytest
 
 import keyhole
 from keyhole.report.verdict import Verdict
-from keyhole.report.waivers import matters
+from keyhole.report.waivers import list_matters
 
 VISITS = "p,ill,cost\nAnn,HIV,4711\nAnn,flu,30\nBob,flu,52\nBob,flu,27\nCyd,flu,38\n"
 ADMISSIONS = "p,a,s,cost\nAnn,1,CA,30\nAnn,2,NY,4711\nBob,3,CA,52\nCyd,4,CA,7\n"
@@ -95,4 +95,4 @@ def test_sums_under_conditions_on_rows_are_not_cleared(tmp_path: Path, log: tupl
 def test_what_counts_show_of_people_must_be_signed_too(tmp_path: Path) -> None:
     found = visits(tmp_path, "SELECT COUNT(DISTINCT p) FROM v WHERE ill = 'HIV' AND p = 'Ann'")
     assert found.exit_code == 1
-    assert [m.kind for m in matters(found.to_json()) if m.kind == "inferred"] == ["inferred"]
+    assert [m.kind for m in list_matters(found.document()) if m.kind == "inferred"] == ["inferred"]

@@ -11,7 +11,7 @@ from click.testing import CliRunner, Result
 from keyhole.api.suggest import TableRepair
 from keyhole.api.tables import drawn_from, judge
 from keyhole.cli.root import app
-from keyhole.cli.shared.advising import suggestion_data, suggestion_lines
+from keyhole.cli.shared.advising import add_suggestion, suggestion_lines
 from keyhole.crosstab.words import TableWords
 
 HERE = Path(__file__).parents[1] / "crosstab"
@@ -91,9 +91,10 @@ def test_a_repair_is_suggested_and_verified() -> None:
     said = "\n".join(line for line, _ in suggestion_lines(repair))
     assert "Suppress 1 of 8 shown cells, and no suppressed cell is recovered. No smaller set does.\n  town N" in said
     assert "  Audited again without it: no suppressed cell is recovered.\n" in said
-    data = suggestion_data(repair)["suggestion"]
-    assert (data["withhold"], data["smallest"], data["verified"]) == ([{"town": "N"}], True, True)
-    assert {each["what"] for each in data["alternatives"]["coarser"]} >= {"without towns.csv", "without county"}
+    found = add_suggestion(judge(drawn).document(), repair).suggestion
+    assert found is not None
+    assert (found.withhold, found.smallest, found.verified) == (({"town": "N"},), True, True)
+    assert {each.what for each in found.alternatives.coarser} >= {"without towns.csv", "without county"}
 
 
 def test_a_suggestion_is_printed_and_written(tmp_path: Path) -> None:

@@ -10,6 +10,7 @@ import pytest
 
 import keyhole
 from keyhole.cli.demo import CONFIG, LOG, PEOPLE
+from keyhole.report.documents.json_text import to_builtins
 from keyhole.report.html.audit import audit_page
 from keyhole.report.html.axes import Axis
 from keyhole.report.verdict import Verdict
@@ -77,7 +78,7 @@ def test_a_page_names_nothing_that_it_would_have_to_load(hospital: Verdict) -> N
 
 
 def test_the_page_of_a_verdict_file_is_that_of_the_verdict(hospital: Verdict) -> None:
-    data = json.loads(hospital.dumps()) | {"map": query_map(hospital.evidence)}
+    data = json.loads(hospital.dumps()) | {"map": to_builtins(query_map(hospital.evidence))}
     assert audit_page(data, "log.sql") == hospital.to_html("log.sql")
 
 

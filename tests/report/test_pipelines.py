@@ -17,7 +17,9 @@ from keyhole.cli import app
 from keyhole.cli.demo import LOG, PEOPLE
 from keyhole.errors import ConfigError
 from keyhole.logs.open import Log, open_log
-from keyhole.report.formats.baseline import Baseline, mark
+from keyhole.report.documents.json_text import read_document, read_json
+from keyhole.report.documents.verdict import VerdictDocument
+from keyhole.report.formats.baseline import Baseline, mark_known
 from keyhole.report.formats.junit import junit
 from keyhole.report.formats.sarif import RULES, sarif
 from keyhole.report.plain import plain
@@ -161,7 +163,7 @@ def test_junit_is_xml_whatever_the_statement_holds(tmp_path: Path) -> None:
 
 def test_a_baseline_makes_only_new_people_count(story: tuple[Verdict, Log]) -> None:
     verdict, log = story
-    known = Baseline.of(json.loads(verdict.dumps()))
+    known = Baseline.of(read_document(read_json(verdict.dumps()), VerdictDocument))
     assert known.exit_code(verdict.plain) == 3  # nobody new, but two statements were not judged
     assert Baseline().exit_code(verdict.plain) == 1
     data = json.loads(sarif(verdict.plain, log, known))
@@ -174,8 +176,8 @@ def test_a_baseline_makes_only_new_people_count(story: tuple[Verdict, Log]) -> N
     assert suite is not None
     assert suite.get("failures") == "0"
     assert "known: Jeremy Doe" in "".join(suite.itertext())
-    assert [item["known"] for item in mark(verdict.to_json(), verdict.plain, known)["exposed"]] == [True]
-    assert [item["known"] for item in mark(verdict.to_json(), verdict.plain, Baseline())["exposed"]] == [False]
+    assert [each.known for each in mark_known(verdict.document(), verdict.plain, known).exposed] == [True]
+    assert [each.known for each in mark_known(verdict.document(), verdict.plain, Baseline()).exposed] == [False]
 
 
 def test_inferred_before_and_exposed_now_is_new(story: tuple[Verdict, Log]) -> None:
@@ -184,7 +186,7 @@ def test_inferred_before_and_exposed_now_is_new(story: tuple[Verdict, Log]) -> N
     data["exposed"] = []
     for item in data["intervals"]:
         item["status"] = "inferred" if item["record"] == {"Name": "Jeremy Doe"} else "open"
-    assert not Baseline.of(data).knows(verdict.plain.exposed[0])
+    assert not Baseline.of(read_document(data, VerdictDocument)).knows(verdict.plain.exposed[0])
 
 
 @pytest.mark.parametrize("text", ["", "[]", "{}", '{"exposed": [{}]}', '{"exposed": 3}'])
@@ -203,7 +205,7 @@ def test_ids_of_any_kind_are_recognised_again(tmp_path: Path) -> None:
         "SELECT SUM(x) FROM t WHERE no = 1", data=tmp_path / "t.csv", id=["day", "no", "part"], private=["x"]
     )
     assert len(found.exposed) == 1
-    assert Baseline.of(json.loads(found.dumps())).knows(found.plain.exposed[0])
+    assert Baseline.of(read_document(read_json(found.dumps()), VerdictDocument)).knows(found.plain.exposed[0])
 
 
 @pytest.mark.parametrize("how", ["sarif", "junit"])

@@ -37,9 +37,10 @@ def report(file: Path, out: Path | None) -> None:
         with opened_book(file) as book:
             emit(book_page(as_plain(book), file.name), out)
         return
+    from keyhole.report.documents.json_text import to_builtins
     from keyhole.report.html.published import verdict_page
 
-    emit(verdict_page(read_verdict(file)), out)
+    emit(verdict_page(to_builtins(read_verdict(file))), out)
 
 
 def _is_database(file: Path) -> bool:

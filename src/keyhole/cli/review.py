@@ -4,16 +4,17 @@ from __future__ import annotations
 
 import datetime as dt
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import click
 
 from keyhole.cli.shared import options
 from keyhole.cli.shared.terminal import write_whole
 from keyhole.errors import ConfigError, NumberError
-from keyhole.model.numbers import read_decimal, read_int
 
 if TYPE_CHECKING:
+    from keyhole.report.documents.tables import TablesDocument
+    from keyhole.report.documents.verdict import VerdictDocument
     from keyhole.report.waivers import Matter
 
 HELP = """Walk through a verdict and sign off what is accepted.
@@ -61,18 +62,21 @@ def review(
     yes: bool,
 ) -> None:
     """Show, ask, write after each answer: what was signed is kept when the walk is broken off."""
-    from keyhole.report.waivers import Accepted, Waiver, matters, read_waivers, waivers_toml
+    from keyhole.report.waivers import Accepted, Waiver, explain_matters, list_matters, read_waivers, waivers_toml
 
-    data = read_verdict(verdict)
+    document = read_verdict(verdict)
     signed = list(read_waivers(waivers)) if waivers.exists() else []
     today = dt.date.today()
-    left = [m for m in Accepted.of(matters(data, read_key(key)), signed, today).left if not only or m.kind in only]
+    matters = list_matters(document, read_key(key))
+    left = [m for m in Accepted.of(matters, signed, today).left if not only or m.kind in only]
     if not left:
         click.echo("Nothing is left to decide.")
         return
     signer = signed_by or _asked("Who signs?", yes=yes)
     last = _day(until)
-    shown = _shown(data)
+    shown: dict[str, list[str]] = {}  # under the name of a matter, which has no fingerprint of a key
+    for named, texts in explain_matters(document):
+        shown.setdefault(named.about, []).extend(line for text in texts for line in text.splitlines())
     for place, matter in enumerate(left, 1):
         click.echo(f"\n{place} of {len(left)}: {matter.about}")
         for line in shown.get(matter.about, ()):
@@ -114,44 +118,26 @@ def _day(text: str | None) -> dt.date | None:
         raise ConfigError(f"--until is a day such as 2027-01-31, not {text!r}") from None
 
 
-def _shown(data: dict[str, Any]) -> dict[str, list[str]]:
-    """What is shown of a matter, under its name."""
-    from keyhole.report.waivers import matters
-
-    found: dict[str, list[str]] = {}
-    parts = ("rows", "exposed", "groups", "unjudged", "refused", "contradictions")
-    empty: dict[str, Any] = {**{name: [] for name in parts}, "intervals": [], "complete": True}
-    for name in (*parts, "intervals"):
-        for item in data.get(name, ()):
-            for matter in matters({**empty, name: [item]}):
-                said = item.get("why") or [
-                    *_texts(item.get("sql")),
-                    *(item[k] for k in ("reason", "error") if item.get(k)),
-                ]
-                found.setdefault(matter.about, []).extend(line for text in said for line in text.splitlines())
-    return found
-
-
-def _texts(sql: str | list[str] | None) -> list[str]:
-    return sql if isinstance(sql, list) else [sql] if sql else []
-
-
-def read_verdict(path: Path) -> dict[str, Any]:
-    """The JSON of a verdict."""
-    import json
+def read_verdict(path: Path) -> VerdictDocument | TablesDocument:
+    """The verdict of a file."""
+    from keyhole.report.documents.json_text import read_document, read_json
+    from keyhole.report.documents.tables import TablesDocument
+    from keyhole.report.documents.verdict import VerdictDocument
 
     try:
-        data = json.loads(path.read_text(encoding="utf-8"), parse_float=read_decimal, parse_int=read_int)
+        data = read_json(path.read_text(encoding="utf-8"))
     except OSError as error:
         raise ConfigError(f"cannot read {path}: {error.strerror}") from None
     except NumberError as error:
         raise ConfigError(f"{path}: {error}") from None
     except ValueError as error:
         raise ConfigError(f"{path} is not JSON: {error}") from None
-    needed = ("sentence", "exposed", "intervals", "groups", "unjudged", "refused", "contradictions", "source")
-    if not isinstance(data, dict) or any(name not in data for name in needed):
-        raise ConfigError(f"{path} is no verdict: keyhole audit ... --format json --out {path} writes one")
-    return data
+    try:
+        if isinstance(data, dict) and "tables" in data:
+            return read_document(data, TablesDocument)
+        return read_document(data, VerdictDocument)
+    except ValueError:
+        raise ConfigError(f"{path} is no verdict: keyhole audit ... --format json --out {path} writes one") from None
 
 
 def read_key(path: Path | None) -> bytes | None:

@@ -149,12 +149,13 @@ def _suggested(
 
 
 def _show(found: TablesVerdict, repair: Suggestion | None, how: Format, out: Path | None) -> None:
-    from keyhole.cli.shared.advising import suggestion_data, suggestion_lines
+    from keyhole.cli.shared.advising import add_suggestion, suggestion_lines
 
     if how is Format.JSON:
         from keyhole.report.documents.json_text import dumps
 
-        emit_json(dumps(found.to_json() | ({} if repair is None else suggestion_data(repair))), out)
+        document = found.document()
+        emit_json(dumps(document if repair is None else add_suggestion(document, repair)), out)
     elif how is Format.HTML:
         from keyhole.report.html.published import tables_page
 

@@ -2,46 +2,28 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
-from typing import Any, Protocol
+from fractions import Fraction
+from typing import Any
 
 from keyhole.auditing.advice.advise import Alternatives, Effect
-from keyhole.model.numbers import format_fraction, shorten_fraction
-from keyhole.report.documents.json_text import json_number
+from keyhole.auditing.advice.withhold import Remedy
+from keyhole.model.numbers import format_fraction
+from keyhole.report.documents.json_text import json_fraction
+from keyhole.report.documents.tables import CellSuggestion, CoarserTables, SuggestionAlternatives
+from keyhole.report.documents.verdict import (
+    AdviceAlternatives,
+    LargerGroups,
+    RoundingEffect,
+    StatementAdvice,
+    WithheldStatement,
+)
 
 SHOWN = 40
 
 
-class Remedied(Protocol):
-    """What is said of any remedy."""
-
-    @property
-    def units(self) -> frozenset[Any]:
-        """What to withhold."""
-
-    @property
-    def bound(self) -> int:
-        """No remedy is smaller."""
-
-    @property
-    def enough(self) -> bool:
-        """Is nobody exposed then?"""
-
-    @property
-    def smallest(self) -> bool:
-        """Is it shown that no smaller set does?"""
-
-    @property
-    def hopeless(self) -> bool:
-        """Does a proof rest on nothing that can be withheld?"""
-
-    @property
-    def stopped(self) -> bool:
-        """Did Ctrl-C end the search?"""
-
-
-def sentence(remedy: Remedied, verb: str, what: str, of: int, clean: str) -> str:
+def sentence(remedy: Remedy[Any], verb: str, what: str, of: int, clean: str) -> str:
     """`Withhold 2 of 49 statements, and nobody is exposed. No smaller set does.`"""
     n = len(remedy.units)
     if remedy.hopeless:
@@ -91,33 +73,73 @@ def left(effect: Effect, what: str = "people") -> str:
     return f"given away: {', '.join(said)}"
 
 
-def as_data(remedy: Remedied, withheld: list[Any], verified: bool, besides: Mapping[str, Any]) -> dict[str, Any]:
+def describe_advice(
+    remedy: Remedy[Any],
+    withhold: Sequence[WithheldStatement],
+    of: int,
+    after: str,
+    found: Alternatives | None,
+    *,
+    verified: bool,
+) -> StatementAdvice:
     """The field `advice` of a verdict."""
-    return {
-        "withhold": withheld,
-        "enough": remedy.enough,
-        "smallest": remedy.smallest,
-        "bound": remedy.bound,
-        "verified": verified,
-        "stopped": remedy.stopped,
-        **besides,
-    }
+    return StatementAdvice(
+        withhold=tuple(withhold),
+        enough=remedy.enough,
+        smallest=remedy.smallest,
+        bound=remedy.bound,
+        verified=verified,
+        stopped=remedy.stopped,
+        of=of,
+        after=after,
+        alternatives=None if found is None else _describe_alternatives(found),
+    )
 
 
-def effect_data(effect: Effect) -> dict[str, Any]:
-    """An effect as data."""
-    width = effect.narrowest
-    narrowest = None if width is None else json_number(shorten_fraction(width))
-    return {
-        "exposed": effect.exposed,
-        "inferred": effect.inferred,
-        "narrowest": narrowest,
-        "complete": effect.complete,
-    }
+def _describe_alternatives(found: Alternatives) -> AdviceAlternatives:
+    groups = None if found.groups is None else LargerGroups(least=found.groups[0], withheld=found.groups[1])
+    rounding = tuple(_describe_rounding(step, effect) for step, effect in found.rounding)
+    return AdviceAlternatives(groups=groups, rounding=rounding, noise=found.amplified)
 
 
-def alternatives_data(found: Alternatives) -> dict[str, Any]:
-    """The alternatives as data."""
-    groups = None if found.groups is None else {"least": found.groups[0], "withheld": found.groups[1]}
-    steps = [{"step": json_number(shorten_fraction(step)), **effect_data(e)} for step, e in found.rounding]
-    return {"groups": groups, "rounding": steps, "noise": found.amplified}
+def _describe_rounding(step: Fraction, effect: Effect) -> RoundingEffect:
+    return RoundingEffect(
+        step=json_fraction(step),
+        exposed=effect.exposed,
+        inferred=effect.inferred,
+        narrowest=json_fraction(effect.narrowest),
+        complete=effect.complete,
+    )
+
+
+def describe_suggestion(
+    remedy: Remedy[Any],
+    withhold: Sequence[dict[str, str]],
+    coarser: Sequence[tuple[str, int, Effect]],
+    rounded: Sequence[tuple[Fraction, Effect]],
+    *,
+    verified: bool,
+) -> CellSuggestion:
+    """The field `suggestion` of a verdict on tables."""
+    return CellSuggestion(
+        withhold=tuple(withhold),
+        enough=remedy.enough,
+        smallest=remedy.smallest,
+        bound=remedy.bound,
+        verified=verified,
+        stopped=remedy.stopped,
+        alternatives=SuggestionAlternatives(
+            coarser=tuple(
+                CoarserTables(
+                    what=what,
+                    cells=cells,
+                    exposed=effect.exposed,
+                    inferred=effect.inferred,
+                    narrowest=json_fraction(effect.narrowest),
+                    complete=effect.complete,
+                )
+                for what, cells, effect in coarser
+            ),
+            rounding=tuple(_describe_rounding(step, effect) for step, effect in rounded),
+        ),
+    )

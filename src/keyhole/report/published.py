@@ -2,22 +2,36 @@
 
 from __future__ import annotations
 
+import dataclasses
 import re
-from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field, replace
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
 from decimal import Decimal
 from fractions import Fraction
-from typing import Any
+from typing import Any, TypeVar
+
+from msgspec.structs import replace
 
 from keyhole.crosstab.cells import Key, label
 from keyhole.crosstab.contributors import Sensitive
 from keyhole.crosstab.hidden import ID, HiddenCells
 from keyhole.crosstab.protection import ProtectionInterval, Unprotected
 from keyhole.crosstab.sensitivity import SensitivityRule
-from keyhole.model.numbers import shorten_fraction
-from keyhole.report.documents.json_text import dumps, json_number
-from keyhole.report.plain import INFERRED, Case
+from keyhole.report.documents.json_text import dumps, json_fraction, json_number, to_builtins
+from keyhole.report.documents.tables import (
+    ReadTable,
+    SensitiveCell,
+    TableContradiction,
+    TablesDocument,
+    UnevenLine,
+    UnprotectedCell,
+    UnroundedCell,
+)
+from keyhole.report.documents.verdict import ExposedValue, Interval
+from keyhole.report.plain import INFERRED, OPEN, Case
 from keyhole.report.verdict import Verdict
+
+E = TypeVar("E", ExposedValue, Interval)
 
 NOT_JOINT = (
     "tables that share dimensions in a circle may give away more than their margins do, and that was not searched"
@@ -62,8 +76,9 @@ class TablesVerdict:
         """Hidden cells whose number is known nearly."""
         if self.verdict is None:
             return ()
-        near = (replace(case, status=INFERRED) for case in self._narrowed() if self.cell(case) in self.blurred)
-        return (*filter(self._published, self.verdict.plain.inferred), *near)
+        near = [case for case in self._narrowed() if self.cell(case) in self.blurred]
+        nearly = (dataclasses.replace(case, status=INFERRED) for case in near)
+        return (*filter(self._published, self.verdict.plain.inferred), *nearly)
 
     @property
     def ranges(self) -> tuple[Case, ...]:
@@ -163,64 +178,84 @@ class TablesVerdict:
 
         return "\n".join(line.rstrip() for line, _ in lines(self))
 
-    def to_json(self) -> dict[str, Any]:
-        """The fields of docs/tables.md: those of an audit, about cells, so that `keyhole verify` replays them."""
-        publication = self.hidden.publication
-        audited = {} if self.verdict is None else self.verdict.to_json()
-        keys = {label(key): key for key in self.hidden.keys}
-        unpublished = {label(key) for key in self.hidden.keys[self.hidden.published :]}
-        for name in ("exposed", "intervals"):
-            kept = [each for each in audited.get(name, []) if each["record"][ID] not in unpublished]
-            audited[name] = [{"cell": dict(sorted(keys[each["record"][ID]])), **each} for each in kept]
-        from keyhole.report.published_text import sentence, why
+    def document(self) -> TablesDocument:
+        """What `keyhole tables --format json` writes: the fields of an audit, about cells, so that `keyhole verify`
+        replays them; see docs/tables.md.
+        """
+        from keyhole.report.published_text import sentence
 
+        publication = self.hidden.publication
+        audited = None if self.verdict is None else self.verdict.document()
+        exposed = () if audited is None else tuple(self._about_cells(audited.exposed))
+        intervals = () if audited is None else tuple(self._about_cells(audited.intervals))
         near = {label(self.cell(case)) for case in self.inferred}
-        told = {label(self.cell(case)): why(self, case) for case in (*self, *self.ranges)}
-        for each in (*audited["exposed"], *audited["intervals"]):
-            if each["record"][ID] in told:
-                each["why"] = told[each["record"][ID]]
-            if each["record"][ID] in near and each.get("status") == "open":
-                each["status"] = INFERRED
-        return {
-            "tables": [{"name": t.name, "columns": list(t.columns), "cells": len(t.cells)} for t in publication.tables],
-            "cells": len(publication.cells),
-            "suppressed": self.hidden.published,
-            "lines": len(publication.lines),
-            **dict.fromkeys(("groups", "unjudged", "refused"), ()),
-            "source": {},
-            **audited,
-            "sentence": sentence(self),
-            "complete": self.complete,
-            "promise": "complete" if self.complete else f"sound, not complete: {self.gap}",
-            "inferred": [each for each in audited["intervals"] if each["status"] == "inferred"],
-            "contradictions": [{"reason": reason} for reason in self.contradictions],
-            "rules": [str(rule) for rule in self.rules],
-            "rules_applied": self.applied,
-            "sensitive": [
-                {"cell": dict(sorted(s.key)), "rule": str(s.rule), "shown": s.key in publication.values}
+        intervals = tuple(
+            replace(each, status=INFERRED) if each.status == OPEN and each.record[ID] in near else each
+            for each in intervals
+        )
+        return TablesDocument(
+            tables=tuple(ReadTable(name=t.name, columns=t.columns, cells=len(t.cells)) for t in publication.tables),
+            cells=len(publication.cells),
+            suppressed=self.hidden.published,
+            lines=len(publication.lines),
+            groups=() if audited is None else audited.groups,
+            unjudged=() if audited is None else audited.unjudged,
+            refused=() if audited is None else audited.refused,
+            source={} if audited is None else to_builtins(audited.source),
+            sentence=sentence(self),
+            records=None if audited is None else audited.records,
+            people=None if audited is None else audited.people,
+            queries=None if audited is None else audited.queries,
+            statements=None if audited is None else audited.statements,
+            complete=self.complete,
+            atoms=None if audited is None else audited.atoms,
+            rank=None if audited is None else audited.rank,
+            promise="complete" if self.complete else f"sound, not complete: {self.gap}",
+            assumed=None if audited is None else audited.assumed,
+            exposed=exposed,
+            by_assumption=None if audited is None else audited.by_assumption,
+            features=None if audited is None else audited.features,
+            grades=None if audited is None else audited.grades,
+            rows=None if audited is None else audited.rows,
+            intervals=intervals,
+            contradictions=tuple(TableContradiction(reason=reason) for reason in self.contradictions),
+            warnings=None if audited is None else audited.warnings,
+            inferred=tuple(each for each in intervals if each.status == INFERRED),
+            rules=tuple(map(str, self.rules)),
+            rules_applied=self.applied,
+            sensitive=tuple(
+                SensitiveCell(cell=dict(sorted(s.key)), rule=str(s.rule), shown=s.key in publication.values)
                 for s in self.sensitive
-            ],
-            "protection": [
-                {
-                    "cell": dict(sorted(p.key)),
-                    "rule": str(p.rule),
-                    "needs": [_number(p.needs[0]), _number(p.needs[1])],
-                    "lo": _number(p.lo),
-                    "hi": _number(p.hi),
-                }
-                for p in self.unprotected
-            ],
-            "rounding": json_number(shorten_fraction(2 * publication.radius)),
-            "rounding_given": publication.said,
-            "uneven": [{"reason": m.reason, "off": json_number(shorten_fraction(m.off))} for m in publication.uneven],
-            "unrounded": [
-                {"cell": dict(sorted(self.cell(case))), "value": json_number(case.value)} for case in self.unrounded
-            ],
-        }
+            ),
+            protection=tuple(map(_describe_unprotected, self.unprotected)),
+            rounding=json_fraction(2 * publication.radius),
+            rounding_given=publication.said,
+            uneven=tuple(UnevenLine(reason=m.reason, off=json_fraction(m.off)) for m in publication.uneven),
+            unrounded=tuple(
+                UnroundedCell(cell=dict(sorted(self.cell(case))), value=json_number(case.value))
+                for case in self.unrounded
+            ),
+        )
+
+    def _about_cells(self, entries: Sequence[E]) -> Iterator[E]:
+        """Entries of an audit about published cells, with the cell and, where it is recovered, why in its words."""
+        from keyhole.report.published_text import why
+
+        published = {label(key): key for key in self.hidden.keys[: self.hidden.published]}
+        proofs = {label(self.cell(case)): tuple(why(self, case)) for case in (*self, *self.ranges)}
+        for entry in entries:
+            name = str(entry.record[ID])
+            if name in published:
+                entry = replace(entry, cell=dict(sorted(published[name])))
+                yield replace(entry, why=proofs[name]) if name in proofs else entry
+
+    def to_json(self) -> dict[str, Any]:
+        """The same as dicts and lists."""
+        return to_builtins(self.document())
 
     def dumps(self) -> str:
         """The JSON text."""
-        return dumps(self.to_json())
+        return dumps(self.document())
 
     def __repr__(self) -> str:
         return (
@@ -246,5 +281,11 @@ def _lined(reason: str) -> str:
     return re.sub(r"(?<!of )(?<!['\"])\bQ(?=\d+\b)", "line ", reason)
 
 
-def _number(value: Fraction | None) -> Any:
-    return None if value is None else json_number(shorten_fraction(value))
+def _describe_unprotected(cell: Unprotected) -> UnprotectedCell:
+    return UnprotectedCell(
+        cell=dict(sorted(cell.key)),
+        rule=str(cell.rule),
+        needs=(json_fraction(cell.needs[0]), json_fraction(cell.needs[1])),
+        lo=json_fraction(cell.lo),
+        hi=json_fraction(cell.hi),
+    )

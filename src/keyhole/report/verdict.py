@@ -186,15 +186,17 @@ class Verdict:
         """
         return to_builtins(self.document())
 
-    def to_html(self, log: str = "", said: Sequence[str] = (), besides: Mapping[str, Any] | None = None) -> str:
+    def to_html(self, log: str = "", said: Sequence[str] = (), document: VerdictDocument | None = None) -> str:
         """The report of `keyhole audit --format html`: one page that loads nothing.
 
-        `log` is the name it shows; what is `said` stands below the sentence; `besides` are fields to add (`advice`).
+        `log` is the name it shows; what is `said` stands below the sentence; `document` has what is shown besides
+        (`advice`).
         """
         from keyhole.report.html.audit import audit_page
         from keyhole.report.words.query_map import query_map
 
-        return audit_page({**self.to_json(), **(besides or {}), "map": query_map(self.evidence)}, log, said)
+        document = self.document() if document is None else document
+        return audit_page(to_builtins(replace(document, map=query_map(self.evidence))), log, said)
 
     def dumps(self) -> str:
         """The JSON text."""

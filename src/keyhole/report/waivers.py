@@ -12,13 +12,16 @@ import hashlib
 import hmac
 import json
 import tomllib
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 from pathlib import Path
 from typing import Any
 
 from keyhole.errors import ConfigError
+from keyhole.report.documents.json_text import Labels
+from keyhole.report.documents.tables import TablesDocument
+from keyhole.report.documents.verdict import ContradictingAnswers, ProofItem, VerdictDocument
 from keyhole.report.formats.fingerprint import flat
 
 KINDS = ("rows", "exposed", "inferred", "group", "unjudged", "refused", "contradiction", "gap")
@@ -64,55 +67,82 @@ FINDINGS = frozenset(("rows", "exposed", "inferred", "group"))
 UNNAMED = Matter("exposed", "", "a finding that has no fingerprint")
 
 
-def matters(verdict: Mapping[str, Any], key: bytes | None = None) -> list[Matter]:
-    """What a JSON verdict leaves to decide, worst first; equal ones once.
-
-    >>> one = {"column": "pay", "record": {"name": "Ann"}, "proof": [{"query": "1", "sql": "SELECT  SUM(pay) FROM t"}]}
-    >>> empty = {"groups": [], "intervals": [], "unjudged": [], "refused": [], "contradictions": [], "complete": True}
-    >>> print(matters({"exposed": [one], **empty})[0].about)
-    pay, exposed by Q1
-    """
-    return list(dict.fromkeys(_matters(verdict, key)))
+def list_matters(verdict: VerdictDocument | TablesDocument, key: bytes | None = None) -> list[Matter]:
+    """What a verdict leaves to decide, worst first; equal ones once."""
+    return list(dict.fromkeys(matter for matter, _ in explain_matters(verdict, key)))
 
 
-def _matters(verdict: Mapping[str, Any], key: bytes | None) -> Iterator[Matter]:
-    by_row = verdict.get("people") != verdict.get("records")
-    for item in verdict.get("rows", []):
-        yield Matter("rows", _hash("rows", flat(item["sql"]), key=key), f"Q{item['query']} hands out rows")
-    for item in verdict["exposed"]:
-        yield _finding("exposed", item, [item["record"]], key, by_row=by_row)
-    for item in verdict["intervals"]:
-        if item["status"] == "inferred":
-            yield _finding("inferred", item, [item["record"]], key, by_row=by_row)
-    for item in verdict.get("features", []):
-        yield _finding("inferred", item, [item["person"]], key, by_row=by_row)
-    for item in verdict["groups"]:
-        yield _finding("group", item, item["records"], key, by_row=by_row)
-    for item in verdict["contradictions"]:
-        about = f"contradiction of {_listed(item['queries'])}"
-        texts = [flat(sql) for sql in item.get("sql", ())] or [str(q) for q in item["queries"]]
-        yield Matter("contradiction", _hash("contradiction", *sorted(texts), key=key), about)
-    for item in verdict["unjudged"]:
-        about, rows = f"Q{item['query']} was not judged", bool(item.get("may_show_rows"))
-        yield Matter("unjudged", _hash("unjudged", flat(item["sql"]), key=key), about, rows)
-    for item in verdict["refused"]:
-        about, rows = f"Q{item['query']} was refused", bool(item.get("may_show_rows"))
-        yield Matter("refused", _hash("refused", flat(item["sql"]), key=key), about, rows)
-    if not verdict["complete"]:
-        yield Matter("gap", _hash("gap", verdict["promise"]), "the verdict is not complete")
+def explain_matters(
+    verdict: VerdictDocument | TablesDocument, key: bytes | None = None
+) -> Iterator[tuple[Matter, tuple[str, ...]]]:
+    """Everything that a verdict leaves to decide, worst first, each with what is shown of it: a proof, a statement."""
+    sign = _Signer(key, by_row=verdict.people != verdict.records)
+    for rows in verdict.rows or ():
+        yield sign.text("rows", rows.sql, about=f"Q{rows.query} hands out rows"), (rows.sql,)
+    for exposed in verdict.exposed:
+        own = (exposed.form, exposed.grade, str(exposed.row), _listed_rows(exposed.rows))
+        yield sign.finding("exposed", exposed.column, exposed.proof, [exposed.record], own), exposed.why
+    for interval in verdict.intervals:
+        if interval.status == "inferred":
+            own = ("", "", str(interval.row or ""), "")
+            yield sign.finding("inferred", interval.column, interval.proof, [interval.record], own), interval.why or ()
+    for feature in verdict.features or ():
+        own = (feature.form, feature.grade, "", _listed_rows(feature.rows))
+        yield sign.finding("inferred", feature.column, feature.proof, [feature.person], own), ()
+    for group in verdict.groups:
+        own = ("", "", "", _listed_rows(group.rows))
+        yield sign.finding("group", group.column, group.proof, group.records, own), group.why
+    for contradiction in verdict.contradictions:
+        if isinstance(contradiction, ContradictingAnswers):
+            about = f"contradiction of {_listed(contradiction.queries)}"
+            texts = sorted(map(flat, contradiction.sql)) or list(contradiction.queries)
+            yield sign.texts("contradiction", texts, about), (*contradiction.sql, contradiction.reason)
+        else:
+            about = "numbers of published tables that do not add up"
+            yield sign.texts("contradiction", [contradiction.reason], about), (contradiction.reason,)
+    for unjudged in verdict.unjudged:
+        about = f"Q{unjudged.query} was not judged"
+        matter = sign.text("unjudged", unjudged.sql, about, may_show_rows=unjudged.may_show_rows)
+        yield matter, (*filter(None, [unjudged.sql]), unjudged.reason)
+    for refused in verdict.refused:
+        about = f"Q{refused.query} was refused"
+        matter = sign.text("refused", refused.sql, about, may_show_rows=refused.may_show_rows)
+        yield matter, (*filter(None, [refused.sql]), refused.error)
+    if not verdict.complete:
+        yield Matter("gap", _hash("gap", verdict.promise), "the verdict is not complete"), ()
 
 
-def _finding(
-    kind: str, item: Mapping[str, Any], people: Iterable[Mapping[str, Any]], key: bytes | None, *, by_row: bool
-) -> Matter:
-    """`by_row`: a person has several records, so that his name does not say which."""
-    used = {i["query"]: flat(i.get("sql", "")) for i in item["proof"] if i.get("query")}
-    parts = [item["column"], *sorted(set(used.values()))]
-    named = [] if key is None else [json.dumps(sorted(map(_record, people)), ensure_ascii=False)]
-    # what is known of him (a total, a yes or no) may be the secret itself: under a key only
-    told = ("form", "grade", "row", "rows") if by_row else ("form", "grade")
-    named += [] if key is None else [str(item.get(name) or "") for name in told]
-    return Matter(kind, _hash(kind, *parts, *named, key=key), f"{item['column']}, {kind} by {_listed(used)}")
+def _listed_rows(rows: Sequence[int]) -> str:
+    return str(list(rows)) if rows else ""
+
+
+@dataclass(frozen=True, slots=True)
+class _Signer:
+    """Fingerprints, under a key or without one; `by_row`: a person has several records."""
+
+    key: bytes | None
+    by_row: bool
+
+    def text(self, kind: str, sql: str, about: str, *, may_show_rows: bool = False) -> Matter:
+        """That of a statement."""
+        return Matter(kind, _hash(kind, flat(sql), key=self.key), about, may_show_rows)
+
+    def texts(self, kind: str, texts: Sequence[str], about: str) -> Matter:
+        """That of several texts together."""
+        return Matter(kind, _hash(kind, *texts, key=self.key), about)
+
+    def finding(
+        self, kind: str, column: str, proof: Sequence[ProofItem], people: Sequence[Labels], own: Sequence[str]
+    ) -> Matter:
+        """That of what is proved: its column and statements; under a key also the people and what is their `own`:
+        form and grade, and, where a name does not say which record, row and rows.
+        """
+        used = {item.query: flat(item.sql or "") for item in proof if item.query}
+        parts = [column, *sorted(set(used.values()))]
+        if self.key is not None:  # what is known of a person (a total, a yes or no) may be the secret itself
+            parts.append(json.dumps(sorted(map(_record, people)), ensure_ascii=False))
+            parts += own if self.by_row else own[:2]
+        return Matter(kind, _hash(kind, *parts, key=self.key), f"{column}, {kind} by {_listed(used)}")
 
 
 def _record(record: Mapping[str, Any]) -> str:

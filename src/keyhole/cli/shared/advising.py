@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from keyhole.api.advise import Advice
     from keyhole.api.ruled import RuleCheck, RuledAnswer
     from keyhole.api.suggest import Suggestion
+    from keyhole.report.documents.tables import TablesDocument
+    from keyhole.report.documents.verdict import RuleResult, StatementAdvice, VerdictDocument
     from keyhole.report.formats.redacted import Withheld
     from keyhole.report.verdict import Verdict
 
@@ -54,10 +56,12 @@ class Besides:
         if self.no_advice:
             yield from (("", ""), (self.no_advice, "bold"))
 
-    def data(self) -> dict[str, Any]:
-        """For machines."""
-        rules = {"rules": [rule_data(check) for check in self.rules]} if self.rules else {}
-        return rules | ({} if self.advice is None else advice_data(self.advice))
+    def add_to(self, document: VerdictDocument) -> VerdictDocument:
+        """For machines: the verdict with the fields `rules` and `advice`."""
+        from msgspec.structs import replace
+
+        rules = tuple(map(_describe_rule, self.rules))
+        return replace(document, rules=rules, advice=None if self.advice is None else _describe_advice(self.advice))
 
     def exit_code(self, code: int) -> int:
         """An answer that fails a rule counts as a finding; one that cannot be told is no all-clear."""
@@ -86,14 +90,15 @@ def _named(answer: RuledAnswer) -> str:
     return f"Q{answer.number}{f' [{key}]' if key else ''}{count}: {' '.join(answer.sql.split())[:140]}"
 
 
-def rule_data(check: RuleCheck) -> dict[str, Any]:
+def _describe_rule(check: RuleCheck) -> RuleResult:
     """One rule on a log as data."""
+    from keyhole.report.documents.verdict import RuledStatement, RuleResult
 
-    def listed(answers: Sequence[RuledAnswer]) -> list[dict[str, Any]]:
-        return [{"query": a.number, "sql": a.sql, "contributors": a.count, "reason": a.why} for a in answers]
-
-    fails, untold = listed(check.failing), listed(check.untold)
-    return {"rule": str(check.rule), "answers": check.answers, "failing": fails, "untold": untold}
+    failing, untold = (
+        tuple(RuledStatement(query=a.number, sql=a.sql, contributors=a.count, reason=a.why) for a in answers)
+        for answers in (check.failing, check.untold)
+    )
+    return RuleResult(rule=str(check.rule), answers=check.answers, failing=failing, untold=untold)
 
 
 def advice_lines(advice: Advice) -> Lines:
@@ -121,14 +126,14 @@ def _again(after: Verdict | None) -> str:
     return "nobody is exposed." if after.complete else f"nobody is exposed, but it is no all-clear: {after.plain.gap}."
 
 
-def advice_data(advice: Advice) -> dict[str, Any]:
+def _describe_advice(advice: Advice) -> StatementAdvice:
     """The field `advice`."""
-    from keyhole.report.advice import alternatives_data, as_data
+    from keyhole.report.advice import describe_advice
+    from keyhole.report.documents.verdict import WithheldStatement
 
-    listed = [{"query": q, "sql": sql, "times": times} for q, sql, times in advice.statements]
-    other = None if advice.alternatives is None else alternatives_data(advice.alternatives)
-    besides = {"of": advice.of, "after": _again(advice.after) if listed else "", "alternatives": other}
-    return {"advice": as_data(advice.remedy, listed, advice.verified, besides)}
+    withhold = [WithheldStatement(query=q, sql=sql, times=times) for q, sql, times in advice.statements]
+    after = _again(advice.after) if withhold else ""
+    return describe_advice(advice.remedy, withhold, advice.of, after, advice.alternatives, verified=advice.verified)
 
 
 def suggestion_lines(found: Suggestion) -> Lines:
@@ -160,14 +165,12 @@ def suggestion_lines(found: Suggestion) -> Lines:
         yield f"  every number rounded to a multiple of {format_fraction(step)}: {left(effect, 'cells')}", ""
 
 
-def suggestion_data(found: Suggestion) -> dict[str, Any]:
-    """The field `suggestion`."""
-    from keyhole.model.numbers import shorten_fraction
-    from keyhole.report.advice import as_data, effect_data
-    from keyhole.report.documents.json_text import json_number
+def add_suggestion(document: TablesDocument, found: Suggestion) -> TablesDocument:
+    """The verdict on tables with the field `suggestion`."""
+    from msgspec.structs import replace
+
+    from keyhole.report.advice import describe_suggestion
 
     cells = [dict(sorted(key)) for key in found.cells]
-    coarser = [{"what": what, "cells": cost, **effect_data(e)} for what, cost, e in found.coarser]
-    rounded = [{"step": json_number(shorten_fraction(step)), **effect_data(e)} for step, e in found.rounded]
-    besides = {"alternatives": {"coarser": coarser, "rounding": rounded}}
-    return {"suggestion": as_data(found.remedy, cells, found.verified, besides)}
+    suggestion = describe_suggestion(found.remedy, cells, found.coarser, found.rounded, verified=found.verified)
+    return replace(document, suggestion=suggestion)

@@ -109,14 +109,16 @@ class Output:
         told, read = self.withholding.of(verdict, log)
         besides = None if besides is None else besides.without(self.withholding.what, verdict.plain.source.kinds)
         if self.how is Format.JSON:
-            signed_off = {} if counted is None else {"accepted": counted.data}
-            self._json(told, known, signed_off | ({} if besides is None else besides.data()))
+            self._json(told, known, counted, besides)
         elif self.how is Format.HTML:
+            from msgspec.structs import replace as replace_fields
+
             compared = () if known is None else _compared(verdict.plain, told.plain, known)
             lines = [*said, *(line for line, _ in compared if line)]
-            more_data = _digest(file) if self.withholding.what is None else {}  # a digest can be guessed at
-            more_data |= {} if besides is None else besides.data()
-            emit(told.to_html(read.name, lines, more_data), self.out)
+            document = told.document() if besides is None else besides.add_to(told.document())
+            if self.withholding.what is None:  # a digest can be guessed at
+                document = replace_fields(document, log_sha256=_digest(file))
+            emit(told.to_html(read.name, lines, document), self.out)
         elif self.how is Format.TEXT:
             compared = () if known is None else _compared(verdict.plain, told.plain, known)
             signed = [("", ""), *((line, "bold") for line in said)] if said else []
@@ -129,12 +131,18 @@ class Output:
 
             emit(proof_sql(verdict.plain), self.proof_sql)
 
-    def _json(self, verdict: Verdict, known: Baseline | None, besides: dict[str, object]) -> None:
-        from keyhole.report.documents.json_text import dumps
-        from keyhole.report.formats.baseline import mark
+    def _json(self, verdict: Verdict, known: Baseline | None, counted: Counted | None, besides: Besides | None) -> None:
+        from msgspec.structs import replace as replace_fields
 
-        data = verdict.to_json() | besides
-        emit_json(dumps(data if known is None else mark(data, verdict.plain, known)), self.out)
+        from keyhole.report.documents.json_text import dumps
+        from keyhole.report.formats.baseline import mark_known
+
+        document = verdict.document()
+        if counted is not None:
+            document = replace_fields(document, accepted=counted.signed_off)
+        if besides is not None:
+            document = besides.add_to(document)
+        emit_json(dumps(document if known is None else mark_known(document, verdict.plain, known)), self.out)
 
     def _for_pipelines(
         self, verdict: Verdict, log: Log, said: tuple[str, ...], known: Baseline | None, views: Views
@@ -166,14 +174,14 @@ def _views(told: Verdict, log: Log, read: Log) -> Views:
     return found
 
 
-def _digest(file: Path | None) -> dict[str, object]:
+def _digest(file: Path | None) -> str | None:
     """By which a reader knows that it is the same log."""
     import hashlib
 
     try:
-        return {} if file is None else {"log_sha256": hashlib.sha256(file.read_bytes()).hexdigest()}
+        return None if file is None else hashlib.sha256(file.read_bytes()).hexdigest()
     except OSError:  # it was a stream, or is gone
-        return {}
+        return None
 
 
 def _compared(verdict: Plain, told: Plain, known: Baseline) -> Iterator[tuple[str, str]]:

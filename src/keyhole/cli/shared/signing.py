@@ -5,11 +5,12 @@ from __future__ import annotations
 import datetime as dt
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from keyhole.errors import ConfigError
 
 if TYPE_CHECKING:
+    from keyhole.report.documents.verdict import SignedOff
     from keyhole.report.verdict import Verdict
     from keyhole.report.waivers import FailOn, Waiver
 
@@ -20,7 +21,7 @@ class Counted:
 
     exit_code: int
     said: tuple[str, ...]
-    data: dict[str, Any]
+    signed_off: SignedOff
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,12 +49,14 @@ class Signing:
 
     def counted(self, verdict: Verdict) -> Counted:
         """The verdict against what was signed."""
-        from keyhole.report.waivers import FINDINGS, UNNAMED, Accepted, matters
+        from keyhole.report.documents.verdict import SignedOff
+        from keyhole.report.waivers import FINDINGS, UNNAMED, Accepted, list_matters
 
-        found = matters(verdict.to_json(), self.key)
+        found = list_matters(verdict.document(), self.key)
         if verdict.exit_code == 1 and not any(m.kind in FINDINGS for m in found):
             found.append(UNNAMED)  # something was found that no waiver can name: it counts
         made = Accepted.of(found, self.waivers, dt.date.today())
-        numbers = {"waived": len(made.waived), "expired": len(made.expired), "left": len(made.left)}
-        said = tuple(made.sentences(self.fail_on))
-        return Counted(made.exit_code(self.fail_on), said, {**numbers, "fail_on": str(self.fail_on)})
+        signed_off = SignedOff(
+            waived=len(made.waived), expired=len(made.expired), left=len(made.left), fail_on=str(self.fail_on)
+        )
+        return Counted(made.exit_code(self.fail_on), tuple(made.sentences(self.fail_on)), signed_off)

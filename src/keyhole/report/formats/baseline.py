@@ -10,17 +10,22 @@ from __future__ import annotations
 import hashlib
 import hmac
 import json
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from decimal import Decimal
 from enum import StrEnum
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeAlias
+
+from msgspec import structs
 
 from keyhole.errors import ConfigError, NumberError
-from keyhole.model.numbers import read_decimal, read_int
+from keyhole.report.documents.json_text import read_document, read_json
+from keyhole.report.documents.verdict import ExposedValue, GroupTotal, InferredFeature, Interval, VerdictDocument
 from keyhole.report.formats.fingerprint import flat
-from keyhole.report.plain import EXPOSED, GROUP, INFERRED, Case, Plain
+from keyhole.report.plain import EXPOSED, GROUP, INFERRED, LIMIT, OPEN, Case, Plain
+
+Entry: TypeAlias = ExposedValue | InferredFeature | Interval | GroupTotal
 
 FILE_MARK = "keyhole baseline"
 
@@ -45,16 +50,24 @@ class Identity:
     @classmethod
     def of_case(cls, case: Case) -> Identity:
         """That of a finding."""
-        return cls(case.column, case.form, tuple(sorted(map(_text, case.records))), tuple(sorted(case.rows)))
+        return cls._of(case.column, case.form, case.records, case.rows)
 
     @classmethod
-    def of_item(cls, item: Mapping[str, Any]) -> Identity:
-        """That of an item of a JSON verdict."""
-        people = item["records"] if "records" in item else [item.get("person") or item["record"]]
-        rows = item.get("rows") or ([item["row"]] if "row" in item else [])
-        return cls(
-            str(item["column"]), str(item.get("form") or ""), tuple(sorted(map(_text, people))), tuple(sorted(rows))
-        )
+    def of_entry(cls, entry: Entry) -> Identity:
+        """That of an entry of a JSON verdict."""
+        match entry:
+            case ExposedValue():
+                return cls._of(entry.column, entry.form, [entry.person or entry.record], entry.rows or [entry.row])
+            case InferredFeature():
+                return cls._of(entry.column, entry.form, [entry.person], entry.rows)
+            case Interval():
+                return cls._of(entry.column, "", [entry.record], [] if entry.row is None else [entry.row])
+            case GroupTotal():
+                return cls._of(entry.column, "", entry.records, entry.rows)
+
+    @classmethod
+    def _of(cls, column: str, form: str, people: Sequence[Mapping[str, Any]], rows: Sequence[int]) -> Identity:
+        return cls(column, form, tuple(sorted(map(_text, people))), tuple(sorted(rows)))
 
     def text(self, *, by_row: bool) -> str:
         """As one text; rows tell apart records of one person, and change with the order of the file."""
@@ -78,7 +91,7 @@ class Baseline:
     def load(cls, path: str | Path, key: bytes | None = None) -> Baseline:
         """Read the output of `keyhole audit --format json`, or of `--format baseline`."""
         try:
-            raw = json.loads(Path(path).read_text(encoding="utf-8"), parse_float=read_decimal, parse_int=read_int)
+            raw = read_json(Path(path).read_text(encoding="utf-8"))
         except OSError as error:
             raise ConfigError(f"cannot read the baseline {path}: {error.strerror}") from None
         except NumberError as error:
@@ -86,27 +99,24 @@ class Baseline:
         except ValueError as error:
             raise ConfigError(f"the baseline {path} is not JSON: {error}") from None
         try:
-            return cls.of_marks(raw, key) if raw.get("is") == FILE_MARK else cls.of(raw)
+            if raw.get("is") == FILE_MARK:
+                return cls.of_marks(raw, key)
+            return cls.of(read_document(raw, VerdictDocument))
         except (KeyError, TypeError, AttributeError, ValueError):
             raise ConfigError(
                 f"the baseline {path} is no verdict: make it with keyhole audit ... --format json --out {path}"
             ) from None
 
     @classmethod
-    def of(cls, verdict: Mapping[str, Any]) -> Baseline:
-        """From the JSON of a verdict.
-
-        >>> one = {"exposed": [{"record": {"name": "Ann"}, "column": "pay"}], "groups": [], "intervals": []}
-        >>> sorted(Baseline.of(one).exposed)
-        ['["pay", "", ["{\\\\"name\\\\": \\\\"Ann\\\\"}"], []]']
-        """
-        inferred = [item for item in verdict.get("intervals", []) if item["status"] not in ("open", "limit")]
+    def of(cls, verdict: VerdictDocument) -> Baseline:
+        """From a verdict."""
+        inferred: list[Entry] = [entry for entry in verdict.intervals if entry.status not in (OPEN, LIMIT)]
         return cls(
-            frozenset(_both(map(Identity.of_item, verdict["exposed"]))),
-            frozenset(_both(map(Identity.of_item, [*inferred, *verdict.get("features", [])]))),
-            frozenset(_both(map(Identity.of_item, verdict.get("groups", [])))),
-            frozenset(_row_mark(item["sql"]) for item in verdict.get("rows", [])),
-            by_row=verdict.get("people") != verdict.get("records"),
+            frozenset(_both(map(Identity.of_entry, verdict.exposed))),
+            frozenset(_both(map(Identity.of_entry, [*inferred, *verdict.features]))),
+            frozenset(_both(map(Identity.of_entry, verdict.groups))),
+            frozenset(_row_mark(rows.sql) for rows in verdict.rows),
+            by_row=verdict.people != verdict.records,
         )
 
     @classmethod
@@ -171,12 +181,15 @@ def fresh(cases: Iterable[Case], baseline: Baseline | None) -> list[Case]:
     return [case for case in cases if baseline is None or not baseline.knows(case)]
 
 
-def mark(data: dict[str, Any], verdict: Plain, baseline: Baseline) -> dict[str, Any]:
-    """The JSON of a verdict, with `known` on everybody exposed and on every group."""
-    for name, cases in (("exposed", verdict.exposed), ("groups", verdict.groups)):
-        for item, case in zip(data[name], cases, strict=True):
-            item["known"] = baseline.knows(case)
-    return data
+def mark_known(document: VerdictDocument, verdict: Plain, baseline: Baseline) -> VerdictDocument:
+    """The document of a verdict, with `known` on everybody exposed and on every group."""
+    exposed = zip(document.exposed, verdict.exposed, strict=True)
+    groups = zip(document.groups, verdict.groups, strict=True)
+    return structs.replace(
+        document,
+        exposed=tuple(structs.replace(entry, known=baseline.knows(case)) for entry, case in exposed),
+        groups=tuple(structs.replace(entry, known=baseline.knows(case)) for entry, case in groups),
+    )
 
 
 def _both(found: Iterable[Identity]) -> Iterator[str]:

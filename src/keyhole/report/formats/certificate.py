@@ -13,7 +13,7 @@ from typing import Any
 
 from msgspec.structs import replace
 
-from keyhole.auditing.base import SHORT_LIST, Exposure, OrderSteps, Proof, RestOfSum, SquareSums
+from keyhole.auditing.base import SHORT_LIST, Exposure, OrderSteps, Proof, RestOfSum, SquareSums, query_order
 from keyhole.gather.answers import noise_compared
 from keyhole.gather.evidence import GIVEN, ROUNDED, Constraint, System
 from keyhole.gather.squares import variances
@@ -299,7 +299,7 @@ class Certifier:
     def _range(self, system: System, proof: Proof, rows: Mapping[str, Constraint]) -> dict[str, Any]:
         """Whom each answer adds up, as public conditions, and what was declared of the columns."""
         people = {}
-        for number in {q for side in proof.sides for q in side.weights}:
+        for number in sorted({q for side in proof.sides for q in side.weights}, key=query_order):
             people[number] = [
                 {
                     "column": system.features[part.feature].column,

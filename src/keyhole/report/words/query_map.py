@@ -3,18 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from keyhole.gather.evidence import Constraint, Evidence, System
+from keyhole.report.documents.verdict import QueryMap
 
 SQUARES = 60  # at most so many rows and columns
 LOOKED = 5  # queries of one row that are looked at
 
 
-def query_map(evidence: Evidence) -> dict[str, Any]:
+def query_map(evidence: Evidence) -> QueryMap:
     """`queries` and `people` (names of rows and columns) and `shares`: of those people, how many the query counts.
 
     Of many queries, rows are consecutive ones; of many people, columns are neighbours in the order of the queries they
@@ -23,7 +23,7 @@ def query_map(evidence: Evidence) -> dict[str, Any]:
     systems = [(s, [c for c in s.constraints if c.fact is None]) for s in evidence.systems]
     system, rows = max(systems, key=lambda each: len(each[1]), default=(None, []))
     if system is None or not rows:
-        return {}
+        return QueryMap()
     blocks = _blocks(rows)
     order = _order(system, [block[0] for block in blocks])
     sizes = system.atoms.sizes[order].astype(np.float64)
@@ -33,11 +33,11 @@ def query_map(evidence: Evidence) -> dict[str, Any]:
         picked = block[:: max(1, len(block) // LOOKED)]
         counted = sum(np.add.reduceat(sizes * _counted(system, c)[order], starts) for c in picked)
         shares.append([round(float(v), 3) for v in counted / (people * len(picked))])
-    return {
-        "queries": [_span(block) for block in blocks],
-        "people": [f"{int(n):,} people" if n > 1 else "1 person" for n in people],
-        "shares": shares,
-    }
+    return QueryMap(
+        queries=tuple(map(_span, blocks)),
+        people=tuple(f"{int(n):,} people" if n > 1 else "1 person" for n in people),
+        shares=tuple(map(tuple, shares)),
+    )
 
 
 def _blocks(rows: Sequence[Constraint]) -> list[Sequence[Constraint]]:
