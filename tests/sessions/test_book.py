@@ -40,7 +40,7 @@ def test_the_chain_goes_on_and_the_totals_are_what_it_adds_up_to(tmp_path: Path)
     with Book.open(path) as book:
         entries = list(book.entries())
         assert [e.seq for e in entries] == [1, 2, 3, 4, 5]
-        assert all(e.whole() for e in entries)
+        assert all(e.is_whole() for e in entries)
         assert all(late.follows(early) for early, late in zip([None, *entries], entries, strict=False))
         assert {who: str(amount) for who, (amount, _) in book.state.totals.items()} == {"*": "2/5", "ann": "2/5"}
     code, out, _ = call("book", "verify", str(path))

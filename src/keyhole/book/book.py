@@ -12,9 +12,19 @@ from types import TracebackType
 from typing import Any, Self
 
 from keyhole.book.chain import BookEntry, Mark
-from keyhole.book.file import FAULTS, LAYOUT, TABLES, connected, copied, place, touched, unfit
 from keyhole.book.state import BookState
-from keyhole.book.witness import Witness, there
+from keyhole.book.storage import (
+    FAULTS,
+    LAYOUT,
+    TABLES,
+    Witness,
+    connect,
+    copy_database,
+    create_file,
+    explain_failure,
+    has_book,
+    identify_file,
+)
 from keyhole.errors import BookError
 
 BLOCK = 4096  # an entry with an answer takes whole blocks, so that whether it fits does not depend on the answer
@@ -40,11 +50,11 @@ class Book:
 
     def __init__(self, path: str, db: sqlite3.Connection, witness: Witness | None = None) -> None:
         self.path, self._db, self._witness = path, db, witness
-        self._place = place(path)
+        self._place = identify_file(path)
         self.name = path  # what whoever opened it calls it
         self.lock = threading.RLock()  # one question at a time among threads; among processes a page sees to it
-        self._depth = self._since = 0
-        self._drawn = False  # was a sealed state changed on this page?
+        self._depth = self._begun_at = 0
+        self._changed = False  # was a sealed state changed on this page?
         self.state = BookState()
         self.new = self._closed = False
         self.kept = True  # a rehearsal is not
@@ -60,18 +70,18 @@ class Book:
         Refused if it is damaged, or older than its witness; if there is none (or an empty file) and the witness, or
         `begun`, or the lack of a population says that there was one.
         """
-        if not there(path, witness, begun=begun or population is None):
-            touched(path)
-        book = cls(str(path), connected(path), Witness(witness) if witness else None)
+        if not has_book(path, witness, begun=begun or population is None):
+            create_file(path)
+        book = cls(str(path), connect(path), Witness(witness) if witness else None)
         try:
             with book.page():  # behind whoever is beginning it
-                book.new = population is not None and book._blank()
+                book.new = population is not None and book._is_blank()
                 if book.new:
                     book._begin(str(population))
                 else:
                     book._check()
                 book._refuse_lost_witness()
-            book._be_witnessed()
+            book._add_to_witness()
         except BaseException:
             book.close()
             raise
@@ -92,11 +102,11 @@ class Book:
         book = cls(MEMORY if path is None else str(path), copy)
         book.kept = False
         try:
-            if path is None or not there(path, witness, begun=begun):
+            if path is None or not has_book(path, witness, begun=begun):
                 with book.page():
                     book._begin(population)
                 return book
-            copied(path, copy)
+            copy_database(path, copy)
             book._witness = Witness(witness) if witness else None
             book._check()
             book._witness = None  # it saw nothing of what is rehearsed
@@ -105,7 +115,7 @@ class Book:
             raise
         return book
 
-    def _blank(self) -> bool:
+    def _is_blank(self) -> bool:
         return self._db.execute("SELECT 1 FROM sqlite_master").fetchone() is None
 
     def _begin(self, population: str) -> None:
@@ -114,28 +124,28 @@ class Book:
         self._db.execute("INSERT INTO about VALUES ('layout', ?)", (LAYOUT,))
         self.append(Mark.OPEN, {"population": population})
 
-    def _witnessed(self) -> bool:
+    def _has_witness(self) -> bool:
         return self._db.execute("SELECT 1 FROM about WHERE key = 'witness'").fetchone() is not None
 
     def _refuse_lost_witness(self) -> None:
         """A book that had a witness is not gone on with when that file is gone: an older copy would not be noticed."""
-        if self._witness is not None and self._witnessed() and self._witness.read() is None:
+        if self._witness is not None and self._has_witness() and self._witness.read() is None:
             raise BookError(
                 f"the book {self.path} has a witness, and {self._witness.path} is missing or empty, so nobody can say "
                 "whether this copy is the latest: restore the witness, or give the path where it is"
             )
 
-    def _be_witnessed(self) -> None:
+    def _add_to_witness(self) -> None:
         """First the file, then the word in the book: nobody who opens or dies in between finds a witness missing."""
-        if self._witness is None or self._witnessed():
+        if self._witness is None or self._has_witness():
             return
         with self.page():
             last = self.state.last
             assert last is not None
             self._witness.write(last.seq, last.hash)
-            if not self._witnessed():
+            if not self._has_witness():
                 self._run("INSERT INTO about VALUES ('witness', 'yes')", ())
-                self._drawn = True
+                self._changed = True
 
     def _check(self) -> None:
         """The chain is whole, the totals are what it adds up to, nothing that the witness saw is missing."""
@@ -144,14 +154,14 @@ class Book:
             totals = {who: (amount, delta) for who, amount, delta in self._db.execute("SELECT * FROM total")}
             sealed = {(e, n): g for e, n, g in self._db.execute("SELECT epoch, name, generation FROM sealed")}
         except FAULTS as error:
-            raise unfit(self.path, error) from None
+            raise explain_failure(self.path, error) from None
         if layout is None or layout[0] != LAYOUT:
             raise BookError(f"{self.path} has the layout {layout and layout[0]!r}, this program reads {LAYOUT!r}")
         state = BookState()  # believed only when all of it was checked
         before: BookEntry | None = None
         seen = self._witness.read() if self._witness is not None else None
         for entry in self.entries():
-            self._goes_on(entry, before)
+            self._check_link(entry, before)
             if seen is not None and seen[0] == entry.seq and seen[1] == entry.hash:
                 seen = None
             state.take(entry)
@@ -173,14 +183,14 @@ class Book:
         """One transaction; nested pages are one. What other processes wrote meanwhile is in `state` when it begins."""
         with self.lock:
             if self._depth == 0:
-                self._turn()
+                self._begin_transaction()
             self._depth += 1
             try:
                 yield self
             except BaseException:
                 self._depth -= 1
                 if self._depth == 0:
-                    self._undo()
+                    self._roll_back()
                 raise
             self._depth -= 1
             if self._depth == 0:
@@ -202,26 +212,26 @@ class Book:
                 self._run("INSERT OR REPLACE INTO total VALUES (?, ?, ?)", (who, str(amount), str(delta)))
         return entry
 
-    def _goes_on(self, entry: BookEntry, before: BookEntry | None) -> None:
-        if not entry.whole() or not entry.follows(before):
+    def _check_link(self, entry: BookEntry, before: BookEntry | None) -> None:
+        if not entry.is_whole() or not entry.follows(before):
             raise BookError(f"the book {self.path} is damaged at entry {entry.seq}: restore it from a backup")
 
     def _epoch(self, kind: Mark) -> int:
         return self.state.epoch + (kind is Mark.EPOCH)
 
-    def stays_in(self, epoch: int) -> None:
+    def check_epoch(self, epoch: int) -> None:
         """Refuse to go on if another process has opened the next epoch: the data at hand is that of an earlier one."""
         if self.state.epoch != epoch:
             raise BookError(
                 f"the book {self.path} has gone on to another version of the data: start again with that one"
             )
 
-    def asked(self, sql: str, verdict: str, reason: str, analyst: str | None = None) -> None:
+    def note_refusal(self, sql: str, verdict: str, reason: str, analyst: str | None = None) -> None:
         """Note what was not answered: a log without chain that decides nothing."""
         at = dt.datetime.now(dt.UTC).isoformat(timespec="seconds")
         with self.page():
             self._run("INSERT INTO asked VALUES (?, ?, ?, ?, ?)", (at, analyst, sql, verdict, reason))
-            self._drawn = True
+            self._changed = True
 
     def entry(self, seq: int) -> BookEntry:
         """One entry."""
@@ -243,7 +253,7 @@ class Book:
             for row in self._db.execute(f"SELECT {FIELDS} FROM entry WHERE seq > ? ORDER BY seq", (after,)):
                 yield BookEntry(*row)
         except FAULTS as error:
-            raise unfit(self.path, error) from None
+            raise explain_failure(self.path, error) from None
 
     def refusals(self) -> list[tuple[str, str | None, str, str, str]]:
         """What was asked and not answered: (time, analyst, statement, verdict, reason)."""
@@ -291,50 +301,50 @@ class Book:
 
     # --- SQLite -------------------------------------------------------------------------------------------------------
 
-    def _turn(self) -> None:
+    def _begin_transaction(self) -> None:
         """Wait for this process's turn, and read what others wrote before it."""
         if self._closed:
             raise BookError(f"the book {self.path} is closed: open the session again")
         try:
             self._db.execute("BEGIN IMMEDIATE")
         except FAULTS as error:
-            raise unfit(self.path, error) from None
+            raise explain_failure(self.path, error) from None
         try:
             if self.state.last is not None:
                 self._catch_up(self.state.last)
         except BaseException:
             self._db.execute("ROLLBACK")
             raise
-        self._since, self._drawn = self.state.seq, False
+        self._begun_at, self._changed = self.state.seq, False
 
     def _catch_up(self, last: BookEntry) -> None:
         """Take in what others wrote. A file that was put in another's place is not gone on with."""
-        moved = self.kept and place(self.path) != self._place
+        moved = self.kept and identify_file(self.path) != self._place
         if moved or not self.has(last.seq, last.hash):
             raise BookError(
                 f"the book {self.path} was replaced while it was open, or is older than what was answered: restore the "
                 "latest copy, and start again"
             )
         for entry in self.entries(last.seq):
-            self._goes_on(entry, self.state.last)
+            self._check_link(entry, self.state.last)
             self.state.take(entry)
 
-    def _undo(self) -> None:
+    def _roll_back(self) -> None:
         if self._db.in_transaction:
             self._db.execute("ROLLBACK")
-        if self.state.seq != self._since:
-            self.state = BookState().took(self.entries())
+        if self.state.seq != self._begun_at:
+            self.state = BookState().take_all(self.entries())
 
     def _commit(self) -> None:
         last = self.state.last
-        if self.state.seq == self._since and not self._drawn:
+        if self.state.seq == self._begun_at and not self._changed:
             self._db.execute("ROLLBACK")
             return
         try:
             self._db.execute("COMMIT")
         except FAULTS as error:
-            self._undo()
-            raise unfit(self.path, error) from None
+            self._roll_back()
+            raise explain_failure(self.path, error) from None
         if self._witness is not None and last is not None:
             self._witness.write(last.seq, last.hash)
 
@@ -342,4 +352,4 @@ class Book:
         try:
             self._db.execute(text, values)
         except FAULTS as error:
-            raise unfit(self.path, error) from None
+            raise explain_failure(self.path, error) from None

@@ -45,7 +45,7 @@ class BookEntry:
 
     >>> first = BookEntry.after(None, Mark.OPEN, {"population": "staff"}, at="2026-11-16T09:00:00+00:00")
     >>> second = BookEntry.after(first, Mark.EPOCH, {"version": None}, at="2026-11-16T09:00:00+00:00", epoch=1)
-    >>> second.seq, second.prev == first.hash, second.whole()
+    >>> second.seq, second.prev == first.hash, second.is_whole()
     (2, True, True)
     """
 
@@ -77,7 +77,7 @@ class BookEntry:
     ) -> BookEntry:
         """The entry that follows `last`; its body is filled with blanks to a multiple of `size` bytes."""
         seq, prev = (1, START) if last is None else (last.seq + 1, last.hash)
-        text = canonical(body)
+        text = format_canonically(body)
         if size:
             text += " " * (-len(text.encode()) % size)
         mark = digest(prev, seq, str(kind), epoch, at, analyst, text)
@@ -87,7 +87,7 @@ class BookEntry:
         """Does it go on from that entry (None: from none)?"""
         return (self.seq, self.prev) == ((1, START) if before is None else (before.seq + 1, before.hash))
 
-    def whole(self) -> bool:
+    def is_whole(self) -> bool:
         """Is it what was written?"""
         if not all(isinstance(part, str) for part in (self.prev, self.hash, self.at, self.kind, self.text)):
             return False  # a damaged file may hold anything
@@ -96,10 +96,10 @@ class BookEntry:
         return self.hash == digest(self.prev, self.seq, self.kind, self.epoch, self.at, self.analyst, self.text)
 
 
-def canonical(body: dict[str, Any]) -> str:
+def format_canonically(body: dict[str, Any]) -> str:
     """JSON with one spelling.
 
-    >>> canonical({"b": 1, "a": "ß"})
+    >>> format_canonically({"b": 1, "a": "ß"})
     '{"a":"ß","b":1}'
     """
     return json.dumps(body, sort_keys=True, separators=(",", ":"), ensure_ascii=False)

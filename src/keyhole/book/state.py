@@ -25,7 +25,7 @@ class BookState:
     >>> at = "2026-11-16T09:00:00+00:00"
     >>> paid = BookEntry.after(None, Mark.CHARGE, {"amount": "1/10", "delta": "0", "what": "q"}, at=at, analyst="ann")
     >>> told = BookEntry.after(paid, Mark.TOLD, {"of": [1]}, at=at, analyst="bob")
-    >>> state = BookState().took([paid, told])
+    >>> state = BookState().take_all([paid, told])
     >>> [str(state.spent(who)[0]) for who in (EVERYBODY, "ann", "bob")]
     ['1/10', '1/10', '1/10']
     """
@@ -71,7 +71,7 @@ class BookState:
         fresh = [self.losses[at] for at in dict.fromkeys(charges) if at not in known]
         return sum((a for a, _ in fresh), Fraction(0)), sum((d for _, d in fresh), Fraction(0))
 
-    def took(self, entries: Iterable[BookEntry]) -> BookState:
+    def take_all(self, entries: Iterable[BookEntry]) -> BookState:
         """This state after more entries."""
         for entry in entries:
             self.take(entry)
@@ -94,9 +94,9 @@ class BookState:
             case Mark.ROWS:
                 body = entry.body
                 self.rows[body["of"]] = entry.seq
-                self._summed(body)
+                self._count_sums(body)
             case Mark.ANSWER | Mark.PUBLISHED | Mark.UNJUDGED:
-                self._answered(entry)
+                self._take_answer(entry)
             case Mark.FOLLOWED:
                 self.followed[str(entry.body["file"])] = entry.body
             case Mark.ACCEPTED:
@@ -107,12 +107,12 @@ class BookState:
                 self._count(EVERYBODY, self.losses[entry.seq])
                 self._tell(entry.analyst, [entry.seq])
             case Mark.RELEASE:
-                self._released(entry)
+                self._take_release(entry)
             case Mark.TOLD:
                 self._tell(entry.analyst, entry.body["of"])
                 self._hear(entry.analyst, entry.body.get("entry"))
 
-    def _answered(self, entry: BookEntry) -> None:
+    def _take_answer(self, entry: BookEntry) -> None:
         body = entry.body
         self.answers.append(entry.seq)
         if entry.kind == Mark.UNJUDGED and "log" in body:
@@ -125,16 +125,16 @@ class BookState:
                 self.unguarded.add(column)
         if "told" in body:
             self.rows[entry.seq] = entry.seq
-            self._summed(body)
+            self._count_sums(body)
         if mark := body.get("question"):
             self.releases.setdefault((entry.epoch, mark), []).append(entry.seq)
             self.origins[entry.seq] = ()
 
-    def _summed(self, body: dict[str, Any]) -> None:
+    def _count_sums(self, body: dict[str, Any]) -> None:
         for row in body["told"]:
             self.families.setdefault(row["column"], set()).add("sum")
 
-    def _released(self, entry: BookEntry) -> None:
+    def _take_release(self, entry: BookEntry) -> None:
         body = entry.body
         self.releases.setdefault((entry.epoch, body["question"]), []).append(entry.seq)
         self.origins[entry.seq] = None if body["of"] is None else tuple(body["of"])

@@ -13,7 +13,7 @@ from typing import Any
 from keyhole.auditing.online.admission import Admission, Permission
 from keyhole.auditing.online.online import PRIVATELY, OnlineAuditor, Past
 from keyhole.book import Book, BookEntry, Mark
-from keyhole.book.chain import canonical
+from keyhole.book.chain import format_canonically
 from keyhole.config import PrivateColumn, toml_key
 from keyhole.datasets import GroupKey, Source
 from keyhole.errors import BookError, QueryError
@@ -243,7 +243,7 @@ class Audited:
             blank = told([(key, [None] * len(values)) for key, values in answer])
             body |= {"answer": told(answer)} | ({} if self._source is None else {"question": asked.question})
             numbers = sum(len(values) for _, values in answer)
-            room = len(canonical(body | {"answer": blank}).encode()) + NUMBER * numbers
+            room = len(format_canonically(body | {"answer": blank}).encode()) + NUMBER * numbers
         return self.book.append(kind, body, analyst=analyst, room=room)
 
     def rows(self, asked: Heard) -> list[dict[str, Any]]:
@@ -299,7 +299,7 @@ class Audited:
     def catch_up(self) -> None:
         """Take into account what other processes answered meanwhile; on an open page."""
         state = self.book.state
-        self.book.stays_in(self._epoch)
+        self.book.check_epoch(self._epoch)
         if not self.book.has(self._upto, self._mark):  # a page with a publication failed
             raise BookError(f"what was written into the book {self.book.path} last was not kept: start again")
         if state.answers and state.answers[-1] > self._upto:

@@ -64,7 +64,7 @@ class Private:
 
     def _ready(self, analyst: str | None) -> None:
         self.answering.setting.ledger.check_analyst(analyst)
-        self.answering.setting.ledger.book.stays_in(self.epoch)
+        self.answering.setting.ledger.book.check_epoch(self.epoch)
 
     def settled(self, reply: Reply) -> None:
         """Nothing is kept that the book does not say."""

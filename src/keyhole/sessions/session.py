@@ -93,7 +93,7 @@ class Session(Generic[Asked]):
         return replies, None
 
     def _noted(self, reply: Reply, analyst: str | None) -> Reply:
-        self.book.asked(reply.sql, str(reply.outcome), reply.reason, analyst)
+        self.book.note_refusal(reply.sql, str(reply.outcome), reply.reason, analyst)
         return reply
 
     def close(self) -> None:

@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from keyhole.book import Book, BookEntry, Mark
-from keyhole.book.chain import canonical
+from keyhole.book.chain import format_canonically
 from keyhole.defence.budget.budget import Budget, Cap
 from keyhole.defence.budget.loss import Loss
 from keyhole.errors import BookError, PrivacyParameterError
@@ -135,7 +135,7 @@ class Ledger(Budget):
         if bought.run is not None:
             body |= {"run": bought.run[0], "generation": bought.run[1]}
         body["sql"] = bought.what
-        empty = canonical(body if blank is None else body | {"answer": blank})
+        empty = format_canonically(body if blank is None else body | {"answer": blank})
         room = len(empty.encode()) + DIGITS * bought.numbers
         return self.book.append(Mark.RELEASE, body, analyst=bought.analyst, room=room)
 
