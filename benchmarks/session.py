@@ -31,7 +31,7 @@ from keyhole.config import Config
 from keyhole.config.arguments import BudgetArguments
 from keyhole.config.settings import settings
 from keyhole.datasets.open import Use, open_table
-from keyhole.sessions.open import Watching, audited_session, private_session
+from keyhole.sessions.open import AuditTerms, open_audited_session, open_private_session
 from keyhole.sessions.session import Session
 
 DEPTS = [f"d{k}" for k in range(14)]
@@ -104,7 +104,7 @@ def private(folder: Path, questions: int) -> dict[str, Any]:
     told = config(folder, private=True)
     given = settings(told, data=people(2_000), table="t")
     fresh = counts()
-    with private_session(given, BudgetArguments(accuracy=0.05), told) as session:
+    with open_private_session(given, BudgetArguments(accuracy=0.05), told) as session:
         cells = session.policy.answering.setting.histogram.cells  # type: ignore[attr-defined]
         asked = [next(fresh) for _ in range(20)]
         for text in asked:
@@ -160,7 +160,7 @@ def audited(folder: Path, n: int, questions: int) -> dict[str, Any]:
     told = config(folder, private=False)
     given = settings(told, data=people(n), table="t")
     start = time.perf_counter()
-    session, _ = audited_session(given, told, Watching(), "audited")
+    session, _ = open_audited_session(given, told, AuditTerms(), "audited")
     opened = time.perf_counter() - start
     rng = random.Random(4)
     with session:

@@ -27,7 +27,7 @@ from keyhole.errors import ConfigError
 from keyhole.model.predicate import And, Comparison, IsNull, IsTrue, Like, Membership, Not, Opaque, Or, Predicate
 from keyhole.model.query import Aggregate, Query, Term
 from keyhole.model.transcript import Line
-from keyhole.sessions.published import publish, unaccounted
+from keyhole.sessions.published import find_unaccounted, publish
 from keyhole.solve.rowspace import RowMatrix, RowSpace
 from keyhole.sql import lower, split
 
@@ -309,12 +309,12 @@ def test_earlier_publications_count() -> None:
     data = pa.table({"a": [1, 1, 2], "x": [1, 2, 3]})
     log = [Line(1, "SELECT SUM(x) FROM t", 6), Line(2, "SELECT MAX(x) FROM t"), Line(3, "SELEC")]
     with watch(data, private="x:0..", exact_above=1) as session:
-        assert [r.number for r in unaccounted(session.auditing, log, ())] == ["2", "3"]
+        assert [r.number for r in find_unaccounted(session.auditing, log, ())] == ["2", "3"]
         left = publish(session.auditing, log)
         assert [(r.number, r.sql) for r in left] == [("2", "SELECT MAX(x) FROM t"), ("3", "SELEC")]
         assert session.admit("SELECT SUM(x) FROM t WHERE a = 1").verdict is Permission.DENY
         assert not publish(session.auditing, log)  # again: nothing new
-        assert not unaccounted(session.auditing, log, ())
+        assert not find_unaccounted(session.auditing, log, ())
         assert [p.judged for p in session.auditing.auditor.past] == [True, False, False]
 
 

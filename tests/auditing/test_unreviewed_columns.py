@@ -17,7 +17,7 @@ from keyhole.config import Config
 from keyhole.config.settings import settings, with_private
 from keyhole.errors import ConfigError
 from keyhole.logs.open import as_log
-from keyhole.sessions.open import Watching
+from keyhole.sessions.open import AuditTerms
 
 WARD = """patient_id,full name,zip,dx,los,charges
 1,Ann Lee,30301,flu,4,900
@@ -233,7 +233,7 @@ class TestElsewhere:
 
     def test_before_an_answer_a_guessed_column_is_refused(self) -> None:
         given = with_private(settings("keyhole.toml", private="charges:0..9000"))
-        session, _ = watched(given, None, Watching())
+        session, _ = watched(given, None, AuditTerms())
         with session:
             decided = [session.admit(sql) for sql in (STAY, BY_DIAGNOSIS, NOT_DAN, ALL)]
         assert [each.verdict for each in decided[:3]] == ["refused"] * 3

@@ -11,13 +11,13 @@ import click
 import pytest
 
 import keyhole
-from keyhole.cli.answer import MechanismName
+from keyhole.cli import answer
 from keyhole.cli.demo import LOG, PEOPLE, TRANSCRIPT
 from keyhole.cli.plan import COLUMNS
 from keyhole.cli.root import ENTRIES, app, load
 from keyhole.cli.shared import options
 from keyhole.logs.open import LogFormat
-from keyhole.sessions.open import MECHANISMS
+from keyhole.sessions.mechanisms import MECHANISMS
 from keyhole.sql import Dialect
 
 RUN = [sys.executable, "-c", "from keyhole.cli import main; main()"]
@@ -104,7 +104,9 @@ def test_a_word_means_the_same_in_every_command() -> None:
 def test_words_are_tied_to_what_they_mean() -> None:
     assert tuple(LogFormat) == tuple(options.LOG_FORMAT.type.choices)
     assert tuple(Dialect) == options.DIALECTS
-    assert tuple(MechanismName) == MECHANISMS
+    named = next(option.type for option in answer.command.params if option.name == "mechanism")
+    assert isinstance(named, click.Choice)
+    assert tuple(named.choices) == MECHANISMS
 
 
 @pytest.mark.parametrize("name", COMMANDS)

@@ -14,7 +14,7 @@ from keyhole.defence.answering import Answering
 from keyhole.defence.budget.ledger import SavedRun
 from keyhole.defence.strategies.run import PrepaidRun, _Taken
 from keyhole.defence.workload import Question
-from keyhole.sessions.audited import Audited, Heard
+from keyhole.sessions.audited import Audited, ParsedStatement
 from keyhole.sessions.private import Private
 from keyhole.sessions.session import Session
 
@@ -33,10 +33,10 @@ class CommitsEach(Book):
 class CommitsLate(Book):
     """Lets the answer be shown, and commits when the next question comes."""
 
-    def _turn(self) -> None:
+    def _begin_transaction(self) -> None:
         if self._db.in_transaction:
             super()._commit()
-        super()._turn()
+        super()._begin_transaction()
 
     def _commit(self) -> None:
         """Later."""
@@ -88,7 +88,7 @@ class Forgetful(Audited):
 class Trusting(Audited):
     """Admits whatever can be decided."""
 
-    def admission(self, asked: Heard, *, explain: bool | None = None) -> Admission:
+    def admission(self, asked: ParsedStatement, *, explain: bool | None = None) -> Admission:
         """An allowance."""
         said = super().admission(asked, explain=explain)
         return Admission(said.number, said.sql, type(said.verdict).ALLOW, said.reason) if asked.statement else said

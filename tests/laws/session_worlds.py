@@ -18,7 +18,7 @@ from keyhole.config.arguments import BudgetArguments
 from keyhole.config.settings import settings
 from keyhole.defence.answering import Posed
 from keyhole.defence.budget.ledger import Ledger
-from keyhole.sessions.open import Watching, audited_session, private_session
+from keyhole.sessions.open import AuditTerms, open_audited_session, open_private_session
 from keyhole.sessions.private import Private
 from keyhole.sessions.session import Session
 
@@ -84,7 +84,7 @@ def _noisy(budget: str, folder: Path) -> None:
 
 def _private(terms: BudgetArguments, folder: Path) -> Session[Posed]:
     config = folder / CONFIG
-    return private_session(settings(config), terms, config)
+    return open_private_session(settings(config), terms, config)
 
 
 def each_is_paid_once(session: Session[Any], told: Sequence[Acknowledged]) -> None:
@@ -154,7 +154,7 @@ def _exact(folder: Path) -> None:
 
 def _audited(folder: Path) -> Session[Any]:
     config = folder / CONFIG
-    return audited_session(settings(config), config, Watching(), "audited")[0]
+    return open_audited_session(settings(config), config, AuditTerms(), "audited")[0]
 
 
 def nobody_is_exposed(session: Session[Any], told: Sequence[Acknowledged]) -> None:

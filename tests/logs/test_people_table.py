@@ -16,7 +16,7 @@ from keyhole.config.settings import settings, with_private
 from keyhole.logs.open import as_log
 from keyhole.logs.people_table import keep_people_table
 from keyhole.model.schema import Related, Schema
-from keyhole.sessions.open import Watching
+from keyhole.sessions.open import AuditTerms
 from keyhole.sql.statements.table_names import tables_read
 
 ROWS = [("Ann", "a", 10), ("Bob", "a", 20), ("Cyd", "b", 30), ("Dan", "b", 41)]
@@ -166,7 +166,7 @@ def test_an_attack_leaves_out_what_is_about_another_table() -> None:
 def test_online_every_other_name_is_refused(folder: Path) -> None:
     """A question about employees was answered about staff, and counted as one of its answers."""
     (folder / "keyhole.toml").write_text(ONLINE.format('names = ["hr.people"]\n'))
-    session, _ = watched(with_private(settings("keyhole.toml")), "keyhole.toml", Watching())
+    session, _ = watched(with_private(settings("keyhole.toml")), "keyhole.toml", AuditTerms())
     with session:
         said = [session.admit(ALL.format(name)) for name in ("employees", "people", "hr.people", "staff", "hr.staff")]
     assert [each.verdict for each in said] == ["refused", "refused", "allow", "allow", "allow"]

@@ -57,10 +57,10 @@ def follow(
 
     from keyhole.api.watch import watched
     from keyhole.config.settings import settings, with_private
-    from keyhole.sessions.open import Watching
+    from keyhole.sessions.open import AuditTerms
 
     given = with_private(settings("keyhole.toml"))
-    session, _ = watched(given, "keyhole.toml", Watching(despite=True, explain=True))
+    session, _ = watched(given, "keyhole.toml", AuditTerms(despite=True, explain=True))
     with session:
         follower = Follower(
             session.auditing, Path(log), found.append, wait, lambda: bool(over), warnings.append, kind, ignored=ignored

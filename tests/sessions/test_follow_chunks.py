@@ -19,7 +19,7 @@ from keyhole.logs.importers import LogFormat
 from keyhole.logs.open import open_log
 from keyhole.sessions import follow as following
 from keyhole.sessions.follow import Entered, Follower
-from keyhole.sessions.open import Watching
+from keyhole.sessions.open import AuditTerms
 
 SETTINGS = '[source]\ndata = "t.csv"\n[columns]\nid = ["name"]\n[columns.private.pay]\n[book]\npath = "book.keyhole"\n'
 ALL = "SELECT SUM(pay) FROM t"
@@ -71,7 +71,7 @@ def followed(log: Path, kind: LogFormat, steps: Iterator[Callable[[], bool]], di
         elif step():
             die()
 
-    session, _ = watched(with_private(settings("keyhole.toml")), "keyhole.toml", Watching(despite=True, explain=True))
+    session, _ = watched(with_private(settings("keyhole.toml")), "keyhole.toml", AuditTerms(despite=True, explain=True))
     with session:
         follower = Mortal(session.auditing, log, tell, wait, lambda: bool(over), lambda _: None, kind)
         try:

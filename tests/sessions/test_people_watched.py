@@ -26,7 +26,7 @@ from keyhole.config import Config
 from keyhole.config.settings import settings
 from keyhole.datasets.open import Use, open_table
 from keyhole.errors import BookError, ConfigError
-from keyhole.sessions.reply import Ending
+from keyhole.sessions.reply import Outcome
 
 SEEDS = (0, 1, 9, 10)
 Record = tuple[int, str, int]  # person, sex, zip
@@ -99,7 +99,7 @@ def watched(clinic: Clinic, seed: int, insiders: int = 0) -> Watch:
     return watch(clinic.table(seed), private="cost:real", id="p", insiders=insiders, table="visits")
 
 
-def played(clinic: Clinic, session: Watch) -> Iterator[tuple[str, Rows, Ending, Admission]]:
+def played(clinic: Clinic, session: Watch) -> Iterator[tuple[str, Rows, Outcome, Admission]]:
     for sql, rows in clinic.stream:
         reply = session.ask(sql)
         assert reply.admission is not None
@@ -114,9 +114,9 @@ def compared(seed: int) -> tuple[int, int]:
     with watched(clinic, seed, insiders) as session:
         for sql, rows, outcome, said in played(clinic, session):
             exposed = clinic.exposing(told + rows, insiders)
-            assert (outcome is Ending.DENIED) == bool(exposed), (seed, insiders, sql, outcome, exposed)
+            assert (outcome is Outcome.DENIED) == bool(exposed), (seed, insiders, sql, outcome, exposed)
             assert {int(str(f.record["p"])) for f in said.who} <= {i for pair in exposed for i in pair}
-            if outcome is Ending.DENIED:
+            if outcome is Outcome.DENIED:
                 assert said.proof is not None, (seed, sql)
                 denied += 1
             else:
@@ -215,7 +215,7 @@ def test_what_is_in_private_rows_is_refused_in_the_same_words_whatever_is_in_the
             folder(tmp_path / str(at), diag, kind), config=Config.parse(TOLD.format(private='"all"'))
         ) as session:
             replies = [session.ask(sql) for sql in ROWS_ASKED]
-            assert {reply.outcome for reply in replies} == {Ending.REFUSED}
+            assert {reply.outcome for reply in replies} == {Outcome.REFUSED}
             assert all("rows of diag" in reply.reason for reply in replies)
             told.append([reply.reason for reply in replies])
     assert told[0] == told[1]
@@ -229,9 +229,9 @@ def test_rows_that_are_public_are_public_conditions(tmp_path: Path) -> None:
         told = session.ask(f"SELECT SUM(cost) FROM adm WHERE {having}")
         assert told.exact == (({}, (26,)),)
         assert session.ask("SELECT SUM(cost) FROM adm WHERE pid IN (SELECT pid FROM diag WHERE hadm < 14)").outcome is (
-            Ending.DENIED  # the difference is what 3 paid
+            Outcome.DENIED  # the difference is what 3 paid
         )
-        assert session.ask("SELECT SUM(cost) FROM adm").outcome is Ending.DENIED  # 4 has no row
+        assert session.ask("SELECT SUM(cost) FROM adm").outcome is Outcome.DENIED  # 4 has no row
         assert session.ask(f"SELECT COUNT(DISTINCT pid) FROM adm WHERE {having}").exact == (({}, (3,)),)
         assert "rows of diag" in session.ask(ROWS_ASKED[0]).reason
     folder(tmp_path, "1,11,flu\n2,13,flu\n4,15,asthma\n")
@@ -257,10 +257,10 @@ def test_what_was_allowed_counts_after_a_restart_in_any_order_of_rows(tmp_path: 
     table = pa.table({"p": ["a", "a", "b", "c", "c"], "y": [1, 2, 1, 1, 2], "cost": [3, 5, 7, 11, 13]})
     book = tmp_path / "b.keyhole"
     with watch(table, private="cost:0..", exact_above=1, id="p", table="t", book=book) as session:
-        assert session.ask("SELECT SUM(cost) FROM t").outcome is Ending.ALLOWED
+        assert session.ask("SELECT SUM(cost) FROM t").outcome is Outcome.ALLOWED
     with watch(table.take([4, 2, 0, 3, 1]), private="cost:0..", exact_above=1, id="p", table="t", book=book) as session:
         assert session.ask("SELECT SUM(cost) FROM t").reason == "it follows from what was answered before"
-        assert session.ask("SELECT SUM(cost) FROM t WHERE p <> 'c'").outcome is Ending.DENIED
+        assert session.ask("SELECT SUM(cost) FROM t WHERE p <> 'c'").outcome is Outcome.DENIED
     later = Config.parse('[source]\nversion = "2"')
     with pytest.raises(BookError, match="several rows now"):
         watch(table.slice(0, 4), config=later, private="cost:0..", exact_above=1, id="p", table="t", book=book)
@@ -286,12 +286,12 @@ EXTREMES = Config.parse(
 def test_extremes_are_of_people_and_of_all_their_records() -> None:
     table = pa.table({"p": [1, 1, 2, 3, 3], "y": [1, 2, 1, 1, 2], "cost": [3, 5, 7, 11, 13]})
     with watch(table, config=EXTREMES, table="t") as session:
-        assert session.ask("SELECT MAX(cost) FROM t WHERE p = 1").outcome is Ending.DENIED  # two records, one person
+        assert session.ask("SELECT MAX(cost) FROM t WHERE p = 1").outcome is Outcome.DENIED  # two records, one person
         assert session.admit("SELECT MAX(cost) FROM t WHERE p <= 2").allowed
         session.record("SELECT MAX(cost) FROM t WHERE p <= 2", Decimal(7))
-        assert session.ask("SELECT MAX(cost) FROM t WHERE p >= 2").outcome is Ending.DENIED  # above 7 it is that of 3
+        assert session.ask("SELECT MAX(cost) FROM t WHERE p >= 2").outcome is Outcome.DENIED  # above 7 it is that of 3
         assert "some records of a person" in session.ask("SELECT MAX(cost) FROM t WHERE y = 1").reason
-        assert session.ask("SELECT SUM(cost) FROM t").outcome is Ending.REFUSED
+        assert session.ask("SELECT SUM(cost) FROM t").outcome is Outcome.REFUSED
 
 
 ADMITTED = "patient,admission,cost,stay\nAnn,1,30,7\nAnn,2,41,8\nBob,3,52,9\nCyd,4,38,7\nCyd,4,3,1\n"

@@ -91,7 +91,7 @@ def test_a_denial_reads_no_secret(tmp_path: Path, monkeypatch: pytest.MonkeyPatc
         def read(statement: object, source: object) -> object:
             raise AssertionError("a secret was read")
 
-        monkeypatch.setattr("keyhole.sessions.audited.exact", read)
+        monkeypatch.setattr("keyhole.sessions.audited.compute_exact_answer", read)
         assert str(session.ask(NOT_ANN).outcome) == "deny"
         assert str(session.ask("SELECT MAX(pay) FROM staff").outcome) == "refused"
         assert session.ask(WHOLE).answered  # as it was told

@@ -23,7 +23,7 @@ from keyhole.book import book as book_module
 from keyhole.cli import app
 from keyhole.defence.noise import ExactNoise
 from keyhole.engines import seal_keys
-from keyhole.sessions.audited import Audited, Heard
+from keyhole.sessions.audited import Audited, ParsedStatement
 
 PUBLIC = [(f"p{i}", "abc"[i % 3], 20 + 7 * i % 40) for i in range(12)]
 ABSENT = (5,)  # who has no private value; the same in both tables
@@ -338,14 +338,14 @@ def test_a_small_disk_is_full_for_both(
     texts = [t for t in statements(7, 12) if t.strip(" ;")]
     full = 0
     for pages in sizes:
-        monkeypatch.setattr(book_module, "connected", partial(_small, pages))
+        monkeypatch.setattr(book_module, "connect", partial(_small, pages))
         (tmp_path / str(pages)).mkdir()
         alike(tmp_path / str(pages), config, [ask(texts, "--format", "json")], 7, monkeypatch)
         full += "disk is full" in CliRunner().invoke(app, list(ask(texts).args)).stderr
     assert 0 < full < len(sizes), "no disk was small enough, or none large enough"
 
 
-def _small(pages: int, path: str | Path, connected: Any = book_module.connected) -> Any:
+def _small(pages: int, path: str | Path, connected: Any = book_module.connect) -> Any:
     db = connected(path)
     db.execute(f"PRAGMA max_page_count = {pages}")
     return db
@@ -354,14 +354,14 @@ def _small(pages: int, path: str | Path, connected: Any = book_module.connected)
 # --- liars ------------------------------------------------------------------------------------------------------------
 
 
-def _names_a_value(self: Audited, asked: Heard, real: Any = Audited.admission, **how: Any) -> Admission:
+def _names_a_value(self: Audited, asked: ParsedStatement, real: Any = Audited.admission, **how: Any) -> Admission:
     said: Admission = real(self, asked, **how)
     assert self._source is not None
     largest = self._source.values("pay").floats.max()  # type: ignore[attr-defined]
     return said if said.allowed else replace(said, reason=f"{said.reason} (somebody has {largest})")
 
 
-def _looks_at_a_value(self: Audited, asked: Heard, real: Any = Audited.admission, **how: Any) -> Admission:
+def _looks_at_a_value(self: Audited, asked: ParsedStatement, real: Any = Audited.admission, **how: Any) -> Admission:
     said: Admission = real(self, asked, **how)
     assert self._source is not None
     first = self._source.values("pay").floats[0]  # type: ignore[attr-defined]

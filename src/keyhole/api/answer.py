@@ -17,7 +17,7 @@ from keyhole.errors import KeyholeError
 from keyhole.logs.open import read_log
 from keyhole.model.query import Refused
 from keyhole.report.answer import answer_json, price_json
-from keyhole.sessions.open import private_session
+from keyhole.sessions.open import open_private_session
 from keyhole.sessions.private import Private
 
 
@@ -117,7 +117,7 @@ def answered(
     A fault after the first answer is not raised but kept beside what was answered: that was paid for, so it is shown.
     """
     asked = [line.sql for line in read_log(statements)] if isinstance(statements, str | Path) else list(statements)
-    with private_session(given, terms, config, dry_run=dry_run) as session:
+    with open_private_session(given, terms, config, dry_run=dry_run) as session:
         assert isinstance(session.policy, Private)
         answering = session.policy.answering
         ledger, n = answering.setting.ledger, answering.setting.n

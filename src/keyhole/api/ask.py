@@ -9,7 +9,7 @@ from typing import Any, Unpack
 from keyhole.config import Config
 from keyhole.config.arguments import BudgetArguments, ColumnArguments
 from keyhole.config.settings import Settings, settings, with_private
-from keyhole.sessions.open import Watching, audited_session, private_session
+from keyhole.sessions.open import AuditTerms, open_audited_session, open_private_session
 from keyhole.sessions.session import Session
 
 
@@ -65,9 +65,9 @@ def asking(
     """The session of merged settings, which came from `config`."""
     match policy_of(given):
         case "private":
-            return private_session(given, terms, config, dry_run=dry_run)
+            return open_private_session(given, terms, config, dry_run=dry_run)
         case "monitored":
-            return audited_session(with_private(given), config, Watching(), "monitored", dry_run=dry_run)[0]
+            return open_audited_session(with_private(given), config, AuditTerms(), "monitored", dry_run=dry_run)[0]
         case _:
-            how = Watching(explain=explain, exact_above=exact_above)
-            return audited_session(with_private(given), config, how, "audited", dry_run=dry_run)[0]
+            how = AuditTerms(explain=explain, exact_above=exact_above)
+            return open_audited_session(with_private(given), config, how, "audited", dry_run=dry_run)[0]

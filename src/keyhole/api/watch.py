@@ -12,14 +12,14 @@ from keyhole.config import Config
 from keyhole.config.arguments import ColumnArguments
 from keyhole.config.settings import Settings, settings, with_private
 from keyhole.datasets.open import Table
-from keyhole.sessions.audited import Audited, Heard
-from keyhole.sessions.open import Watching, audited_session
-from keyhole.sessions.reply import Ending, Exact, Reply
+from keyhole.sessions.audited import Audited, ParsedStatement
+from keyhole.sessions.open import AuditTerms, open_audited_session
+from keyhole.sessions.reply import ExactAnswer, Outcome, Reply
 from keyhole.sessions.session import Session
 from keyhole.sql import Dialect, carried
 
 
-class Watch(Session[Heard]):
+class Watch(Session[ParsedStatement]):
     """A session that decides and withholds: `ask(sql)` decides, and what it allows counts as answered from then on.
 
     Where deciding and answering are two steps, `admit(sql)` only decides and `record(sql)` counts; between the two
@@ -49,7 +49,7 @@ class Watch(Session[Heard]):
             self.auditing.catch_up()
             self.auditing.auditor.seen()
             said = Admission(str(self.auditing.auditor.number), text, Permission.REFUSED, carry.reason)
-            return Reply(text, Ending.REFUSED, carry.reason, admission=said)
+            return Reply(text, Outcome.REFUSED, carry.reason, admission=said)
 
     def admit(self, text: str) -> Admission:
         """May this be answered? It does not count as answered."""
@@ -65,7 +65,7 @@ class Watch(Session[Heard]):
         """
         with self.book.page():
             self.auditing.catch_up()
-            told: Exact | None = None if answer is None else (({}, (Decimal(answer),)),)
+            told: ExactAnswer | None = None if answer is None else (({}, (Decimal(answer),)),)
             return self.auditing.take(text, told, kind=Mark.ANSWER)
 
 
@@ -91,10 +91,10 @@ def watch(
     'deny'
     """
     given = with_private(settings(config, data=data, **columns))
-    return watched(given, config, Watching(book, insiders, explain=True, exact_above=exact_above))[0]
+    return watched(given, config, AuditTerms(book, insiders, explain=True, exact_above=exact_above))[0]
 
 
-def watched(given: Settings, config: Config | str | Path | None, how: Watching) -> tuple[Watch, Table]:
+def watched(given: Settings, config: Config | str | Path | None, how: AuditTerms) -> tuple[Watch, Table]:
     """The session of merged settings, which came from `config`, and the table it watches."""
-    session, opened = audited_session(given, config, how, "watch")
+    session, opened = open_audited_session(given, config, how, "watch")
     return Watch(session.book, session.policy, session.notes, session.life), opened

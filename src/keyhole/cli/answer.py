@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from enum import StrEnum
 from fractions import Fraction
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -14,23 +13,10 @@ from keyhole.cli.shared import options
 from keyhole.cli.shared.terminal import SOME_REFUSED, check_out, emit, emit_json, emit_text, end, warn
 from keyhole.config.arguments import BudgetArguments, Format, OutputArguments, TableArguments
 from keyhole.errors import ConfigError
+from keyhole.sessions.mechanisms import MECHANISMS
 
 if TYPE_CHECKING:
     from keyhole.api.answer import Answers
-
-
-class MechanismName(StrEnum):
-    """How answers are made; tied to `session.open.MECHANISMS` by a test."""
-
-    PLANNER = "planner"
-    LAPLACE = "laplace"
-    GAUSSIAN = "gaussian"
-    ONLINE_IC = "online-ic"
-    ONLINE_IC_MEDIAN = "online-ic-median"
-    ONLINE_IC_PERCEPTRON = "online-ic-perceptron"
-    ITERATIVE = "iterative"
-    ITERATIVE_MEDIAN = "iterative-median"
-    ITERATIVE_PERCEPTRON = "iterative-perceptron"
 
 
 HELP = """Answer COUNT, SUM and AVG with differential privacy.
@@ -61,7 +47,7 @@ Exit code
         options.DELTA,
         click.Option(
             ["--mechanism"],
-            type=options.OneOf(MechanismName),
+            type=click.Choice(MECHANISMS),
             help="How answers are made (default: the planner where there is a delta, else laplace).",
         ),
         options.ACCURACY,

@@ -147,11 +147,11 @@ def _clipping(session: Session[Any], column: str, analyst: str | None, *, dry_ru
 def _noted(session: Session[Any]) -> None:
     """What is to be known before anything is asked."""
     from keyhole.sessions.audited import Audited
-    from keyhole.sessions.published import forgotten
+    from keyhole.sessions.published import explain_unjudged
 
     for note in session.notes:
         warn(note)
-    if isinstance(session.policy, Audited) and (left := forgotten(session.policy)):
+    if isinstance(session.policy, Audited) and (left := explain_unjudged(session.policy)):
         warn(left)
 
 

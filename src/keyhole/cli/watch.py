@@ -95,8 +95,8 @@ def watch(
     from keyhole.api.watch import watched
     from keyhole.config.settings import settings, with_private
     from keyhole.logs.open import LogFormat
-    from keyhole.sessions.open import Watching
-    from keyhole.sessions.published import accept
+    from keyhole.sessions.open import AuditTerms
+    from keyhole.sessions.published import accept_incomplete
     from keyhole.sql.statements.clock import said_now
 
     when = said_now(now)
@@ -104,13 +104,13 @@ def watch(
     ignored = (*given.config.source.ignore, *ignore)
     with ExitStack() as stack:
         follows = follow is not None
-        how = Watching(book, insiders, same_values, explain, follows or accept_unjudged, exact_above, follows)
+        how = AuditTerms(book, insiders, same_values, explain, follows or accept_unjudged, exact_above, follows)
         session, opened = watched(given, table.get("config"), how)
         stack.callback(session.close)
         _announce(session, opened)
         try:
             if accept_unjudged:
-                accept(session.auditing)
+                accept_incomplete(session.auditing)
             for path in load:
                 _earlier(session, path, LogFormat(log_format), accept_unjudged, when, ignored)
             stream = stack.enter_context(growing(output.out))
@@ -154,7 +154,7 @@ def _decide(session: Watch, told: Telling, explain: bool, dialect: str | None, n
 
 def _announce(session: Watch, opened: Table) -> None:
     """A book that is new, or forgets, or cannot notice a change; and what no verdict accounts for, at each start."""
-    from keyhole.sessions.published import forgotten
+    from keyhole.sessions.published import explain_unjudged
 
     if session.book.path == ":memory:":
         warn("no book, so what is allowed now is forgotten at the end: give --book FILE")
@@ -168,7 +168,7 @@ def _announce(session: Watch, opened: Table) -> None:
             f"the data has no {absent}: a change of private values cannot be noticed, and the same question before "
             "and after one tells it"
         )
-    left = forgotten(session.auditing)
+    left = explain_unjudged(session.auditing)
     if left:
         warn(left)
 
@@ -178,14 +178,14 @@ def _earlier(
 ) -> None:
     """Load a log of earlier publications; what cannot be represented stops us unless it was accepted."""
     from keyhole.logs.open import open_log
-    from keyhole.sessions.published import as_they_ran, publish, unaccounted
+    from keyhole.sessions.published import find_unaccounted, publish, write_out_times
     from keyhole.sql.statements.table_names import reads_nothing_of_people
 
     log = open_log(path, kind)
     unread = (*log.refused, *log.unjudged)
     about = [line for line in log.lines if not reads_nothing_of_people(line.sql, line.dialect, ignored)]
-    lines = as_they_ran(about, now)
-    left = unaccounted(session.auditing, lines, unread)
+    lines = write_out_times(about, now)
+    left = find_unaccounted(session.auditing, lines, unread)
     count = "1 statement" if len(left) == 1 else f"{len(left)} statements"
     listed = "\n".join(f"  Q{r.number}: {r.error.splitlines()[0]}: {' '.join(r.sql.split())[:100]}" for r in left[:10])
     if len(left) > 10:
@@ -235,7 +235,7 @@ def _from(text: str, line: int, column: int) -> str:
 
 def _from_json(line: str) -> tuple[str, Decimal | None]:
     from keyhole.model.transcript import ABSENT, Line
-    from keyhole.sessions.published import stated
+    from keyhole.sessions.published import read_stated_answer
 
     try:
         raw = json.loads(line, parse_float=read_decimal, parse_int=read_decimal)
@@ -244,7 +244,7 @@ def _from_json(line: str) -> tuple[str, Decimal | None]:
     sql = raw.get("sql") if isinstance(raw, dict) else None
     if not isinstance(sql, str):
         return line.strip(), None
-    return sql, None if raw.get("noise") else stated(Line(1, sql, raw.get("answer", ABSENT)))
+    return sql, None if raw.get("noise") else read_stated_answer(Line(1, sql, raw.get("answer", ABSENT)))
 
 
 def text_of(verdict: Admission, explain: bool, instead: str | None = None) -> Iterator[str]:

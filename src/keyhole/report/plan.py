@@ -12,7 +12,7 @@ from keyhole.model.numbers import format_fraction, shorten_fraction
 from keyhole.model.predicate import Scalar
 from keyhole.report.documents.json_text import json_number, json_values
 from keyhole.report.reply import reply_json
-from keyhole.sessions.reply import Ending, Reply
+from keyhole.sessions.reply import Outcome, Reply
 
 DOES = {"monitored": ", which answers whatever is asked", "audited": ", which answers what exposes nobody"}
 SHOWN = 12  # questions and names printed as text; JSON has them all
@@ -220,7 +220,7 @@ def _played_lines(each: PlayedPlan, plan: Planned) -> Iterator[str]:
     answered = [r for r in each.replies if r.answered]
     last = each.replies[-1]
     if not last.answered:
-        word = "denied" if last.outcome is Ending.DENIED else "refused"
+        word = "denied" if last.outcome is Outcome.DENIED else "refused"
         yield f"  Q{len(each.replies)} is {word}: {last.reason}"
         yield f"  {len(answered)} of {len(plan.queries)} questions were answered; the value stays unknown."
     elif each.value is not None:

@@ -9,7 +9,7 @@ from typing import Any
 from keyhole.report.admission import explained
 from keyhole.report.answer import answer_json, answer_lines, plain, price_json, price_lines
 from keyhole.report.documents.json_text import json_number
-from keyhole.sessions.reply import Ending, Reply
+from keyhole.sessions.reply import Outcome, Reply
 
 
 def reply_json(reply: Reply, *, explain: bool = False, n: int | None = None) -> dict[str, Any]:
@@ -58,7 +58,7 @@ def reply_lines(reply: Reply, *, explain: bool = False, unit: str = "epsilon") -
             yield "  no row"
         yield f"  exact; {reply.reason}; entry {reply.entry}" if reply.reason else f"  exact; entry {reply.entry}"
         return
-    word = "denied" if reply.outcome is Ending.DENIED else str(reply.outcome)
+    word = "denied" if reply.outcome is Outcome.DENIED else str(reply.outcome)
     yield f"  {word}: {reply.reason}"
     if reply.instead is not None:
         yield f"  allowed now: {' '.join(reply.instead.split())}"

@@ -1,4 +1,7 @@
-"""`audited`: exact answers, given only where they expose nobody; `watch` is the same and withholds them."""
+"""`audited`: exact answers, given only where they expose nobody; `watch` is the same and withholds them.
+
+`monitored` answers whatever is asked, writes it down, and tells the owner alone what it gives away.
+"""
 
 from __future__ import annotations
 
@@ -11,19 +14,25 @@ from math import gcd, lcm
 from typing import Any
 
 from keyhole.auditing.online.admission import Admission, Permission
-from keyhole.auditing.online.online import PRIVATELY, OnlineAuditor, Past
+from keyhole.auditing.online.online import PRIVATELY, OnlineAuditor
 from keyhole.book import Book, BookEntry, Mark
 from keyhole.book.chain import format_canonically
 from keyhole.config import PrivateColumn, toml_key
-from keyhole.datasets import GroupKey, Source
+from keyhole.datasets import Source
 from keyhole.errors import BookError, QueryError
 from keyhole.model.prior import FEW_VALUES
 from keyhole.model.query import Statement
 from keyhole.model.schema import Column, Kind, Schema
 from keyhole.model.transcript import Refusal
 from keyhole.reading import Spelling
-from keyhole.sessions.exact import exact
-from keyhole.sessions.reply import Ending, Exact, Reply
+from keyhole.sessions.exact_answers import (
+    compute_exact_answer,
+    format_exact_answer,
+    parse_exact_answer,
+    read_one_number,
+    read_past_statement,
+)
+from keyhole.sessions.reply import ExactAnswer, Outcome, Reply
 from keyhole.sql import lower
 from keyhole.sql.statements.select_outline import coarser
 
@@ -36,7 +45,7 @@ NOTHING_MORE: Mapping[str, Any] = {}
 
 
 @dataclass(frozen=True, slots=True)
-class Heard:
+class ParsedStatement:
     """A statement that was read."""
 
     text: str
@@ -90,14 +99,14 @@ class Audited:
 
     # --- the policy ---------------------------------------------------------------------------------------------------
 
-    def read(self, text: str) -> Heard:
+    def read(self, text: str) -> ParsedStatement:
         """From the text and the schema."""
         try:
-            return Heard(text, lower(text, self.auditor.roster.schema))
+            return ParsedStatement(text, lower(text, self.auditor.roster.schema))
         except QueryError:
-            return Heard(text, None)
+            return ParsedStatement(text, None)
 
-    def recall(self, asked: Heard, analyst: str | None) -> Reply | None:
+    def recall(self, asked: ParsedStatement, analyst: str | None) -> Reply | None:
         """An exact answer of this epoch, given again. `watch` has none."""
         self.catch_up()
         if self._source is None or asked.statement is None:
@@ -110,23 +119,23 @@ class Audited:
         if analyst not in (None, entry.analyst) and entry.seq not in self.book.state.heard.get(str(analyst), ()):
             self.book.append(Mark.TOLD, {"of": [], "entry": entry.seq}, analyst=analyst)
         reason = self._with_unjudged("answered before")
-        return self._reply(asked, parsed(entry.body["answer"]), reason, entry.seq, entry.hash)
+        return self._reply(asked, parse_exact_answer(entry.body["answer"]), reason, entry.seq, entry.hash)
 
     def may_recall(self, entry: BookEntry) -> bool:
         """Was it admitted when it was answered? What `monitored` gave was not."""
         return entry.kind == Mark.ANSWER and entry.body.get("verdict", str(Permission.ALLOW)) == str(Permission.ALLOW)
 
-    def admit(self, asked: Heard, analyst: str | None) -> Reply | None:
+    def admit(self, asked: ParsedStatement, analyst: str | None) -> Reply | None:
         """Deny what would expose somebody, refuse what cannot be decided beforehand."""
         said = self._said = self.admission(asked)
         if said.allowed:
             return None
         self.auditor.seen()
         if said.verdict is Permission.REFUSED:
-            return Reply(asked.text, Ending.REFUSED, said.reason, admission=said)
-        return Reply(asked.text, Ending.DENIED, said.reason, admission=said, instead=self._instead(asked))
+            return Reply(asked.text, Outcome.REFUSED, said.reason, admission=said)
+        return Reply(asked.text, Outcome.DENIED, said.reason, admission=said, instead=self._instead(asked))
 
-    def admission(self, asked: Heard, *, explain: bool | None = None) -> Admission:
+    def admission(self, asked: ParsedStatement, *, explain: bool | None = None) -> Admission:
         """The decision, with its promise; on an open page, after `catch_up`. `explain` None: as the session does."""
         proved = self._explain if explain is None else explain
         said = self.auditor.admit(asked.text) if proved else self.auditor.decide(asked.text)
@@ -167,7 +176,7 @@ class Audited:
         """Why something is answered, and what of the book that does not account for."""
         answers = self.book.state.answers
         if answers and answers[-1] > self._counted[0]:
-            new = unjudged_entries(self.book, after=self._counted[0])
+            new = find_unjudged_entries(self.book, after=self._counted[0])
             self._counted = (answers[-1], self._counted[1] + len(new))
         left = self._counted[1]
         if not left:
@@ -191,7 +200,7 @@ class Audited:
         """Why equations alone prove nothing of a private column: nothing was declared of it, or it has few values."""
         column, held = self._columns[name], self.schema.find(name)
         if column.state == "undeclared":
-            return undeclared(name, is_number=held is not None and held.kind.numeric)
+            return explain_undeclared(name, is_number=held is not None and held.kind.numeric)
         possible = None if held is None else count_possible_values(column, held)
         if possible is not None and possible <= FEW_VALUES:
             return (
@@ -209,15 +218,19 @@ class Audited:
         """The private columns that a statement aggregates."""
         return sorted({name for q in statement.queries for name in q.columns} & set(self._columns))
 
-    def release(self, asked: Heard, analyst: str | None) -> Reply:
+    def release(self, asked: ParsedStatement, analyst: str | None) -> Reply:
         """Read the answer, if it is given here, and write it down with what it tells."""
         assert asked.statement is not None
         said = self._said
-        answer = self.needed(asked, self.elsewhere) if self._source is None else exact(asked.statement, self._source)
+        answer = (
+            self.needed(asked, self.elsewhere)
+            if self._source is None
+            else compute_exact_answer(asked.statement, self._source)
+        )
         entry = self.write(Mark.ANSWER, asked, answer, analyst)
         return replace(self._reply(asked, answer, said.reason, entry.seq, entry.hash), admission=said)
 
-    def needed(self, asked: Heard, answer: Decimal | None) -> Exact | None:
+    def needed(self, asked: ParsedStatement, answer: Decimal | None) -> ExactAnswer | None:
         """An answer that was given elsewhere, where later decisions need it; any other is not kept."""
         if answer is None or asked.statement is None or not self.auditor.decided_by_answers(asked.statement):
             return None
@@ -226,8 +239,8 @@ class Audited:
     def write(
         self,
         kind: Mark,
-        asked: Heard,
-        answer: Exact | None,
+        asked: ParsedStatement,
+        answer: ExactAnswer | None,
         analyst: str | None,
         about: Mapping[str, Any] = NOTHING_MORE,
     ) -> BookEntry:
@@ -240,13 +253,15 @@ class Audited:
             body["told"] = self.rows(asked)
         room = 0
         if answer is not None:
-            blank = told([(key, [None] * len(values)) for key, values in answer])
-            body |= {"answer": told(answer)} | ({} if self._source is None else {"question": asked.question})
+            blank = format_exact_answer([(key, [None] * len(values)) for key, values in answer])
+            body |= {"answer": format_exact_answer(answer)} | (
+                {} if self._source is None else {"question": asked.question}
+            )
             numbers = sum(len(values) for _, values in answer)
             room = len(format_canonically(body | {"answer": blank}).encode()) + NUMBER * numbers
         return self.book.append(kind, body, analyst=analyst, room=room)
 
-    def rows(self, asked: Heard) -> list[dict[str, Any]]:
+    def rows(self, asked: ParsedStatement) -> list[dict[str, Any]]:
         """What the answer tells, over people."""
         return [row.to_json() for row in self.auditor.told(asked.text)]
 
@@ -257,7 +272,9 @@ class Audited:
     def settled(self, reply: Reply) -> None:
         """What was allowed counts, now that it is on disk."""
         if reply.entry is not None and reply.entry > self._upto:
-            self.auditor.record(reply.sql, None if reply.exact is None else one_number(told(reply.exact)))
+            self.auditor.record(
+                reply.sql, None if reply.exact is None else read_one_number(format_exact_answer(reply.exact))
+            )
             self._upto, self._mark = reply.entry, str(reply.receipt)
 
     def expect(self, texts: Sequence[str], analyst: str | None) -> None:
@@ -266,7 +283,7 @@ class Audited:
     def take(
         self,
         sql: str,
-        answer: Exact | None = None,
+        answer: ExactAnswer | None = None,
         kind: Mark = Mark.PUBLISHED,
         analyst: str | None = None,
         about: Mapping[str, Any] = NOTHING_MORE,
@@ -275,12 +292,12 @@ class Audited:
 
         `about` is what else the book keeps of it. Raises the `QueryError` of one that cannot be represented.
         """
-        asked = Heard(sql, lower(sql, self.auditor.roster.schema))
+        asked = ParsedStatement(sql, lower(sql, self.auditor.roster.schema))
         why = self.auditor.objection(sql)
         if why is not None:
             raise QueryError(why, sql)
         entry = self.write(kind, asked, answer, analyst, about)
-        number = self.auditor.record(sql, None if answer is None else one_number(told(answer)))
+        number = self.auditor.record(sql, None if answer is None else read_one_number(format_exact_answer(answer)))
         self._upto, self._mark = entry.seq, entry.hash
         return number
 
@@ -304,16 +321,18 @@ class Audited:
             raise BookError(f"what was written into the book {self.book.path} last was not kept: start again")
         if state.answers and state.answers[-1] > self._upto:
             entries = [self.book.entry(seq) for seq in state.answers if seq > self._upto]
-            self.auditor.resume([past(entry) for entry in entries], f"the book {self.book.path}")
+            self.auditor.resume([read_past_statement(entry) for entry in entries], f"the book {self.book.path}")
         assert state.last is not None
         self._upto, self._mark = state.last.seq, state.last.hash
 
-    def _reply(self, asked: Heard, answer: Exact | None, reason: str, entry: int, receipt: str) -> Reply:
-        outcome = Ending.ALLOWED if answer is None else Ending.ANSWERED
+    def _reply(
+        self, asked: ParsedStatement, answer: ExactAnswer | None, reason: str, entry: int, receipt: str
+    ) -> Reply:
+        outcome = Outcome.ALLOWED if answer is None else Outcome.ANSWERED
         grouped = asked.statement is not None and bool(asked.statement.keys)
         return Reply(asked.text, outcome, reason, answer, grouped, entry=entry, receipt=receipt)
 
-    def _instead(self, asked: Heard) -> str | None:
+    def _instead(self, asked: ParsedStatement) -> str | None:
         """A coarser statement that would be allowed now; found from public things, as the denial was."""
         for text in coarser(asked.text)[:TRIED]:
             if self.admission(self.read(text), explain=False).allowed:
@@ -321,7 +340,67 @@ class Audited:
         return None
 
 
-def incomplete(book: Book) -> str:
+class Monitored(Audited):
+    """Answers whatever can be read. Each entry of the book says what an auditor would have done; nobody else is told.
+
+    It protects nobody: it is for finding out, with `keyhole audit BOOK`, what a population's questions give away. It
+    is never a default.
+    """
+
+    unguarded = True
+
+    def may_recall(self, entry: BookEntry) -> bool:
+        """Whatever was answered is given again."""
+        return True
+
+    def admit(self, asked: ParsedStatement, analyst: str | None) -> Reply | None:
+        """Refuse only what cannot be read."""
+        said = self._said = self.admission(asked)
+        if asked.statement is not None:
+            return None
+        self.auditor.seen()
+        return Reply(asked.text, Outcome.REFUSED, said.reason, admission=said)
+
+    def release(self, asked: ParsedStatement, analyst: str | None) -> Reply:
+        """Answer, and say nothing of what it gives away."""
+        made = super().release(asked, analyst)
+        return replace(made, reason="", admission=None)
+
+    def write(
+        self,
+        kind: Mark,
+        asked: ParsedStatement,
+        answer: ExactAnswer | None,
+        analyst: str | None,
+        about: Mapping[str, Any] = NOTHING_MORE,
+    ) -> BookEntry:
+        """What no auditor can account for is marked so, for whoever audits this population later."""
+        return super().write(kind if self._is_representable(asked) else Mark.UNJUDGED, asked, answer, analyst, about)
+
+    def _is_representable(self, asked: ParsedStatement) -> bool:
+        """Can an auditor take it into account? It may refuse it all the same, for what was declared."""
+        return self._said.verdict is not Permission.REFUSED or self.auditor.objection(asked.text) is None
+
+    def settled(self, reply: Reply) -> None:
+        """What an auditor can represent counts; the rest is counted as not judged."""
+        if reply.entry is None or reply.entry <= self._upto:
+            return
+        try:
+            self.auditor.record(reply.sql)
+        except QueryError:
+            self.auditor.unjudged(reply.sql)
+        self._upto, self._mark = reply.entry, str(reply.receipt)
+
+    def rows(self, asked: ParsedStatement) -> list[dict[str, object]]:
+        """What it tells; nothing, where no auditor can say."""
+        return super().rows(asked) if self._is_representable(asked) else []
+
+    def remarks(self) -> dict[str, object]:
+        """What the auditor would have done."""
+        return {"verdict": str(self._said.verdict), "why": self._said.reason}
+
+
+def explain_incomplete(book: Book) -> str:
     """Why nothing exact is answered from a book that lacks something of a log that is followed."""
     left = [book.entry(seq) for seq in book.state.incomplete]
     count = "1 statement" if len(left) == 1 else f"{len(left)} statements"
@@ -333,32 +412,13 @@ def incomplete(book: Book) -> str:
     )
 
 
-def unjudged_entries(book: Book, after: int = 0) -> list[BookEntry]:
+def find_unjudged_entries(book: Book, after: int = 0) -> list[BookEntry]:
     """What was published, and no verdict accounts for; of the entries behind this number."""
     new = (seq for seq in book.state.answers if seq > after)
     return [entry for entry in map(book.entry, new) if entry.kind == Mark.UNJUDGED]
 
 
-def past(entry: BookEntry) -> Past:
-    """A statement of the book that counts."""
-    body = entry.body
-    judged = entry.kind != Mark.UNJUDGED
-    return Past(int(body["query"]), str(body["sql"]), judged, one_number(body.get("answer")))
-
-
-def one_number(answer: Any) -> str | bool | None:
-    """What a MIN or MAX was answered with, from what the book keeps; None if it is not one number.
-
-    >>> one_number([{"key": {}, "values": ["5.2"]}]), one_number([])
-    ('5.2', None)
-    """
-    if isinstance(answer, list):
-        values = [value for row in answer for value in row["values"]]
-        return values[0] if len(values) == 1 else None
-    return answer if isinstance(answer, str) else None
-
-
-def undeclared(name: str, *, is_number: bool) -> str:
+def explain_undeclared(name: str, *, is_number: bool) -> str:
     """What to write where nothing was declared of a private column."""
     table = f"[columns.private.{toml_key(name)}]"
     if not is_number:
@@ -401,27 +461,3 @@ def count_possible_values(declared: PrivateColumn, held: Column) -> int | None:
     # a value lies on every grid: the least common multiple of a/b and c/d in lowest terms is lcm(a, c) / gcd(b, d)
     common = Fraction(lcm(*(grid.numerator for grid in grids)), gcd(*(grid.denominator for grid in grids)))
     return int((Fraction(declared.max) - Fraction(declared.min)) / common) + 1
-
-
-def told(answer: Iterable[tuple[GroupKey, Iterable[Decimal | bool | None]]]) -> list[dict[str, Any]]:
-    """An exact answer as JSON, every digit kept as text."""
-    return [
-        {"key": {k: _key(v) for k, v in key.items()}, "values": [_written(v) for v in values]} for key, values in answer
-    ]
-
-
-def parsed(kept: list[dict[str, Any]]) -> Exact:
-    """The inverse of `told`; keys that JSON has no word for stay text, as they are shown."""
-    return tuple((dict(row["key"]), tuple(_number(v) for v in row["values"])) for row in kept)
-
-
-def _key(value: object) -> object:
-    return value if value is None or isinstance(value, str | int | bool) else str(value)
-
-
-def _written(value: Decimal | bool | None) -> str | bool | None:
-    return value if value is None or isinstance(value, bool) else str(value)
-
-
-def _number(value: str | bool | None) -> Decimal | bool | None:
-    return value if value is None or isinstance(value, bool) else Decimal(value)

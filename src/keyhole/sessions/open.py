@@ -1,4 +1,4 @@
-"""Settings to a session: the table opened, the book found and held against it, the policy made."""
+"""Settings to a session: the table table, the book found and held against it, the policy made."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from keyhole.config.arguments import BudgetArguments
 from keyhole.config.settings import Settings
 from keyhole.datasets import Source
 from keyhole.datasets.open import Table, Use, open_table
-from keyhole.defence.answering import Answering, Setting, Strategy
+from keyhole.defence.answering import Answering, Setting
 from keyhole.defence.budget.budget import Cap
 from keyhole.defence.budget.ledger import Ledger
 from keyhole.defence.budget.loss import Loss, Number, Unit, exact, probability, rho_within
@@ -25,66 +25,60 @@ from keyhole.defence.planner.columns import Partitions
 from keyhole.defence.planner.planning import Planning
 from keyhole.defence.planner.terms import HORIZON, SPEND, PlanTerms
 from keyhole.defence.releases import Releases
-from keyhole.defence.strategies.construction import OneConstruction
-from keyhole.defence.strategies.each import EachAlone
-from keyhole.defence.strategies.run import PrepaidRun
 from keyhole.defence.tables.margins import SourceMargins
 from keyhole.errors import BookError, ConfigError, PrivacyParameterError
 from keyhole.model.schema import Role
-from keyhole.sessions.audited import Audited, Heard, incomplete, is_bounded
-from keyhole.sessions.monitored import Monitored
-from keyhole.sessions.people import Deciding, arrivals, auditor_of
-from keyhole.sessions.private import Private, Quoted
+from keyhole.sessions.audited import Audited, Monitored, ParsedStatement, explain_incomplete, is_bounded
+from keyhole.sessions.book_auditor import DecisionSettings, describe_arrivals, rebuild_auditor
+from keyhole.sessions.mechanisms import PLANNER, PRICED_IN_RHO, make_strategy
+from keyhole.sessions.open_book import DataVersion, enter_version, find_book_path, open_book
+from keyhole.sessions.private import DryRun, Private
 from keyhole.sessions.session import Session
-from keyhole.sessions.version import Version, enter
-from keyhole.sessions.where import book_path, open_book
 
 ExactPolicy: TypeAlias = Literal["audited", "watch", "monitored"]
-MECHANISMS = ("planner", "laplace", "gaussian", "online-ic", "online-ic-median", "online-ic-perceptron", "iterative",
-              "iterative-median", "iterative-perceptron")  # fmt: skip
 
 
-def private_session(
-    given: Settings, terms: BudgetArguments, config: Config | str | Path | None, *, dry_run: bool = False
+def open_private_session(
+    settings: Settings, terms: BudgetArguments, config: Config | str | Path | None, *, dry_run: bool = False
 ) -> Session[Any]:
     """Answers with differential privacy. A dry run works on a copy of the book in memory, and quotes prices alone."""
-    told = given.config
-    accuracy = _accuracy(terms, told.budget)
-    terms = replace(terms, mechanism=mechanism_of(terms, told.budget))
-    unit = _unit(told.budget, terms)
-    _cap(told.budget, terms, unit)  # refused before anything is opened
-    opened = open_table(given, Use.ANSWER)
-    source = opened.whole
-    planned = terms.mechanism == "planner"
-    domain = declared_domain(given.columns, source.schema)
-    columns = Partitions.declared(given.columns, source.schema) if planned else None
-    book = open_book(_path(given, config, terms.book), given, opened.name, dry_run=dry_run)
+    budget = settings.config.budget
+    accuracy = _check_accuracy(terms, budget)
+    terms = replace(terms, mechanism=choose_mechanism(terms, budget))
+    unit = _choose_unit(budget, terms)
+    _make_cap(budget, terms, unit)  # refused before anything is opened
+    table = open_table(settings, Use.ANSWER)
+    source = table.whole
+    planned = terms.mechanism == PLANNER
+    domain = declared_domain(settings.columns, source.schema)
+    columns = Partitions.declared(settings.columns, source.schema) if planned else None
+    book = open_book(_require_book_path(settings, config, terms.book), settings, table.name, dry_run=dry_run)
     try:
-        version = Version(opened.version, lambda key: {WHOLE: source.digest(key)}).digested(book)
+        version = DataVersion(table.version, lambda key: {WHOLE: source.digest(key)}).digested(book)
         with book.page():  # a new version is not begun if anything else is refused
-            key = enter(book, version)
-            counted = unit if told.budget.unit else _counted(book, unit)
-            cap = _cap(told.budget, terms, counted)
+            key = enter_version(book, version)
+            counted = unit if budget.unit else _get_unit(book, unit)
+            cap = _make_cap(budget, terms, counted)
             mark = domain.fingerprint() if columns is None else columns.fingerprint()
-            rows = _bounded(source, told.budget, key, planned=planned)
+            rows = _bound_rows(source, budget, key, planned=planned)
             ledger = Ledger(book, cap, domain=mark if rows is None else f"{mark} {rows} rows", rows=rows or 1)
         answering: Answering | Planning
         if columns is not None:
-            columns = replace(columns, several=ledger.rows > 1, unknown=_unknown(source, columns, told.budget))
-            answering = _planning(source, columns, ledger, terms, accuracy, told.budget)
+            columns = replace(columns, several=ledger.rows > 1, unknown=_find_unknown(source, columns, budget))
+            answering = _make_planner(source, columns, ledger, terms, accuracy, budget)
         else:
-            histogram = count_cells(source, domain, told.budget.neighbours)
+            histogram = count_cells(source, domain, budget.neighbours)
             n = histogram.public_n if histogram.neighbours == "replace-one" else None
             writer = Releases(source.schema, domain, n)
             setting = Setting(histogram, ledger, terms.beta, accuracy, terms.horizon or 1000, writer, terms.anyway)
-            answering = Answering(source.schema, domain, setting, _strategy(str(terms.mechanism), setting))
+            answering = Answering(source.schema, domain, setting, make_strategy(str(terms.mechanism), setting))
     except BaseException:
         book.close()
         raise
-    return Session(book, (Quoted if dry_run else Private)(answering, book.state.epoch), life=opened.life)
+    return Session(book, (DryRun if dry_run else Private)(answering, book.state.epoch), life=table.life)
 
 
-def _bounded(source: Source, budget: BudgetTable, key: bytes, *, planned: bool) -> int | None:
+def _bound_rows(source: Source, budget: BudgetTable, key: bytes, *, planned: bool) -> int | None:
     """Of each person so many rows count, where that is declared."""
     rows = budget.rows_per_person
     if rows is None:
@@ -99,7 +93,7 @@ def _bounded(source: Source, budget: BudgetTable, key: bytes, *, planned: bool) 
     return rows
 
 
-def _unknown(source: Source, columns: Partitions, budget: BudgetTable) -> frozenset[str]:
+def _find_unknown(source: Source, columns: Partitions, budget: BudgetTable) -> frozenset[str]:
     """Columns whose keys noise may choose: undeclared ones, where a delta is set aside for it and n is no secret kept
     by the number of groups (add-remove).
     """
@@ -109,7 +103,7 @@ def _unknown(source: Source, columns: Partitions, budget: BudgetTable) -> frozen
     return frozenset(c.name for c in source.schema.columns if c.role in roles and c.name not in columns.columns)
 
 
-def _planning(
+def _make_planner(
     source: Source,
     columns: Partitions,
     ledger: Ledger,
@@ -117,7 +111,7 @@ def _planning(
     accuracy: float | None,
     budget: BudgetTable,
 ) -> Planning:
-    who, delta = budget.neighbours, _delta(terms, budget)
+    who, delta = budget.neighbours, _get_delta(terms, budget)
     numbers = {name: column for name, column in columns.columns.items() if isinstance(column, Cuts)}
     share = SPEND if terms.spend is None else exact(terms.spend, "--spend")
     if not 0 < share <= 1:
@@ -127,29 +121,29 @@ def _planning(
     return Planning(source.schema, columns, SourceMargins(source, numbers, who), ledger, plan)
 
 
-def mechanism_of(terms: BudgetArguments, budget: BudgetTable) -> str:
+def choose_mechanism(terms: BudgetArguments, budget: BudgetTable) -> str:
     """What was asked for, by option or in the settings; else the planner where there is a delta."""
-    return terms.mechanism or budget.mechanism or ("planner" if _delta(terms, budget) else "laplace")
+    return terms.mechanism or budget.mechanism or (PLANNER if _get_delta(terms, budget) else "laplace")
 
 
-def _delta(terms: BudgetArguments, budget: BudgetTable) -> Fraction:
+def _get_delta(terms: BudgetArguments, budget: BudgetTable) -> Fraction:
     return exact(terms.delta if terms.delta is not None else budget.delta, "delta")
 
 
-def _unit(budget: BudgetTable, terms: BudgetArguments) -> Unit:
+def _choose_unit(budget: BudgetTable, terms: BudgetArguments) -> Unit:
     """What a new book counts: rho for the planner where there is a delta, unless the settings say otherwise."""
-    zcdp = terms.mechanism in ("planner", "gaussian") and _delta(terms, budget) > 0
+    zcdp = terms.mechanism in PRICED_IN_RHO and _get_delta(terms, budget) > 0
     return budget.unit or ("rho" if zcdp else "epsilon")
 
 
-def _counted(book: Book, unit: Unit) -> Unit:
+def _get_unit(book: Book, unit: Unit) -> Unit:
     """A book goes on with the unit that it began with."""
     known = book.state.budget.get("unit")
     return unit if known is None else "rho" if known == "rho" else "epsilon"
 
 
 @dataclass(frozen=True, slots=True)
-class Watching:
+class AuditTerms:
     """How statements are decided before they are answered; None: what the settings say."""
 
     book: str | Path | None = None
@@ -161,74 +155,85 @@ class Watching:
     follows: bool = False  # answers are out already: nothing is decided
 
 
-def audited_session(
-    given: Settings,
+def open_audited_session(
+    settings: Settings,
     config: Config | str | Path | None,
-    how: Watching,
+    how: AuditTerms,
     policy: ExactPolicy,
     *,
     dry_run: bool = False,
-) -> tuple[Session[Heard], Table]:
+) -> tuple[Session[ParsedStatement], Table]:
     """Exact answers that expose nobody (`audited`), decisions alone (`watch`), or whatever is asked (`monitored`).
 
     Where nothing says where the book is, decisions are kept in memory; exact answers are refused. A dry run decides on
     a copy of the book in memory and has no secret in reach: what it told, nobody would have written down.
     """
-    told, withheld = given.config, policy == "watch"
+    withheld = policy == "watch"
     if how.exact_above is not None and how.exact_above < 1:
         raise ConfigError(f"exact_above = {how.exact_above} must be at least 1: it is a number of people")
     decides = policy != "monitored" and not how.follows
-    opened = open_table(given, Use.WATCH if withheld else Use.EXACT, decides=decides)
-    path = book_path(given, config, how.book)
-    if withheld and how.book is None and not _settled(given, config):
+    table = open_table(settings, Use.WATCH if withheld else Use.EXACT, decides=decides)
+    path = find_book_path(settings, config, how.book)
+    if withheld and how.book is None and not _names_book(settings, config):
         path = None
     if path is None and not withheld:
         raise ConfigError(
             "no book: what was answered must be kept in one file: path = ... under [book] (book=FILE in Python)"
         )
-    book = Book.rehearsal(None, opened.name) if path is None else open_book(path, given, opened.name, dry_run=dry_run)
+    book = Book.rehearsal(None, table.name) if path is None else open_book(path, settings, table.name, dry_run=dry_run)
     try:
-        version = Version(opened.version, lambda key: _digests(opened, key), how.vouched).digested(book)
-        families = {name: column.family for name, column in given.columns.private.items()}
-        insiders = how.insiders if how.insiders is not None else told.online.insiders
-        written = None if told.book.written is None else Path(told.book.written)
-        least = how.exact_above if how.exact_above is not None else told.online.exact_above
-        bounded = [name for name, column in given.columns.private.items() if is_bounded(column)]
-        above = {} if least is None else dict.fromkeys(bounded, least)
-        deciding = Deciding(insiders, families, Changes(told.book.changes), written, given.knowledge(), above)
-        known = len(book.state.people)
+        version = DataVersion(table.version, lambda key: _digest_data(table, key), how.vouched).digested(book)
+        exact_above = how.exact_above if how.exact_above is not None else settings.config.online.exact_above
+        decisions = _make_decision_settings(settings, how, exact_above)
+        epochs_before = len(book.state.people)
         with book.page():  # a new version is not begun if anything else is refused
-            key = enter(book, version)
-            auditor = auditor_of(book, opened.roster, key, deciding)
-        begun = arrivals(book, opened.roster) if len(book.state.people) > known else None
-        kind = Monitored if policy == "monitored" else Audited
-        source = None if dry_run else opened.source
-        facts = {fact.column for fact in given.knowledge().facts}
+            key = enter_version(book, version)
+            auditor = rebuild_auditor(book, table.roster, key, decisions)
+        arrivals = describe_arrivals(book, table.roster) if len(book.state.people) > epochs_before else None
         if book.state.incomplete and policy != "monitored" and not how.despite:
-            raise BookError(incomplete(book))
-        columns = given.columns.private
-        made = kind(book, auditor, columns, source, explain=how.explain, facts=facts, exact_above=least)
+            raise BookError(explain_incomplete(book))
+        made = (Monitored if policy == "monitored" else Audited)(
+            book,
+            auditor,
+            settings.columns.private,
+            None if dry_run else table.source,
+            explain=how.explain,
+            facts={fact.column for fact in settings.knowledge().facts},
+            exact_above=exact_above,
+        )
     except BaseException:
         book.close()
         raise
-    return Session(book, made, (begun,) if begun else (), opened.life), opened
+    return Session(book, made, (arrivals,) if arrivals else (), table.life), table
 
 
-def _settled(given: Settings, config: Config | str | Path | None) -> bool:
+def _make_decision_settings(settings: Settings, how: AuditTerms, exact_above: int | None) -> DecisionSettings:
+    config, private = settings.config, settings.columns.private
+    bounded = [name for name, column in private.items() if is_bounded(column)]
+    return DecisionSettings(
+        how.insiders if how.insiders is not None else config.online.insiders,
+        {name: column.family for name, column in private.items()},
+        Changes(config.book.changes),
+        None if config.book.written is None else Path(config.book.written),
+        settings.knowledge(),
+        {} if exact_above is None else dict.fromkeys(bounded, exact_above),
+    )
+
+
+def _names_book(settings: Settings, config: Config | str | Path | None) -> bool:
     """Do settings stand in a file, or name a book?"""
-    told = given.config
-    return isinstance(config, str | Path) or told.book.path is not None
+    return isinstance(config, str | Path) or settings.config.book.path is not None
 
 
-def _digests(opened: Table, key: bytes) -> dict[str, str]:
-    found = {PUBLIC: opened.roster.fingerprint()}
-    if opened.seal is not None:
-        found |= {f"private values of {name!r}": mark for name, mark in opened.seal(key).items()}
+def _digest_data(table: Table, key: bytes) -> dict[str, str]:
+    found = {PUBLIC: table.roster.fingerprint()}
+    if table.seal is not None:
+        found |= {f"private values of {name!r}": mark for name, mark in table.seal(key).items()}
     return found
 
 
-def _path(given: Settings, config: Config | str | Path | None, option: str | Path | None) -> Path:
-    path = book_path(given, config, option)
+def _require_book_path(settings: Settings, config: Config | str | Path | None, option: str | Path | None) -> Path:
+    path = find_book_path(settings, config, option)
     if path is None:
         raise ConfigError(
             "no book: a budget must be kept in one file, so name it with path = ... under [book] (or book=FILE)"
@@ -236,25 +241,27 @@ def _path(given: Settings, config: Config | str | Path | None, option: str | Pat
     return path
 
 
-def _accuracy(terms: BudgetArguments, budget: BudgetTable) -> float | None:
+def _check_accuracy(terms: BudgetArguments, budget: BudgetTable) -> float | None:
     probability(terms.beta, "beta")
-    told = terms.accuracy if terms.accuracy is not None else budget.accuracy
-    accuracy = None if told is None else _share(str(told), secret=budget.neighbours == "add-remove")
+    wanted = terms.accuracy if terms.accuracy is not None else budget.accuracy
+    accuracy = None if wanted is None else _parse_share(str(wanted), secret=budget.neighbours == "add-remove")
     if accuracy is not None and not accuracy > 0:
         raise PrivacyParameterError(f"accuracy must be above 0, not {accuracy}")
     if accuracy is not None and not 1e-12 <= accuracy <= 1e12:
         raise PrivacyParameterError(f"accuracy must be finite, from 1e-12 to 1e12, not {accuracy}")
     if accuracy is not None and accuracy >= 1 and budget.neighbours != "add-remove":
-        raise PrivacyParameterError(f"--accuracy is a share of all people: 0.01 is one percent; {told} is all or more")
+        raise PrivacyParameterError(
+            f"--accuracy is a share of all people: 0.01 is one percent; {wanted} is all or more"
+        )
     if terms.horizon is not None and terms.horizon < 1:
         raise PrivacyParameterError(f"a run is planned for at least one question, not {terms.horizon}")
     return accuracy
 
 
-def _share(text: str, *, secret: bool) -> float:
+def _parse_share(text: str, *, secret: bool) -> float:
     """`0.01`, or `1%`; where the number of people is a secret, there is no share of it.
 
-    >>> _share("0.5%", secret=False), _share("20", secret=True)
+    >>> _parse_share("0.5%", secret=False), _parse_share("20", secret=True)
     (0.005, 20.0)
     """
     percent = text.strip().endswith("%")
@@ -267,7 +274,7 @@ def _share(text: str, *, secret: bool) -> float:
     return amount / 100 if percent else amount
 
 
-def _cap(budget: BudgetTable, terms: BudgetArguments, unit: Unit) -> Cap:
+def _make_cap(budget: BudgetTable, terms: BudgetArguments, unit: Unit) -> Cap:
     amount: Number | None = terms.epsilon if terms.epsilon is not None else budget.epsilon
     if amount is None:
         raise ConfigError(
@@ -286,25 +293,3 @@ def _cap(budget: BudgetTable, terms: BudgetArguments, unit: Unit) -> Cap:
     rest = exact(slack, "delta") - keys
     shares = {who: rho_within(share, rest) for who, share in budget.analysts.items()}
     return Cap.declared(Loss("rho", rho_within(amount, rest), keys, budget.neighbours), shares)
-
-
-def _strategy(mechanism: str, setting: Setting) -> Strategy:
-    match mechanism:
-        case "laplace":
-            return EachAlone(setting, "laplace")
-        case "gaussian":
-            return EachAlone(setting, "gaussian")
-        case "online-ic":
-            return PrepaidRun(setting, "multiplicative-weights")
-        case "online-ic-median":
-            return PrepaidRun(setting, "median")
-        case "online-ic-perceptron":
-            return PrepaidRun(setting, "perceptron")
-        case "iterative":
-            return OneConstruction(setting)
-        case "iterative-median":
-            return OneConstruction(setting, "median")
-        case "iterative-perceptron":
-            return OneConstruction(setting, "perceptron")
-        case _:
-            raise ConfigError(f"there is no mechanism {mechanism!r}; there are {', '.join(MECHANISMS)}")

@@ -13,7 +13,7 @@ from keyhole.defence.planner.planning import Planning
 from keyhole.errors import QueryError
 from keyhole.model.query import Refused
 from keyhole.model.schema import Schema
-from keyhole.sessions.reply import Ending, Reply
+from keyhole.sessions.reply import Outcome, Reply
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -56,11 +56,11 @@ class Private:
 
     def _reply(self, made: Answered) -> Reply:
         if made.refused is not None:
-            return Reply(made.sql, Ending.REFUSED, made.refused.reason, noisy=made)
+            return Reply(made.sql, Outcome.REFUSED, made.refused.reason, noisy=made)
         if made.entry is None:  # it is public
-            return Reply(made.sql, Ending.ANSWERED, made.how, noisy=made)
+            return Reply(made.sql, Outcome.ANSWERED, made.how, noisy=made)
         receipt = self.answering.setting.ledger.book.receipt(made.entry)
-        return Reply(made.sql, Ending.ANSWERED, made.how, noisy=made, entry=made.entry, receipt=receipt)
+        return Reply(made.sql, Outcome.ANSWERED, made.how, noisy=made, entry=made.entry, receipt=receipt)
 
     def _ready(self, analyst: str | None) -> None:
         self.answering.setting.ledger.check_analyst(analyst)
@@ -75,7 +75,7 @@ class Private:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Quoted(Private):
+class DryRun(Private):
     """A dry run: what each question would cost, charged to a copy of the book. No noise is drawn, no count is read."""
 
     seen: set[str] = field(default_factory=set)  # what would have been released by now
@@ -92,10 +92,10 @@ class Quoted(Private):
         else:
             (price,) = self.answering.dry_run([asked.sql], analyst)
         if price.refused is not None:
-            return Reply(asked.sql, Ending.REFUSED, price.refused.reason, price=price)
+            return Reply(asked.sql, Outcome.REFUSED, price.refused.reason, price=price)
         self.seen.add(asked.question.fingerprint())
         ledger = self.answering.setting.ledger
         if price.cost:
             total = ledger.cap.total
             ledger.spend(Loss(total.unit, price.cost, Fraction(0), total.neighbours), analyst=analyst, what=asked.sql)
-        return Reply(asked.sql, Ending.ALLOWED, price.how, price=price)
+        return Reply(asked.sql, Outcome.ALLOWED, price.how, price=price)

@@ -12,25 +12,26 @@ from keyhole.book import Mark
 from keyhole.errors import QueryError
 from keyhole.model.numbers import read_decimal
 from keyhole.model.transcript import Line, Refusal
-from keyhole.sessions.audited import Audited, past, unjudged_entries
+from keyhole.sessions.audited import Audited, find_unjudged_entries
+from keyhole.sessions.exact_answers import read_past_statement
 from keyhole.sql import carried
 from keyhole.sql.statements.clock import as_it_ran
 
 
-def as_they_ran(lines: Iterable[Line], now: dt.date | None = None) -> list[Line]:
+def write_out_times(lines: Iterable[Line], now: dt.date | None = None) -> list[Line]:
     """The lines with the time written out at which each ran: its own, else `now`."""
     return [replace(line, sql=as_it_ran(line.sql, line.dialect, line.time, now)) for line in lines]
 
 
-def unaccounted(policy: Audited, lines: Iterable[Line], refused: Iterable[Refusal]) -> tuple[Refusal, ...]:
+def find_unaccounted(policy: Audited, lines: Iterable[Line], refused: Iterable[Refusal]) -> tuple[Refusal, ...]:
     """The publications that the book has not and that no verdict could account for; changes nothing."""
-    known = _known(policy)
+    known = _list_known(policy)
     found = [r for r in refused if r.sql not in known]
     for line in lines:
         if line.sql in known:
             continue
         read = carried(line.sql, line.dialect, policy.auditor.roster.schema)
-        why = read.reason or (_objection(policy, read.sql, line) if read.sql not in known else None)
+        why = read.reason or (_find_objection(policy, read.sql, line) if read.sql not in known else None)
         if why:
             found.append(Refusal(str(line.number), line.sql, why))
     return tuple(found)
@@ -46,7 +47,7 @@ def publish(policy: Audited, lines: Iterable[Line], refused: Iterable[Refusal] =
     left: list[Refusal] = []
     with policy.book.page():
         policy.catch_up()
-        known = _known(policy)
+        known = _list_known(policy)
         for line in lines:
             read = carried(line.sql, line.dialect, policy.auditor.roster.schema)
             if line.sql in known or read.sql in known:
@@ -55,28 +56,28 @@ def publish(policy: Audited, lines: Iterable[Line], refused: Iterable[Refusal] =
             try:
                 if read.reason:
                     raise QueryError(read.reason, line.sql)
-                policy.take(read.sql, policy.needed(policy.read(read.sql), stated(line)))
+                policy.take(read.sql, policy.needed(policy.read(read.sql), read_stated_answer(line)))
             except QueryError as error:
                 left.append(policy.unjudged(line.sql, str(error)))
         left += [policy.unjudged(r.sql, r.error) for r in refused if r.sql not in known]
     return tuple(left)
 
 
-def _objection(policy: Audited, sql: str, line: Line) -> str | None:
+def _find_objection(policy: Audited, sql: str, line: Line) -> str | None:
     """Why a verdict could not account for it: besides what it is, that later decisions need its answer."""
     why = policy.auditor.objection(sql)
     if why is not None:
         return why
     asked = policy.read(sql).statement
-    if asked is None or not policy.auditor.decided_by_answers(asked) or stated(line) is not None:
+    if asked is None or not policy.auditor.decided_by_answers(asked) or read_stated_answer(line) is not None:
         return None
     return f"its answer is not in the log: {ANSWERED}"
 
 
-def stated(line: Line) -> Decimal | None:
+def read_stated_answer(line: Line) -> Decimal | None:
     """The one exact number that a line of a log carries as its answer.
 
-    >>> stated(Line(1, "SELECT MAX(x) FROM t", 9)), stated(Line(1, "SELECT MAX(x) FROM t"))
+    >>> read_stated_answer(Line(1, "SELECT MAX(x) FROM t", 9)), read_stated_answer(Line(1, "SELECT MAX(x) FROM t"))
     (Decimal('9'), None)
     """
     if line.noise is not None or isinstance(line.answer, bool) or not isinstance(line.answer, int | float | Decimal):
@@ -85,7 +86,7 @@ def stated(line: Line) -> Decimal | None:
     return found if found.is_finite() else None
 
 
-def accept(policy: Audited) -> None:
+def accept_incomplete(policy: Audited) -> None:
     """Whoever keeps the book goes on although it lacks something of a log that was followed: that is written down."""
     with policy.book.page():
         policy.catch_up()
@@ -93,9 +94,9 @@ def accept(policy: Audited) -> None:
             policy.book.append(Mark.ACCEPTED, {"statements": len(left), "entries": list(left)})
 
 
-def forgotten(policy: Audited) -> str:
+def explain_unjudged(policy: Audited) -> str:
     """The publications in the book that no verdict accounts for, in a sentence; "" if there are none."""
-    left = [past(entry).number for entry in unjudged_entries(policy.book)]
+    left = [read_past_statement(entry).number for entry in find_unjudged_entries(policy.book)]
     if not left:
         return ""
     count = "1 publication" if len(left) == 1 else f"{len(left)} publications"
@@ -103,6 +104,6 @@ def forgotten(policy: Audited) -> str:
     return f"the book has {count} that no verdict accounts for ({named}; accepted with --accept-unjudged, or monitored)"
 
 
-def _known(policy: Audited) -> set[str]:
+def _list_known(policy: Audited) -> set[str]:
     book = policy.book
-    return {past(book.entry(seq)).sql for seq in book.state.answers}
+    return {read_past_statement(book.entry(seq)).sql for seq in book.state.answers}

@@ -12,10 +12,10 @@ from keyhole.datasets import GroupKey
 from keyhole.defence.answering import Answered, Priced
 from keyhole.model.query import Refused
 
-Exact: TypeAlias = tuple[tuple[GroupKey, tuple[Decimal | bool | None, ...]], ...]
+ExactAnswer: TypeAlias = tuple[tuple[GroupKey, tuple[Decimal | bool | None, ...]], ...]
 
 
-class Ending(StrEnum):
+class Outcome(StrEnum):
     """ANSWERED: with numbers. ALLOWED: it may be answered elsewhere. DENIED: it would expose somebody. REFUSED: it is
     not understood, not decided beforehand, or cannot be paid.
     """
@@ -37,9 +37,9 @@ class Reply:
     """
 
     sql: str
-    outcome: Ending
+    outcome: Outcome
     reason: str = ""
-    exact: Exact | None = None
+    exact: ExactAnswer | None = None
     grouped: bool = False
     noisy: Answered | None = None
     price: Priced | None = None
@@ -51,7 +51,7 @@ class Reply:
     @classmethod
     def refused(cls, sql: str, why: Refused) -> Reply:
         """It is not answered, for a reason that depends on the statement and on public things."""
-        return cls(sql, Ending.REFUSED, why.reason)
+        return cls(sql, Outcome.REFUSED, why.reason)
 
     def __repr__(self) -> str:
         """What an analyst may read: never whom it would expose."""
@@ -72,4 +72,4 @@ class Reply:
     @property
     def answered(self) -> bool:
         """Was it answered, or may it be?"""
-        return self.outcome in (Ending.ANSWERED, Ending.ALLOWED)
+        return self.outcome in (Outcome.ANSWERED, Outcome.ALLOWED)

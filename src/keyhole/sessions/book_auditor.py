@@ -15,11 +15,11 @@ from keyhole.datasets import Roster
 from keyhole.errors import BookError, ConfigError, LogError, QueryError
 from keyhole.model.prior import Knowledge
 from keyhole.model.schema import Role
-from keyhole.sessions.audited import past
+from keyhole.sessions.exact_answers import read_past_statement
 
 
 @dataclass(frozen=True, slots=True)
-class Deciding:
+class DecisionSettings:
     """How decisions are made. `written` is a CSV of who was written since the version before, where that is public."""
 
     insiders: int = 0
@@ -41,34 +41,34 @@ class Deciding:
         )
 
 
-def auditor_of(book: Book, roster: Roster, key: bytes, how: Deciding) -> OnlineAuditor:
+def rebuild_auditor(book: Book, roster: Roster, key: bytes, how: DecisionSettings) -> OnlineAuditor:
     """Rebuilt from the book: rows that were told in earlier epochs, and statements of this one.
 
     People are matched across epochs by keyed digests of their ids. Without an id, and where a person has several
     records, of which no id says which is which, there is one epoch.
     """
     if roster.schema.repeated or not roster.schema.of_role(Role.ID):
-        return _one_epoch(book, roster, how)
+        return _resume_one_epoch(book, roster, how)
     with book.page():
         keys = person_keys(roster, key)
         population = Population([Epoch.from_json(book.entry(seq).body) for seq in book.state.people.values()])
         if book.state.epoch not in book.state.people:
-            epoch = _opened(book, population, keys, roster, key, how)
+            epoch = _open_epoch(book, population, keys, roster, key, how)
             book.append(Mark.PEOPLE, epoch.to_json() | {"id": [c.name for c in roster.schema.of_role(Role.ID)]})
             population = Population([*population.epochs, epoch])
-        rows = tuple(_rows(book))
-        _same_columns(book, roster, rows)
+        rows = tuple(_read_rows(book))
+        _check_columns(book, roster, rows)
         epochs = Epochs(population, keys, rows, how.changes, book.state.asked)
         auditor = how.auditor(roster, epochs)
-        _without_rows(book, auditor)
+        _add_missing_rows(book, auditor)
         if "minmax" in (how.families or {}).values():
             for entry in map(book.entry, book.state.answers):
                 if entry.epoch == book.state.epoch and entry.seq in book.state.rows:
-                    auditor.extreme(past(entry).sql, past(entry).answer)
+                    auditor.extreme(read_past_statement(entry).sql, read_past_statement(entry).answer)
     return auditor
 
 
-def _same_columns(book: Book, roster: Roster, rows: tuple[ToldRow, ...]) -> None:
+def _check_columns(book: Book, roster: Roster, rows: tuple[ToldRow, ...]) -> None:
     """Columns keep their names over the versions, or what was told of them would be forgotten."""
     private = {c.name for c in roster.schema.of_role(Role.PRIVATE)}
     gone = sorted({row.column for row in rows} - private)
@@ -87,7 +87,7 @@ def _same_columns(book: Book, roster: Roster, rows: tuple[ToldRow, ...]) -> None
             )
 
 
-def _one_epoch(book: Book, roster: Roster, how: Deciding) -> OnlineAuditor:
+def _resume_one_epoch(book: Book, roster: Roster, how: DecisionSettings) -> OnlineAuditor:
     entries = [book.entry(seq) for seq in book.state.answers]
     if any(entry.epoch != book.state.epoch for entry in entries):
         why = "people are matched across versions by their id: declare one (id = [...] under [columns])"
@@ -98,12 +98,12 @@ def _one_epoch(book: Book, roster: Roster, how: Deciding) -> OnlineAuditor:
             )
         raise BookError(f"the book {book.path} has answers about an earlier version of the data, and {why}")
     auditor = how.auditor(roster)
-    auditor.resume([past(entry) for entry in entries], f"the book {book.path}")
+    auditor.resume([read_past_statement(entry) for entry in entries], f"the book {book.path}")
     return auditor
 
 
-def _opened(
-    book: Book, population: Population, keys: tuple[bytes, ...], roster: Roster, key: bytes, how: Deciding
+def _open_epoch(
+    book: Book, population: Population, keys: tuple[bytes, ...], roster: Roster, key: bytes, how: DecisionSettings
 ) -> Epoch:
     if population.n and not set(keys) & set(population.keys):
         raise BookError(
@@ -116,12 +116,12 @@ def _opened(
                 'changes = "public" says that everybody knows who was written: list them in a CSV with the id and a '
                 "column named column, written = FILE under [book] (with its header alone if nobody was)"
             )
-        written = _written(how.written, roster, key)
-        _plausible(book, population, keys, written)
+        written = _read_written(how.written, roster, key)
+        _check_plausible(book, population, keys, written)
     return population.opened(str(book.state.epoch), keys, written)
 
 
-def arrivals(book: Book, roster: Roster) -> str | None:
+def describe_arrivals(book: Book, roster: Roster) -> str | None:
     """What the custodian should look at when an epoch begins: how many people are new, and how many are gone.
 
     An id that is spelled another way than before looks like a new person, whose earlier answers would not count.
@@ -136,7 +136,9 @@ def arrivals(book: Book, roster: Roster) -> str | None:
     )
 
 
-def _plausible(book: Book, population: Population, keys: tuple[bytes, ...], written: dict[str, list[bytes]]) -> None:
+def _check_plausible(
+    book: Book, population: Population, keys: tuple[bytes, ...], written: dict[str, list[bytes]]
+) -> None:
     """A list on which nobody stands is not believed where the same people have other values than before."""
     state, before = book.state, max(book.state.people)
     try:
@@ -153,7 +155,7 @@ def _plausible(book: Book, population: Population, keys: tuple[bytes, ...], writ
             )
 
 
-def _written(path: Path, roster: Roster, key: bytes) -> dict[str, list[bytes]]:
+def _read_written(path: Path, roster: Roster, key: bytes) -> dict[str, list[bytes]]:
     """Whose private value was written, by column: from write events, never from comparing values."""
     names = [c.name for c in roster.schema.of_role(Role.ID)]
     private = {c.name for c in roster.schema.of_role(Role.PRIVATE)}
@@ -171,7 +173,7 @@ def _written(path: Path, roster: Roster, key: bytes) -> dict[str, list[bytes]]:
     return found
 
 
-def _rows(book: Book) -> Iterator[ToldRow]:
+def _read_rows(book: Book) -> Iterator[ToldRow]:
     """Everything that was told, in the order of the book."""
     state = book.state
     for seq in state.answers:
@@ -180,7 +182,7 @@ def _rows(book: Book) -> Iterator[ToldRow]:
                 yield ToldRow.from_json(fields)
 
 
-def _without_rows(book: Book, auditor: OnlineAuditor) -> None:
+def _add_missing_rows(book: Book, auditor: OnlineAuditor) -> None:
     """Statements that were written down before rows were kept: read again, and their rows kept from now on."""
     for seq in book.state.answers:
         entry = book.entry(seq)
@@ -191,7 +193,7 @@ def _without_rows(book: Book, auditor: OnlineAuditor) -> None:
                 f"the book {book.path} has statements of an earlier version without what they told: open it once with "
                 "the data of that version"
             )
-        before = past(entry)
+        before = read_past_statement(entry)
         try:
             rows = [row.to_json() for row in auditor.told(before.sql, before.number)]
         except QueryError as error:

@@ -1,4 +1,6 @@
-"""Which version of the data is this? A book goes on only with the data it knows, or opens its next epoch.
+"""The book of a population: where it is, and whether it may go on with the data at hand.
+
+One population has one book, however it is named. A book goes on only with the data it knows, or opens its next epoch.
 
 Answers come from frozen versions: the same question before and after a change of somebody's value tells the change. So
 the data at hand is held against keyed digests in the book (`Source.seal`). A change under the version that the
@@ -7,6 +9,7 @@ book knows is refused; a version that it does not know opens the next epoch; one
 
 from __future__ import annotations
 
+import os
 import secrets
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
@@ -16,14 +19,75 @@ from typing import TypeAlias
 from keyhole.book import Book, Mark
 from keyhole.book.book import MEMORY
 from keyhole.book.state import PUBLIC, WHOLE
+from keyhole.config import Config, home
+from keyhole.config.settings import Settings
 from keyhole.engines.seal_keys import KEY_BYTES, key_file, make_key, read_key
-from keyhole.errors import BookError
+from keyhole.errors import BookError, ConfigError
 
 Digests: TypeAlias = Callable[[bytes], Mapping[str, str]]  # key -> digest of each part of the data at hand
+BOOK = "book.keyhole"
+
+
+def find_book_path(given: Settings, config: Config | str | Path | None, option: str | Path | None) -> Path | None:
+    """The book of these settings: named by an option or by the settings, else beside them, else beside the data.
+
+    None: nothing says where (a frame without settings).
+    """
+    settled = given.config.book.path
+    named = {"[book] path": settled, "the option": None if option is None else str(option)}
+    for where, path in named.items():
+        if path is not None and Path(path).name == ":memory:":
+            raise ConfigError(f"{where} = ':memory:' would forget what was answered and spent: name a file")
+    paths = [path for path in named.values() if path is not None]
+    if len({os.path.realpath(path) for path in paths}) > 1:
+        raise ConfigError(
+            f"[book] path names {settled}, the option names {option}: one population has one book, for what was "
+            "answered and what was spent. Name it once"
+        )
+    if paths:
+        return Path(paths[0])
+    folder = _find_folder(config, given.data)
+    return None if folder is None else folder / BOOK
+
+
+def _find_folder(config: Config | str | Path | None, data: object) -> Path | None:
+    if isinstance(config, str | Path):
+        return home(config)
+    return Path(data).resolve().parent if isinstance(data, str | Path) else None
+
+
+def open_book(path: Path, given: Settings, population: str, *, dry_run: bool = False) -> Book:
+    """Go on with the book at `path`, or begin it.
+
+    A dry run works on a copy in memory. A book of another population is refused, and so is one that vanished: its key
+    or its witness is still there.
+    """
+    told = given.config.book
+    witness = Path(told.witness) if told.witness is not None else None
+    real = Path(os.path.realpath(path)) if Path(path).is_symlink() else Path(path)
+    named = told.population or population
+    begun = told.begun or _has_key_alone(real)
+    if dry_run:
+        book = Book.rehearsal(real, named, witness=witness, begun=begun)
+    else:
+        book = Book.open(real, named, witness=witness, begun=begun)
+    book.name = str(path)
+    if told.population is not None and book.state.population != told.population:
+        book.close()
+        raise BookError(
+            f"the book {path} is that of the population {book.state.population!r}, and the settings say "
+            f"{told.population!r}: one population has one book"
+        )
+    return book
+
+
+def _has_key_alone(path: Path) -> bool:
+    """A key without a book: the book was there, and is gone. The key first: it is made after the book."""
+    return read_key(path) is not None and (not path.exists() or path.stat().st_size == 0)
 
 
 @dataclass(frozen=True, slots=True)
-class Version:
+class DataVersion:
     """The data at hand: its label, and its digests under a key.
 
     `vouched`: the custodian says that parts which the book has no digest of did not change since it began.
@@ -33,14 +97,14 @@ class Version:
     digests: Digests
     vouched: bool = False
 
-    def digested(self, book: Book) -> Version:
+    def digested(self, book: Book) -> DataVersion:
         """The same, with the digests for this book made already: others need not wait while the data is passed over."""
-        key = key_of(book, self.label)
+        key = find_key(book, self.label)
         made = self.digests(key)
         return replace(self, digests=lambda other: made if other == key else self.digests(other))
 
 
-def key_of(book: Book, label: str | None) -> bytes:
+def find_key(book: Book, label: str | None) -> bytes:
     """The key that guards a book: made with the first epoch, and needed as long as an epoch lasts.
 
     A rehearsal makes none that would be kept.
@@ -60,11 +124,11 @@ def key_of(book: Book, label: str | None) -> bytes:
     return make_key(Path(book.path)) if book.kept else secrets.token_bytes(KEY_BYTES)
 
 
-def enter(book: Book, version: Version) -> bytes:
+def enter_version(book: Book, version: DataVersion) -> bytes:
     """Hold the data against the book's current epoch, or open the next; the key. On one page, so that of two
     processes with new data one opens the epoch and the other finds it.
     """
-    key = key_of(book, version.label)
+    key = find_key(book, version.label)
     digests = version.digests(key)
     with book.page():
         state, label = book.state, version.label
@@ -83,7 +147,7 @@ def enter(book: Book, version: Version) -> bytes:
     return key
 
 
-def _same(book: Book, digests: Mapping[str, str], version: Version) -> None:
+def _same(book: Book, digests: Mapping[str, str], version: DataVersion) -> None:
     state = book.state
     epoch, current = state.epoch, state.epochs[-1]["version"]
     changed = sorted(what for what, mark in digests.items() if state.data.get((epoch, what), mark) != mark)
