@@ -28,13 +28,11 @@ from keyhole.defence.budget.budget import Cap
 from keyhole.defence.budget.ledger import Ledger
 from keyhole.defence.budget.loss import Loss, rho_within
 from keyhole.defence.planner.columns import Partitions
-from keyhole.defence.planner.planning import Planning
-from keyhole.defence.planner.rule import Rule, RulePlanner
-from keyhole.defence.planner.single import noise_within
-from keyhole.defence.planner.terms import PlanTerms
-from keyhole.defence.simulate.release import Setup
-from keyhole.defence.simulate.release_workloads import Workload, workload
-from keyhole.defence.simulate.seeded_noise import SeededNoise
+from keyhole.defence.planner.planner import Planner
+from keyhole.defence.planner.sizing import PlanTerms, find_noise
+from keyhole.defence.simulate.release import SeededNoise, Setup
+from keyhole.defence.simulate.rule_planner import Rule, RulePlanner
+from keyhole.defence.simulate.workloads import Workload, make_workload
 from keyhole.defence.tables.inference import Names
 from keyhole.defence.tables.margins import SourceMargins
 from keyhole.defence.tables.noisy_tables import COUNT, LAWS, BoughtTable, Dose, Generation, add_noise
@@ -84,7 +82,7 @@ class Purchases:
             off = abs(float(made.value(COUNT, asked)) - true)
             return off / rule.within, off / bar
         assert at in self.numbers
-        dose = Dose(COUNT, noise_within(rule.within - 0.5, rule.beta, law))
+        dose = Dose(COUNT, find_noise(rule.within - 0.5, rule.beta, law))
         off = abs(float(add_noise(np.array(0, dtype=np.int64), dose, law, noise)))
         return off / rule.within, off / rule.within
 
@@ -92,7 +90,7 @@ class Purchases:
 def of_streams(name: str, zipf: float, beta: float, runs: int, queries: int) -> Iterator[tuple[float, float]]:
     """Errors over bars, one of each run; five orders, and the purchases are those of each, whatever the noise."""
     for order in range(ORDERS):
-        work = workload(name, queries, zipf, order)
+        work = make_workload(name, queries, zipf, order)
         rule = Setup(0.05, beta, 0.0, 0).rule(work)
         bought = Purchases.of(work, rule, 1)
         assert order or bought.tables == Purchases.of(work, rule, 2).tables, "a purchase looked at noise"
@@ -155,7 +153,7 @@ class People:
 
     def session(self, ledger: Ledger, terms: PlanTerms, noise: SeededNoise) -> Session[object]:
         """Questions to the planner on these terms."""
-        made = Planning(self.source.schema, self.columns, self.margins, ledger, terms, noise)
+        made = Planner(self.source.schema, self.columns, self.margins, ledger, terms, noise)
         return Session(ledger.book, Private(made, ledger.book.state.epoch))
 
     def ratio(self, reply: Reply, rng: np.random.Generator) -> float:

@@ -36,7 +36,7 @@ from keyhole.defence.linear import LinearQuery
 from keyhole.defence.mechanisms.iterative import IterativeConstruction, plan_offline
 from keyhole.defence.mechanisms.online_ic import OnlineIC, OnlinePlan, plan_online
 from keyhole.defence.noise import ExactNoise
-from keyhole.defence.simulate.seeded_noise import SeededNoise
+from keyhole.defence.simulate.release import SeededNoise
 from keyhole.defence.updates.multiplicative_weights import MultiplicativeWeights
 from keyhole.errors import PrivacyParameterError
 

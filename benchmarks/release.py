@@ -35,11 +35,10 @@ from keyhole.defence.budget.budget import Cap
 from keyhole.defence.budget.ledger import Ledger
 from keyhole.defence.budget.loss import Loss, rho_within
 from keyhole.defence.planner.columns import Partitions
-from keyhole.defence.planner.planning import Planning
-from keyhole.defence.planner.terms import PlanTerms
-from keyhole.defence.simulate.release import MECHANISMS, Setup, timed
-from keyhole.defence.simulate.release_workloads import workload
-from keyhole.defence.simulate.seeded_noise import SeededNoise
+from keyhole.defence.planner.planner import Planner
+from keyhole.defence.planner.sizing import PlanTerms
+from keyhole.defence.simulate.release import MECHANISMS, SeededNoise, Setup, timed
+from keyhole.defence.simulate.workloads import make_workload
 from keyhole.defence.tables.margins import SourceMargins
 from keyhole.sessions.private import Private
 from keyhole.sessions.session import Session
@@ -98,7 +97,7 @@ class Adult:
             ledger = Ledger(book, cap, domain=self.columns.fingerprint())
         terms = PlanTerms(spend=Fraction(1), horizon=len(self.asked), anyway=True)
         noise = SeededNoise(np.random.default_rng(seed))
-        planning = Planning(self.source.schema, self.columns, self.margins, ledger, terms, noise)
+        planning = Planner(self.source.schema, self.columns, self.margins, ledger, terms, noise)
         session = Session(book, Private(planning, book.state.epoch))
         texts = [self.make.sql(each) for each in self.asked]
         replies = session.ask_all(texts) if declared else [session.ask(text) for text in texts]
@@ -173,7 +172,7 @@ def show_streams(queries: int) -> None:
         for zipf in (0.0, 1.0):
             for order in range(ORDERS):
                 asked = queries if name == "covid" else min(queries, 20_000)
-                work = workload(name, asked, zipf, order)
+                work = make_workload(name, asked, zipf, order)
                 print(f"{name}, zipf {zipf:g}, order {order + 1}: {asked} questions, {work.distinct} different")
                 for mechanism in MECHANISMS if order == 0 else ("planner",):
                     if name == "citibike" and mechanism.startswith(("pmw", "online")):
@@ -217,9 +216,9 @@ def show_planner(queries: int) -> None:
     import tempfile
 
     from benchmarks.session import bare
-    from keyhole.defence.planner.rule import RulePlanner
+    from keyhole.defence.simulate.rule_planner import RulePlanner
 
-    work = workload("covid", queries, 0.0, 0)
+    work = make_workload("covid", queries, 0.0, 0)
     asked = [(work.question(at), at) for at in work.stream.tolist()]
     play = RulePlanner(Setup(0.05, 0.001, 0.0, 0).rule(work), work.sizes, work.truth,
                        SeededNoise(np.random.default_rng(0)))  # fmt: skip

@@ -13,13 +13,13 @@ from numpy.typing import NDArray
 
 from keyhole.basis.cells.categories import Categories
 from keyhole.basis.cells.numbers import Cuts
-from keyhole.defence.planner.asks import Wanted
 from keyhole.defence.planner.columns import CutAxis
-from keyhole.defence.planner.estimates import estimates
-from keyhole.defence.planner.laid import Laid, lay
-from keyhole.defence.planner.quantiles import BoughtQuantile, candidates, coarseness, scores
-from keyhole.defence.planner.rule import Rule, RulePlanner
-from keyhole.defence.simulate.seeded_noise import SeededNoise
+from keyhole.defence.planner.estimates import estimate_groups
+from keyhole.defence.planner.layout import Layout, lay_out
+from keyhole.defence.planner.quantiles import BoughtQuantile, get_coarseness, list_candidates, score_candidates
+from keyhole.defence.planner.wanted import WantedNumber
+from keyhole.defence.simulate.release import SeededNoise
+from keyhole.defence.simulate.rule_planner import Rule, RulePlanner
 from keyhole.defence.tables.error_bars import ErrorLaw
 from keyhole.defence.tables.inference import Functional, Inference
 from keyhole.defence.tables.noisy_tables import COUNT, BoughtTable, Dose, Generation, NoiseLaw, Quantity, add_noise
@@ -53,27 +53,27 @@ def world() -> tuple[NDArray[np.int64], dict[Quantity, NDArray[np.int64]]]:
     return pay, made
 
 
-def asked(kind: str) -> Laid:
+def asked(kind: str) -> Layout:
     either = Or((A0, B1))
     half = Fraction(1, 2)
     match kind:
         case "count":
-            return lay(Wanted("n", "linear", {COUNT: ((ONE, B1),)}, B1), [], AXES[1:])
+            return lay_out(WantedNumber("n", "linear", {COUNT: ((ONE, B1),)}, B1), [], AXES[1:])
         case "either":
-            return lay(Wanted("n", "linear", {COUNT: ((ONE, either),)}, either), [], AXES)
+            return lay_out(WantedNumber("n", "linear", {COUNT: ((ONE, either),)}, either), [], AXES)
         case "groups":
-            return lay(Wanted("n", "linear", {COUNT: ((ONE, A0),)}, A0), ["b"], AXES)
+            return lay_out(WantedNumber("n", "linear", {COUNT: ((ONE, A0),)}, A0), ["b"], AXES)
         case "sum":
             sums = {COUNT: ((Fraction(5, 2), B1),), PAY: ((half, B1),)}
-            return lay(Wanted("s", "linear", sums, B1), [], AXES[1:])
+            return lay_out(WantedNumber("s", "linear", sums, B1), [], AXES[1:])
         case "average":
-            return lay(Wanted("m", "average", {PAY: ((half, A0),)}, A0, Fraction(5, 2)), [], AXES[:1])
+            return lay_out(WantedNumber("m", "average", {PAY: ((half, A0),)}, A0, Fraction(5, 2)), [], AXES[:1])
         case "either by groups":
-            return lay(Wanted("n", "linear", {COUNT: ((ONE, either),)}, either), ["b"], AXES)
+            return lay_out(WantedNumber("n", "linear", {COUNT: ((ONE, either),)}, either), ["b"], AXES)
         case _:
             sums = {PAY: ((ONE, A0),), SQUARE: ((ONE, A0),)}
-            wanted = Wanted("v", "deviation", sums, A0, Fraction(1, 4), "pay", sample=True)
-            return lay(wanted, [], AXES[:1])
+            wanted = WantedNumber("v", "deviation", sums, A0, Fraction(1, 4), "pay", sample=True)
+            return lay_out(wanted, [], AXES[:1])
 
 
 def truths(kind: str) -> list[float]:
@@ -113,7 +113,7 @@ def ratios(law: NoiseLaw, kinds: tuple[str, ...], runs: int, seed: int = 11) -> 
             values = tuple(add_noise(true[d.quantity].sum(axis=gone), d, law, noise) for d in doses)
             made.add(BoughtTable(names, law, doses, values))
         made.laws |= laws  # the same in every run: only the numbers differ
-        shown = estimates(laid[kind], made, BETA, (0.0, 5.0))
+        shown = estimate_groups(laid[kind], made, BETA)
         laws |= made.laws
         at = int(rng.integers(len(shown)))
         value, bar = shown[at].value, shown[at].bar
@@ -189,18 +189,20 @@ def test_the_worst_question_is_the_worst_of_all() -> None:
 def test_the_rank_of_a_quantile_on_a_grid_too_fine_to_list_is_within_its_bar() -> None:
     """Everybody at one number that is no candidate: read as the candidate below it, its rank is right."""
     pay = Cuts("pay", Fraction(0), ONE, 99_999)
-    assert coarseness(pay) == 13
+    assert get_coarseness(pay) == 13
     points = np.array([15_024])
-    read = points - points % coarseness(pay)
-    assert max(scores(read, np.array([1000]), candidates(pay), Fraction(1, 2))) == 0
-    assert max(scores(points, np.array([1000]), candidates(pay), Fraction(1, 2))) < -400  # the liar's ranks
+    read = points - points % get_coarseness(pay)
+    assert max(score_candidates(read, np.array([1000]), list_candidates(pay), Fraction(1, 2))) == 0
+    assert (
+        max(score_candidates(points, np.array([1000]), list_candidates(pay), Fraction(1, 2))) < -400
+    )  # the liar's ranks
 
 
 def test_ranks_hold_as_often_as_they_say() -> None:
     noise, rng = SeededNoise(np.random.default_rng(3)), np.random.default_rng(5)
     points, counts = np.unique(rng.integers(0, 60, 3000), return_counts=True)
     grid, epsilon, missed = np.arange(60), Fraction(1, 50), 0
-    made = scores(points, counts, grid, Fraction(1, 2))
+    made = score_candidates(points, counts, grid, Fraction(1, 2))
     for _ in range(500):
         chosen = noise.choose(made, 2 * 2 / epsilon)
         reach = BoughtQuantile(chosen, epsilon, 60, None).ranks(BETA)  # type: ignore[arg-type]

@@ -12,7 +12,7 @@ import pytest
 from click.testing import CliRunner
 
 from keyhole.cli import app
-from keyhole.defence.planner.clipping import advice, cell_code, edges
+from keyhole.defence.planner.clipping import advise_bounds, list_edges, make_cell_code
 
 
 def test_cells_are_powers_of_two_whatever_the_column_holds() -> None:
@@ -36,25 +36,25 @@ def test_cells_are_powers_of_two_whatever_the_column_holds() -> None:
     ]
     con = duckdb.connect()
     con.execute("CREATE TABLE t AS SELECT unnest($1::VARCHAR[]) AS v", [odd])
-    found = [row[0] for row in con.execute(f"SELECT {cell_code('v')} FROM t").fetchall()]
+    found = [row[0] for row in con.execute(f"SELECT {make_cell_code('v')} FROM t").fetchall()]
     for text, cell in zip(odd, found, strict=True):
         try:
             value = float(text) if text is not None else math.nan
         except ValueError:
             value = math.nan
-        want = 0 if math.isnan(value) else max(1, sum(value >= float(e) for e in edges()))
+        want = 0 if math.isnan(value) else max(1, sum(value >= float(e) for e in list_edges()))
         assert cell == want, text
 
 
 def test_advice_is_the_outermost_crowds() -> None:
-    counts = [0] * (len(edges()) + 1)
-    assert advice("x", counts, 5, Fraction(0)).low is None
+    counts = [0] * (len(list_edges()) + 1)
+    assert advise_bounds("x", counts, 5, Fraction(0)).low is None
     counts[30] = counts[90] = 9
-    found = advice("x", counts, 5, Fraction(0))
-    assert found.low == edges()[29]
-    assert found.high == edges()[90]
+    found = advise_bounds("x", counts, 5, Fraction(0))
+    assert found.low == list_edges()[29]
+    assert found.high == list_edges()[90]
     counts[95] = 4  # no crowd
-    assert advice("x", counts, 5, Fraction(0)) == found
+    assert advise_bounds("x", counts, 5, Fraction(0)) == found
 
 
 def test_bounds_are_bought_once_and_hold_most_people(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

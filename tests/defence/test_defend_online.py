@@ -15,7 +15,7 @@ from keyhole.defence.histogram import Histogram
 from keyhole.defence.linear import LinearQuery
 from keyhole.defence.mechanisms.iterative import IterativeConstruction, plan_offline
 from keyhole.defence.mechanisms.online_ic import OnlineIC, plan_online
-from keyhole.defence.simulate.seeded_noise import SeededNoise
+from keyhole.defence.simulate.release import SeededNoise
 from keyhole.defence.updates.median import Median
 from keyhole.defence.updates.multiplicative_weights import MultiplicativeWeights, Weighted
 from keyhole.defence.updates.perceptron import Perceptron

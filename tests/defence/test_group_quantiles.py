@@ -14,8 +14,8 @@ from tests.defence.test_planner import answer, people
 
 from keyhole.book import Book, Mark
 from keyhole.defence.budget.loss import Neighbours
-from keyhole.defence.planner.group_quantiles import times_one_group
-from keyhole.defence.planner.quantiles import scores, sensitivity
+from keyhole.defence.planner.group_quantiles import price_in_groups
+from keyhole.defence.planner.quantiles import get_sensitivity, score_candidates
 
 GRID = np.arange(3)
 PEOPLE = [(group, point) for group in (0, 1) for point in range(3)]
@@ -26,12 +26,12 @@ EPSILON = 0.8
 
 def scored(world: World, group: int, level: Fraction) -> NDArray[np.float64]:
     points, counts = np.unique([p[1] for p in world if p and p[0] == group], return_counts=True)
-    return np.array(scores(points.astype(np.int64), counts.astype(np.int64), GRID, level), dtype=float)
+    return np.array(score_candidates(points.astype(np.int64), counts.astype(np.int64), GRID, level), dtype=float)
 
 
 def choices(world: World, group: int, level: Fraction, neighbours: Neighbours) -> NDArray[np.float64]:
     """With what chance each grid point is chosen for a group, exactly as `buy_quantile` does."""
-    weights = np.exp(scored(world, group, level) * EPSILON / (2 * sensitivity(level, neighbours)))
+    weights = np.exp(scored(world, group, level) * EPSILON / (2 * get_sensitivity(level, neighbours)))
     chances: NDArray[np.float64] = weights / weights.sum()
     return chances
 
@@ -55,11 +55,11 @@ def test_all_groups_together_cost_what_is_charged(level: Fraction, neighbours: N
         for a in orders:
             found = sum(math.log(float((p**a * q ** (1 - a)).sum())) / (a - 1) for p, q in laws)
             renyi = max(renyi, found / a)
-    assert pure <= float(times_one_group(level, "epsilon", neighbours)) * EPSILON + 1e-12
-    assert renyi <= float(times_one_group(level, "rho", neighbours)) * EPSILON**2 / 8 + 1e-12
-    times = times_one_group(level, "epsilon", neighbours)
-    assert moved == times * sensitivity(level, neighbours)  # exact: no less would do
-    assert times == 1 or moved > sensitivity(level, neighbours)  # the liar: all groups at the price of one
+    assert pure <= float(price_in_groups(level, "epsilon", neighbours)) * EPSILON + 1e-12
+    assert renyi <= float(price_in_groups(level, "rho", neighbours)) * EPSILON**2 / 8 + 1e-12
+    times = price_in_groups(level, "epsilon", neighbours)
+    assert moved == times * get_sensitivity(level, neighbours)  # exact: no less would do
+    assert times == 1 or moved > get_sensitivity(level, neighbours)  # the liar: all groups at the price of one
 
 
 def test_medians_of_groups_are_bought_together_and_recalled_one_by_one(tmp_path: Path) -> None:

@@ -23,7 +23,7 @@ from keyhole.defence.mechanisms.laplace import Laplace, laplace_epsilon, laplace
 from keyhole.defence.mechanisms.online_ic import OnlineIC, plan_online
 from keyhole.defence.mechanisms.sparse_vector import AboveThreshold, NumericSparse, Sparse
 from keyhole.defence.noise import NoiseSource
-from keyhole.defence.simulate.seeded_noise import SeededNoise
+from keyhole.defence.simulate.release import SeededNoise
 from keyhole.defence.updates.median import Median
 from keyhole.defence.updates.multiplicative_weights import MultiplicativeWeights
 from keyhole.defence.updates.perceptron import Perceptron

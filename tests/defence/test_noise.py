@@ -12,7 +12,7 @@ from tests.laws.chernoff import surprising
 from tests.laws.exact_laws import gaussian_mass, laplace_mass
 
 from keyhole.defence.noise import ExactNoise, NoiseSource, exact_noise, float_above, root_above
-from keyhole.defence.simulate.seeded_noise import SeededNoise
+from keyhole.defence.simulate.release import SeededNoise
 from keyhole.errors import PrivacyParameterError
 
 TRIALS = 12_000

@@ -18,10 +18,9 @@ from keyhole.book import Book, Mark
 from keyhole.cli import app
 from keyhole.config import Config
 from keyhole.defence.answering import Answered
-from keyhole.defence.planner.quantiles import scores, sensitivity
-from keyhole.defence.simulate.release import Setup, timed
-from keyhole.defence.simulate.release_workloads import workload
-from keyhole.defence.simulate.seeded_noise import SeededNoise
+from keyhole.defence.planner.quantiles import get_sensitivity, score_candidates
+from keyhole.defence.simulate.release import SeededNoise, Setup, timed
+from keyhole.defence.simulate.workloads import make_workload
 from keyhole.errors import PrivacyParameterError
 
 N = 3000
@@ -343,7 +342,7 @@ def test_quantile_scores_move_by_their_sensitivity_at_most() -> None:
     def scored(world: tuple[int, ...], level: Fraction) -> np.ndarray:  # type: ignore[type-arg]
         inside = np.array(sorted(p for p in world if p < 4), dtype=np.int64)
         points, counts = np.unique(inside, return_counts=True)
-        return np.array(scores(points, counts, grid, level))
+        return np.array(score_candidates(points, counts, grid, level))
 
     for level in (Fraction(1, 2), Fraction(1, 4), Fraction(199, 200)):
         made = {world: scored(world, level) for world in worlds}
@@ -353,13 +352,13 @@ def test_quantile_scores_move_by_their_sensitivity_at_most() -> None:
             for at in range(3)
             for p in range(5)
         )
-        assert moved <= sensitivity(level, "replace-one")
+        assert moved <= get_sensitivity(level, "replace-one")
         added = max(int(np.abs(made[w] - made[(4, *w[1:])]).max()) for w in worlds)
-        assert added <= sensitivity(level, "add-remove")
+        assert added <= get_sensitivity(level, "add-remove")
 
 
 def test_streams_cost_what_the_planner_promises() -> None:
-    work = workload("covid", 250, 0.0, 1)
+    work = make_workload("covid", 250, 0.0, 1)
     setup = Setup(0.05, 0.001, 1e-7, 0)
     planner, declared, cache = (timed(name, work, setup) for name in ("planner", "planner-declared", "cache"))
     assert planner.epsilon <= 0.0021

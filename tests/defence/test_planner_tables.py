@@ -11,9 +11,9 @@ import pytest
 from scipy.special import gammaincc
 
 from keyhole.defence.budget.loss import delta_of, epsilon_at, rho_within, textbook_rho
-from keyhole.defence.planner.rule import Rule, RulePlanner, most_noise
-from keyhole.defence.planner.single import Rented, worth_a_table
-from keyhole.defence.simulate.seeded_noise import SeededNoise
+from keyhole.defence.planner.sizing import Rented, is_worth_a_table
+from keyhole.defence.simulate.release import SeededNoise
+from keyhole.defence.simulate.rule_planner import Rule, RulePlanner, most_noise
 from keyhole.defence.tables.error_bars import ErrorLaw, normal_quantile
 from keyhole.defence.tables.inference import Functional
 from keyhole.defence.tables.noisy_tables import (
@@ -151,7 +151,7 @@ def test_ski_rental_never_pays_more_than_twice_the_better_way() -> None:
         paid, questions, bought = Fraction(0), 0, False
         for questions in range(1, 40):
             if not bought:
-                bought = worth_a_table(table, number, Rented(paid, questions - 1))
+                bought = is_worth_a_table(table, number, Rented(paid, questions - 1))
                 paid += table if bought else number
             assert paid <= 2 * min(questions * number, max(table, number))
 

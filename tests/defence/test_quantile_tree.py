@@ -11,8 +11,8 @@ from tests.defence.test_planner import answer, people, value
 
 from keyhole.defence.budget.ledger import Kept
 from keyhole.defence.budget.loss import Loss
-from keyhole.defence.planner.tree import BoughtTree, tree_dose
-from keyhole.defence.simulate.seeded_noise import SeededNoise
+from keyhole.defence.planner.quantiles import BoughtTree, size_tree
+from keyhole.defence.simulate.release import SeededNoise
 from keyhole.defence.tables.noisy_tables import COUNT, Dose, NoiseLaw, add_noise
 
 NOBODY = Kept(0, {}, ())
@@ -54,7 +54,7 @@ def test_the_quantile_lies_within_its_bar_as_often_as_it_says(law: NoiseLaw) -> 
 @pytest.mark.parametrize("unit", ["rho", "epsilon"])
 def test_a_tree_costs_what_it_is_bought_for_at_most(unit: str) -> None:
     """One person is in one block and at one point: replaced, two of each change by one."""
-    dose, law = tree_dose(Loss(unit, Fraction(1, 100)), "replace-one")  # type: ignore[arg-type]
+    dose, law = size_tree(Loss(unit, Fraction(1, 100)), "replace-one")  # type: ignore[arg-type]
     moved = 4 * (1 / (2 * dose.noise) if law == "gaussian" else 1 / dose.noise)
     assert Fraction(99, 10_000) < moved <= Fraction(1, 100)
 

@@ -15,7 +15,7 @@ from keyhole.defence.budget.budget import epsilon_budget
 from keyhole.defence.load import count_cells, declared_domain
 from keyhole.defence.mechanisms.laplace import Laplace
 from keyhole.defence.responder import Defended
-from keyhole.defence.simulate.seeded_noise import SeededNoise
+from keyhole.defence.simulate.release import SeededNoise
 from keyhole.errors import BudgetExhausted, UnsupportedQuery
 from keyhole.model.transcript import Noise
 from keyhole.sql import lower

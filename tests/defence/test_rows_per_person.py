@@ -22,8 +22,7 @@ from keyhole.defence.budget.budget import Cap
 from keyhole.defence.budget.ledger import Ledger
 from keyhole.defence.budget.loss import Loss
 from keyhole.defence.planner.columns import Partitions
-from keyhole.defence.planner.distinct import distinct_code
-from keyhole.defence.planner.orders import Purchase
+from keyhole.defence.planner.purchases import Order
 from keyhole.defence.tables.margins import SourceMargins
 from keyhole.defence.tables.noisy_tables import COUNT, Dose, price
 from keyhole.errors import KeyholeError
@@ -67,8 +66,8 @@ def counted(visits: list[Visit], rows: int) -> tuple[np.ndarray, np.ndarray, int
     ward = columns.of("ward")
     count, total = made.tables([ward], [COUNT, days])
     everybody = np.ones(3, dtype=bool)
-    people = made.distinct(distinct_code("who", columns), [ward], everybody)
-    wards = made.distinct(distinct_code("ward", columns), [ward], everybody)
+    people = made.distinct(columns.distinct_code("who"), [ward], everybody)
+    wards = made.distinct(columns.distinct_code("ward"), [ward], everybody)
     return count, total, people, wards
 
 
@@ -123,7 +122,7 @@ def test_a_table_of_everybody_costs_exactly_what_one_person_can_move(
         cap = Cap(Loss(unit, Fraction(9**9), Fraction(0), neighbours))  # type: ignore[arg-type]
         with Book.rehearsal(None, "t") as book:
             ledger = Ledger(book, cap, rows=rows)
-        assert Purchase((), tuple(doses), law).cost(ledger, neighbours).amount == dearest  # type: ignore[arg-type]
+        assert Order((), tuple(doses), law).cost(ledger, neighbours).amount == dearest  # type: ignore[arg-type]
 
 
 @pytest.mark.parametrize("neighbours", ["replace-one", "add-remove"])

@@ -13,7 +13,7 @@ from tests.laws.exact_laws import gaussian_mass, laplace_mass
 
 import keyhole
 from keyhole.config import Config
-from keyhole.defence.planner.keys import beyond, threshold
+from keyhole.defence.planner.unknown_keys import bound_tail, find_threshold
 from keyhole.defence.tables.noisy_tables import NoiseLaw
 from keyhole.errors import KeyholeError
 
@@ -38,7 +38,7 @@ def test_a_person_alone_with_keys_is_shown_with_probability_delta_at_most(law: N
     """Against the exact law of the noise, for every way to bring rows to new keys; and T is not too large."""
     points, masses = laplace_mass(noise) if law == "laplace" else gaussian_mass(noise)
     delta = Fraction(1, 10**5)
-    least = threshold(Fraction(noise), law, delta, rows)
+    least = find_threshold(Fraction(noise), law, delta, rows)
     worst = max(
         sum(float(masses[points >= least - c].sum()) for c in split)
         for split in ([(3,), (2, 1), (1, 1, 1)] if rows == 3 else [(1,)])
@@ -47,7 +47,7 @@ def test_a_person_alone_with_keys_is_shown_with_probability_delta_at_most(law: N
     lower = rows * float(masses[points >= least - 1 - rows].sum())
     assert lower > float(delta) * (1 - 1e-6) or law == "gaussian"
     assert lower > float(delta) / 3
-    assert beyond(1, Fraction(noise), law) >= float(masses[points >= 1].sum())
+    assert bound_tail(1, Fraction(noise), law) >= float(masses[points >= 1].sum())
 
 
 def data(n: int = 4000) -> pa.Table:

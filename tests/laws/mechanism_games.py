@@ -7,7 +7,7 @@ moves some outcome by many standard errors.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Hashable
+from collections.abc import Callable, Hashable, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 
@@ -40,13 +40,32 @@ from keyhole.defence.mechanisms.sparse_vector import (
     sparse_scale,
 )
 from keyhole.defence.noise import NoiseSource
-from keyhole.defence.simulate.seeded_noise import ScaledNoise, SeededNoise
+from keyhole.defence.simulate.release import SeededNoise
 from keyhole.defence.updates.multiplicative_weights import MultiplicativeWeights
 
 Play = Callable[[Histogram, Budget, NoiseSource], Hashable]
 Counts = tuple[int, ...]
 LawOf = Callable[[Counts, float], Law]
 Door = Callable[[], NoiseSource]
+
+
+class ScaledNoise:
+    """A door whose every scale is off by a factor: the liar that the noise laws must catch."""
+
+    def __init__(self, inner: SeededNoise, factor: Fraction) -> None:
+        self._inner, self._factor = inner, factor
+
+    def laplace(self, scale: Fraction) -> int:
+        """Laplace noise of the wrong scale."""
+        return self._inner.laplace(scale * self._factor)
+
+    def gaussian(self, variance: Fraction) -> int:
+        """Gaussian noise of the wrong deviation."""
+        return self._inner.gaussian(variance * self._factor**2)
+
+    def choose(self, scores: Sequence[int], scale: Fraction) -> int:
+        """A choice at the wrong scale."""
+        return self._inner.choose(scores, scale * self._factor)
 
 
 def seeded(seed: int) -> Door:

@@ -131,14 +131,15 @@ def _texts(questions: tuple[str, ...], clip: tuple[str, ...]) -> list[str]:
 def _clipping(session: Session[Any], column: str, analyst: str | None, *, dry_run: bool) -> str:
     """Bounds for a column that nobody declared, as lines for keyhole.toml."""
     from keyhole.config import toml_key
-    from keyhole.defence.planner.planning import Planning
+    from keyhole.defence.planner.clipping import buy_bounds
+    from keyhole.defence.planner.planner import Planner
     from keyhole.errors import ConfigError
     from keyhole.sessions.private import Private
 
     policy = session.policy
-    if not isinstance(policy, Private) or not isinstance(policy.answering, Planning) or dry_run:
+    if not isinstance(policy, Private) or not isinstance(policy.answering, Planner) or dry_run:
         raise ConfigError("--clip buys bounds with budget: it needs a [budget] with a delta, and is no dry run")
-    found = policy.answering.clipping(column, analyst)
+    found = buy_bounds(policy.answering, column, analyst)
     where = f"[columns.private.{toml_key(found.column)}]"
     cost = f"{policy.unit} {float(found.cost):.4g}"
     return f"{found}\n  cost {cost}; write them under {where}, wider if you know more"

@@ -16,7 +16,7 @@ from keyhole.errors import ConfigError
 
 if TYPE_CHECKING:
     from keyhole.defence.simulate.release import ReleaseOutcome
-    from keyhole.defence.simulate.release_workloads import Workload
+    from keyhole.defence.simulate.workloads import Workload
 
 QUANTILES = (0.1, 0.25, 0.5, 0.75, 0.9, 0.95, 0.99, 0.999, 1.0)
 
@@ -110,16 +110,18 @@ def _workload(
     name: str, queries: int, zipf: float, people: int, seed: int, config: Path | None
 ) -> tuple[Workload, str]:
     if not name.endswith(".sql"):
-        from keyhole.defence.simulate.release_workloads import workload
+        from keyhole.defence.simulate.workloads import make_workload
 
-        return workload(name, queries, zipf, seed), ""
+        return make_workload(name, queries, zipf, seed), ""
     from keyhole.config import Config
-    from keyhole.defence.simulate.release_log import log_workload
+    from keyhole.defence.simulate.workloads import read_log_workload
     from keyhole.logs.open import read_log
 
     if config is None:
         raise ConfigError("a log needs -c keyhole.toml, which declares its columns")
-    made, left = log_workload([line.sql for line in read_log(Path(name))], Config.load(config).columns, people, seed)
+    made, left = read_log_workload(
+        [line.sql for line in read_log(Path(name))], Config.load(config).columns, people, seed
+    )
     return made, f"; {left} statements are no counts and were left out" if left else ""
 
 

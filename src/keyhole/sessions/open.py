@@ -22,8 +22,8 @@ from keyhole.defence.budget.ledger import Ledger
 from keyhole.defence.budget.loss import Loss, Number, Unit, exact, probability, rho_within
 from keyhole.defence.load import count_cells, declared_domain
 from keyhole.defence.planner.columns import Partitions
-from keyhole.defence.planner.planning import Planning
-from keyhole.defence.planner.terms import HORIZON, SPEND, PlanTerms
+from keyhole.defence.planner.planner import Planner
+from keyhole.defence.planner.sizing import HORIZON, SPEND, PlanTerms
 from keyhole.defence.releases import Releases
 from keyhole.defence.tables.margins import SourceMargins
 from keyhole.errors import BookError, ConfigError, PrivacyParameterError
@@ -62,7 +62,7 @@ def open_private_session(
             mark = domain.fingerprint() if columns is None else columns.fingerprint()
             rows = _bound_rows(source, budget, key, planned=planned)
             ledger = Ledger(book, cap, domain=mark if rows is None else f"{mark} {rows} rows", rows=rows or 1)
-        answering: Answering | Planning
+        answering: Answering | Planner
         if columns is not None:
             columns = replace(columns, several=ledger.rows > 1, unknown=_find_unknown(source, columns, budget))
             answering = _make_planner(source, columns, ledger, terms, accuracy, budget)
@@ -110,7 +110,7 @@ def _make_planner(
     terms: BudgetArguments,
     accuracy: float | None,
     budget: BudgetTable,
-) -> Planning:
+) -> Planner:
     who, delta = budget.neighbours, _get_delta(terms, budget)
     numbers = {name: column for name, column in columns.columns.items() if isinstance(column, Cuts)}
     share = SPEND if terms.spend is None else exact(terms.spend, "--spend")
@@ -118,7 +118,7 @@ def _make_planner(
         raise PrivacyParameterError(f"--spend is a share of what is left, above 0 and at most 1, not {terms.spend}")
     keys = exact(budget.delta_for_keys, "delta_for_keys")
     plan = PlanTerms(terms.beta, accuracy, terms.horizon or HORIZON, share, terms.anyway, delta, keys)
-    return Planning(source.schema, columns, SourceMargins(source, numbers, who), ledger, plan)
+    return Planner(source.schema, columns, SourceMargins(source, numbers, who), ledger, plan)
 
 
 def choose_mechanism(terms: BudgetArguments, budget: BudgetTable) -> str:

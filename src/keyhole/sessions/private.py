@@ -9,7 +9,7 @@ from typing import Any
 
 from keyhole.defence.answering import Answered, Answering, Priced
 from keyhole.defence.budget.loss import Loss
-from keyhole.defence.planner.planning import Planning
+from keyhole.defence.planner.planner import Planner
 from keyhole.errors import QueryError
 from keyhole.model.query import Refused
 from keyhole.model.schema import Schema
@@ -20,7 +20,7 @@ from keyhole.sessions.reply import Outcome, Reply
 class Private:
     """Whatever can be read and paid for is answered, with noise; nothing depends on the data but the noisy numbers."""
 
-    answering: Answering | Planning
+    answering: Answering | Planner
     epoch: int  # of the book, that the data at hand is
 
     @property

@@ -2,42 +2,68 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from fractions import Fraction
 
-from keyhole.basis.cells.numbers import Cuts
 from keyhole.defence.budget.ledger import Ledger
 from keyhole.defence.budget.loss import Loss, Neighbours, Unit, round_down, round_up
-from keyhole.defence.planner.asks import AskedStatement, Wanted
-from keyhole.defence.planner.chosen import Chosen, Found, Keys, NotSold, spoken_orders, why_free
-from keyhole.defence.planner.columns import CutAxis, Partitions
-from keyhole.defence.planner.estimates import Bounds
-from keyhole.defence.planner.holdings import Holdings
-from keyhole.defence.planner.laid import lay
-from keyhole.defence.planner.orders import Purchase, lone, number_generation, number_laid, number_question
-from keyhole.defence.planner.quantiles import epsilon_for_ranks, loss_of_epsilon, quantile_mark, recalled
-from keyhole.defence.planner.single import (
-    Rented,
-    cheapest_number,
-    cheapest_table,
-    good_enough,
-    number_for,
-    table_for,
-    with_order,
-    worth_a_table,
+from keyhole.defence.planner.columns import Partitions
+from keyhole.defence.planner.known_answers import KnownAnswer, explain_free, find_known_answers
+from keyhole.defence.planner.layout import Layout, find_cuts, lay_out, lay_out_for_purchase
+from keyhole.defence.planner.purchases import Order, Purchases, number_question
+from keyhole.defence.planner.quantiles import (
+    WORTH,
+    epsilon_for_ranks,
+    is_fine_enough,
+    loss_of_epsilon,
+    quantile_mark,
+    tree_mark,
 )
-from keyhole.defence.planner.terms import PlanTerms
-from keyhole.defence.planner.tree import WORTH, recalled_tree, tree_fits, tree_mark
-from keyhole.defence.planner.useful import VAGUE, Usefulness
-from keyhole.defence.planner.ways import AskedPart, axis_of, cuts_of, inferable, part_of, variances
-from keyhole.defence.tables.noisy_tables import BoughtTable, Dose, Generation, Quantity
+from keyhole.defence.planner.sizing import (
+    PlanTerms,
+    Rented,
+    add_order,
+    find_cheapest_number,
+    find_cheapest_table,
+    is_worth_a_table,
+    size_number,
+    size_table_for,
+)
+from keyhole.defence.planner.usefulness import Usefulness
+from keyhole.defence.planner.wanted import WantedNumber, WantedStatement
+from keyhole.defence.tables.noisy_tables import Generation
 from keyhole.errors import BudgetExhausted, UnsupportedQuery
-from keyhole.model.predicate import Scalar
 
 AGAIN = 1.5  # what is known is bought again if its variance is more than so many times that of a purchase
+TRIED = 45  # round numbers: fifteen powers of ten
 WIDE = "bought anew: the bar of what was released before is over 1.2 times that of this purchase, or over half of all"
 WIDER = "bought anew: the bar of what was released before is wider than the accuracy asked for"
+VAGUE = "the bar of what was released before is over half of everybody, which says next to nothing (--anyway shows it)"
+
+
+@dataclass(frozen=True, slots=True)
+class NotSold:
+    """Why a question is not sold."""
+
+    reason: str
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Choice:
+    """The way: what is answered from what, what must be bought first, and what else it could have been."""
+
+    known: tuple[KnownAnswer, ...]
+    orders: tuple[tuple[Order, int], ...] = ()  # with the generation that each goes to
+    quantiles: tuple[tuple[WantedNumber, Loss], ...] = ()
+    how: str = ""
+    notes: tuple[str, ...] = ()
+    alternatives: tuple[str, ...] = ()
+
+    @property
+    def is_free(self) -> bool:
+        """Must nothing be bought?"""
+        return not self.orders and not self.quantiles
 
 
 @dataclass(slots=True, eq=False)
@@ -45,331 +71,303 @@ class Chooser:
     """Chooses from the declaration, the book and what was released; no data is in reach."""
 
     columns: Partitions
-    holdings: Holdings
+    purchases: Purchases
     terms: PlanTerms
+    usefulness: Usefulness
     neighbours: Neighbours
     unit: Unit
     settled: set[str] = field(default_factory=set)  # what a plan was made for: it buys no more for them
     listed: frozenset[str] = frozenset()  # the statements of a file: a plan is theirs, whatever its bars
 
-    @property
-    def useful(self) -> Usefulness:
-        """What is not sold without being asked to."""
-        return Usefulness(self.columns, self.holdings, self.terms)
-
-    # --- the question -------------------------------------------------------------------------------------------------
-
-    def parts(self, question: AskedStatement) -> list[tuple[Keys, AskedPart]]:
-        """Every number of every grouping set, over the axes that a purchase would have."""
-        return [(keys, self.part(wanted, keys)) for wanted, keys in question.parts]
-
-    def part(self, wanted: Wanted, keys: Keys) -> AskedPart:
-        """One of them."""
-        return part_of(wanted, [column for _, column in keys], self.columns)
-
-    def bounds(self, wanted: Wanted) -> Bounds:
-        """Between what an average lies, from the declaration."""
-        low = high = float(wanted.offset)
-        for quantity, each in wanted.sums.items():
-            reach = sum(abs(float(f)) for f, _ in each) * quantity.reach
-            low, high = low - reach, high + reach
-        return low, high
-
-    def key_values(self, column: str) -> tuple[Scalar, ...]:
-        """The keys of a grouping column."""
-        found = self.columns.of(column)
-        return found.at(range(1, found.steps + 1)).keys() if isinstance(found, Cuts) else found.keys()
-
-    # --- what is free -------------------------------------------------------------------------------------------------
-
-    def known(self, part: AskedPart, keys: Keys, question: AskedStatement, analyst: str | None) -> list[Found]:
-        """Every way to answer from what was released, the most precise first."""
-        wanted, ledger = part.wanted, self.holdings.ledger
-        if wanted.kind == "quantile":
-            tree = (Found(wanted, keys, part.laid, Generation(None), q) for q in recalled_tree(ledger, wanted, analyst))
-            best = sorted(recalled(ledger, wanted, analyst), key=lambda q: q.ranks(self.terms.beta))
-            single = (Found(wanted, keys, part.laid, Generation(None), q) for q in best)
-            return [*tree, *single]
-        ways: list[tuple[float, int, Found]] = []
-        for number in self.holdings.answering:
-            generation = self.holdings.for_analyst(number, analyst)
-            for laid in inferable(part, generation, self.columns, self._axes(generation)):
-                ways.append((_worst(variances(laid, generation)), len(ways), Found(wanted, keys, laid, generation)))
-        if lone(part.laid) and len(question.wanted) * len(question.sets) == 1:
-            for kept in ledger.recall(number_question(question), analyst):
-                bought = BoughtTable.unpacked(kept.answer, (kept.of or (0,))[0], kept.entry)
-                alone, laid = number_generation(bought, part.laid, self.holdings.n), number_laid(part.laid)
-                found = Found(wanted, keys, laid, alone, None, kept)
-                ways.append((_worst(variances(laid, alone)), len(ways), found))
-        return [found for _, _, found in sorted(ways, key=lambda way: way[:2])]
-
-    def _axes(self, generation: Generation) -> Mapping[str, list[CutAxis]]:
-        """The partitions of number columns that were bought, from their keys."""
-        found: dict[str, dict[str, CutAxis]] = {}
-        for table in generation.tables:
-            for key in table.names:
-                name, bar, cuts = key.partition("|")
-                column = self.columns.columns.get(name)
-                if not bar or not isinstance(column, Cuts) or key in found.get(name, {}):
-                    continue
-                listed = self.holdings.cuts.get(key)
-                starts = listed if listed is not None else ([int(c) for c in cuts.split(",")] if cuts else [])
-                found.setdefault(name, {})[key] = CutAxis(key, column.at(starts))
-        return {name: list(axes.values()) for name, axes in found.items()}
-
-    # --- the choice ---------------------------------------------------------------------------------------------------
-
-    def choose(self, question: AskedStatement, mark: str, analyst: str | None) -> Chosen | NotSold:
+    def choose(self, question: WantedStatement, analyst: str | None) -> Choice | NotSold:
         """The cheapest way that is good enough."""
-        parts = self.parts(question)
-        known = [(keys, part, self.known(part, keys, question, analyst)) for keys, part in parts]
-        again = mark in self.holdings.noted or mark in self.settled
+        layouts = [(layout, self._find_known(layout, question, analyst)) for layout in self.lay_out_all(question)]
+        mark = question.mark
+        again = mark in self.purchases.answered or mark in self.settled
         target = self.target()
         if target is not None:
-            return self._to_target(question, known, target, analyst, again=again)
-        return self._by_share(question, known, analyst, again=again, mark=mark)
+            return self._choose_by_target(question, layouts, target, again=again)
+        return self._choose_by_share(question, layouts, analyst, again=again)
 
-    def after(self, question: AskedStatement, mark: str, analyst: str | None, bought: Chosen) -> Chosen:
+    def choose_after(self, question: WantedStatement, analyst: str | None, bought: Choice) -> Choice:
         """The answer from what is known once the purchase was made."""
-        found = []
-        for keys, part in self.parts(question):
-            ways = self.known(part, keys, question, analyst)
-            if part.wanted.kind == "quantile" or not ways:
-                found.append(ways[0])
-                continue
-            found.append(ways[0])
-        return Chosen(tuple(found), (), (), bought.how, bought.notes)
+        known = [self._find_known(layout, question, analyst)[0] for layout in self.lay_out_all(question)]
+        return Choice(tuple(known), (), (), bought.how, bought.notes)
+
+    def lay_out_all(self, question: WantedStatement) -> list[Layout]:
+        """Every number of every grouping set, over the axes that a purchase would have."""
+        return [
+            lay_out_for_purchase(wanted, [column for _, column in keys], self.columns)
+            for wanted, keys in question.parts
+        ]
+
+    def _find_known(self, layout: Layout, question: WantedStatement, analyst: str | None) -> list[KnownAnswer]:
+        return find_known_answers(layout, question, self.purchases, self.columns, self.terms.beta, analyst)
+
+    # --- prices -------------------------------------------------------------------------------------------------------
 
     def target(self) -> float | None:
         """The accuracy asked for, in people."""
         if self.terms.accuracy is None:
             return None
-        return self.terms.accuracy * (self.holdings.n if self.holdings.n is not None else 1)
-
-    def cost(self, chosen: Chosen, ledger: Ledger) -> Fraction:
-        """Of what must be bought, in the unit of the budget."""
-        losses = [order.cost(ledger, self.neighbours) for order, _ in chosen.orders]
-        losses += [ledger.per_person(loss) for _, loss in chosen.quantiles]
-        return sum((ledger.price(loss).amount for loss in losses), Fraction(0))
+        return self.terms.accuracy * (self.purchases.n if self.purchases.n is not None else 1)
 
     def share(self, analyst: str | None) -> Fraction:
         """Where no accuracy is asked for: what is left, over the questions still expected."""
-        left = self.holdings.ledger.left(analyst)
+        left = self.purchases.ledger.left(analyst)
         if left <= 0:
             raise BudgetExhausted(
                 "nothing is left of the budget: nothing was spent; raise the budget", remaining=left, requested=0
             )
-        asked = max(1, self.terms.horizon - len(self.holdings.noted))
-        return round_down(left / self.holdings.ledger.times / asked, 6)
+        expected = max(1, self.terms.horizon - len(self.purchases.answered))
+        return round_down(left / self.purchases.ledger.times / expected, 6)
 
-    def _by_share(
-        self, question: AskedStatement, known: Sequence[tuple[Keys, AskedPart, list[Found]]], analyst: str | None, *,
-        again: bool, mark: str,
-    ) -> Chosen | NotSold:  # fmt: skip
-        free: list[Found] = []
-        open_parts: list[tuple[Keys, AskedPart]] = []
+    def cost(self, choice: Choice, ledger: Ledger) -> Fraction:
+        """Of what must be bought, in the unit of the budget."""
+        losses = [order.cost(ledger, self.neighbours) for order, _ in choice.orders]
+        losses += [ledger.per_person(loss) for _, loss in choice.quantiles]
+        return sum((ledger.price(loss).amount for loss in losses), Fraction(0))
+
+    def suggest_accuracy(self, question: WantedStatement, analyst: str | None) -> str:
+        """Which round accuracy could be paid where the one asked for is too dear, in words; empty if none was asked
+        for, or none can. From the declaration, the price and the book alone. Cost: a choice for each number tried.
+        """
+        ledger, wanted = self.purchases.ledger, self.terms.accuracy
+        left, most = ledger.left(analyst), 0.5 if self.purchases.n is not None else float("inf")
+        if wanted is None or left <= 0:
+            return ""
+        for tried, accuracy in enumerate(round_numbers(wanted)):
+            if tried == TRIED or accuracy > most:
+                return ""
+            other = replace(self, terms=replace(self.terms, accuracy=accuracy))
+            choice = other.choose(question, analyst)
+            if not isinstance(choice, NotSold) and other.cost(choice, ledger) <= left:
+                return f". It cannot be afforded; --accuracy {accuracy:g} could"
+        return ""
+
+    # --- for a share of the budget ------------------------------------------------------------------------------------
+
+    def _choose_by_share(
+        self, question: WantedStatement, layouts: Sequence[tuple[Layout, list[KnownAnswer]]], analyst: str | None, *,
+        again: bool,
+    ) -> Choice | NotSold:  # fmt: skip
+        free: list[KnownAnswer] = []
+        missing: list[Layout] = []
         share: Fraction | None = None
         anew = False
-        poor = self.holdings.ledger.left(analyst) <= 0  # nothing better can be bought
-        for keys, part, ways in known:
-            vague = bool(ways) and mark not in self.listed and self.useful.vague(ways[0])
+        mark, poor = question.mark, self.purchases.ledger.left(analyst) <= 0  # then nothing better can be bought
+        for layout, ways in layouts:
+            best = ways[0] if ways else None
+            vague = best is not None and mark not in self.listed and self.usefulness.is_vague(best)
             if vague and poor:
-                return NotSold(f"{part.wanted.label or question.sql}: {VAGUE}, and nothing is left to buy a better one")
-            given = again or poor or bool(ways and ways[0].quantile is not None)
-            if ways and not vague and (given or not variances(ways[0].laid, ways[0].generation)):
-                free.append(ways[0])
+                label = layout.wanted.label or question.sql
+                return NotSold(f"{label}: {VAGUE}, and nothing is left to buy a better one")
+            if best is not None and not vague and (again or poor or best.quantile is not None or best.is_public):
+                free.append(best)
                 continue
-            if mark in self.settled and not ways:
+            if mark in self.settled and best is None:
                 return NotSold("the plan for the whole file gave this answer up: ask it by itself")
             if share is None:
                 share = self.share(analyst)
-            if ways and not vague and not self._worse(ways[0], part, share / _sets(known)):
-                free.append(ways[0])
+            if best is not None and not vague and not self._is_worth_again(best, layout, share / _count_parts(layouts)):
+                free.append(best)
             else:
-                open_parts.append((keys, part))
-                anew |= bool(ways)
-        if not open_parts or share is None:
-            return Chosen(tuple(free), how=why_free(free, self.holdings))
-        orders, quantiles = self._buy(question, [part for _, part in open_parts], share)
-        asked = [part.wanted for _, part in open_parts if part.wanted.kind == "quantile"]
-        trees = {tree_mark(wanted) for wanted in asked if self.by_tree(wanted, asked)}
-        how, notes, more = spoken_orders(orders, quantiles, trees)
-        notes = (*notes, WIDE) if anew else notes
-        chosen = Chosen(tuple(free), tuple(orders), tuple(quantiles), how, notes, more)
-        return self._useful(question, chosen, [part for _, part in open_parts])
+                missing.append(layout)
+                anew |= best is not None
+        if not missing or share is None:
+            return Choice(tuple(free), how=explain_free(free, self.purchases))
+        choice = self._order_missing(question, missing, share)
+        choice = replace(choice, known=tuple(free), notes=(WIDE,) if anew else ())
+        price = f"{self.unit} {float(self.cost(choice, self.purchases.ledger)):.4g}"
+        ranked = [layout.wanted for layout in missing if layout.wanted.kind == "quantile"]
+        reasons = [self.usefulness.explain_tables(question, choice.orders, missing, price)]
+        for wanted, loss in choice.quantiles:
+            tree = self.is_worth_a_tree(wanted, ranked)
+            reasons.append(self.usefulness.explain_quantile(wanted, loss, price, tree=tree))
+        reason = next((reason for reason in reasons if reason), "")
+        return NotSold(reason) if reason else choice
 
-    def _worse(self, found: Found, part: AskedPart, share: Fraction) -> bool:
+    def _is_worth_again(self, known: KnownAnswer, layout: Layout, share: Fraction) -> bool:
         """Is what is known so much worse than what the share would buy by itself that it is worth paying again?
 
         Shares drift upwards with every question that was free, so without a margin the same table would be bought again
         for nothing but its rounding.
         """
-        fresh = with_order(Generation(self.holdings.n), self._order(part, share, None, number_allowed=False))
-        bought, held = variances(part.laid, fresh), variances(found.laid, found.generation)
-        return any(held[m] > AGAIN * bought.get(m, 0.0) for m in held)
+        order = self._order_table(layout, share)
+        bought = layout.variances(add_order(Generation(self.purchases.n), order))
+        held = known.layout.variances(known.generation)
+        return any(held[quantity] > AGAIN * bought.get(quantity, 0.0) for quantity in held)
 
-    def _order(
-        self, part: AskedPart, share: Fraction, question: AskedStatement | None, *, number_allowed: bool
-    ) -> Purchase:
-        """A table under zCDP; under pure epsilon a number, unless it is asked by groups or its columns were before."""
-        if part.wanted.distinct and question is not None:
-            return self.distinct(question, share)
-        if number_allowed and question is not None and self.unit == "epsilon":
-            mine = frozenset(axis.column.name for axis in part.laid.axes)
-            if not any(mine == columns for columns, _ in self.holdings.rented):
-                number = number_for(part, share, self.unit, self.neighbours, number_question(question))
+    def _order_missing(self, question: WantedStatement, missing: Sequence[Layout], share: Fraction) -> Choice:
+        """One purchase for each set of axes, the share divided among them; quantiles one each."""
+        by_axes: dict[tuple[str, ...], list[Layout]] = {}
+        quantiles = [layout.wanted for layout in missing if layout.wanted.kind == "quantile"]
+        for layout in missing:
+            if layout.wanted.kind != "quantile":
+                by_axes.setdefault(layout.names, []).append(layout)
+        each = share / (len(by_axes) + len(quantiles))
+        orders = []
+        for first, *others in by_axes.values():
+            if others:
+                quantities = sorted({quantity for layout in others for quantity in layout.wanted.quantities})
+                order = size_table_for(first, each, self.unit, self.neighbours, quantities)
+            elif question.is_one_number:
+                order = self._order_number(question, first, each)
+            else:
+                order = self._order_table(first, each)
+            orders.append((order, self.purchases.latest))
+        groups = self.group_by_tree(quantiles)
+        losses = [(many[0], loss_of_epsilon(each * len(many), self.unit, self.neighbours)) for many in groups]
+        names = [str(order) for order, _ in orders]
+        for wanted, _ in losses:
+            tree = self.is_worth_a_tree(wanted, quantiles)
+            names.append(f"a tree of counts of {wanted.column}, for every quantile" if tree else _name_quantile(wanted))
+        return Choice((), tuple(orders), tuple(losses), f"buys {', '.join(names)}")
+
+    def _order_number(self, question: WantedStatement, layout: Layout, share: Fraction) -> Order:
+        """A table under zCDP; under pure epsilon a number, unless its columns were asked before."""
+        if layout.wanted.is_distinct:
+            return self.order_distinct(question, share)
+        if self.unit == "epsilon":
+            mine = frozenset(axis.column.name for axis in layout.axes)
+            if not any(mine == columns for columns, _ in self.purchases.rented):
+                number = size_number(layout, share, self.unit, self.neighbours, number_question(question))
                 if number is not None:
                     return number
-        if not part.laid.axes:  # everybody: a table of one cell is a number
-            number = number_for(part, share, self.unit, self.neighbours, "table")
-            assert number is not None
-            return Purchase((), number.doses, number.law)
-        return table_for(part, share, self.unit, self.neighbours)
+        return self._order_table(layout, share)
 
-    def distinct(self, question: AskedStatement, share: Fraction) -> Purchase:
+    def _order_table(self, layout: Layout, share: Fraction) -> Order:
+        if layout.axes:
+            return size_table_for(layout, share, self.unit, self.neighbours)
+        number = size_number(layout, share, self.unit, self.neighbours, "table")
+        assert number is not None  # everybody: a table of one cell is a number
+        return Order((), number.doses, number.law)
+
+    def order_distinct(self, question: WantedStatement, share: Fraction) -> Order:
         """A number of different values. Of people: it costs a person the same, however many rows he has; so his whole
         share buys it.
         """
-        ((_, part),) = self.parts(question)
-        order = number_for(part, share, self.unit, self.neighbours, number_question(question))
+        (layout,) = self.lay_out_all(question)
+        order = size_number(layout, share, self.unit, self.neighbours, number_question(question))
         assert order is not None
-        if part.wanted.column not in self.columns.ids:
+        if layout.wanted.column not in self.columns.ids:
             return order
-        rows = Fraction(self.holdings.ledger.rows) ** (2 if order.law == "gaussian" else 1)
-        doses = tuple(Dose(d.quantity, d.noise / rows) for d in order.doses)
+        rows = Fraction(self.purchases.ledger.rows) ** (2 if order.law == "gaussian" else 1)
+        doses = tuple(replace(dose, noise=dose.noise / rows) for dose in order.doses)
         return replace(order, doses=doses, people=True)
 
-    def _buy(
-        self, question: AskedStatement, parts: Sequence[AskedPart], share: Fraction
-    ) -> tuple[list[tuple[Purchase, int]], list[tuple[Wanted, Loss]]]:
-        """One purchase for each set of axes, the share divided among them; quantiles one each."""
-        by_axes: dict[tuple[str, ...], list[AskedPart]] = {}
-        quantiles = [part.wanted for part in parts if part.wanted.kind == "quantile"]
-        for part in parts:
-            if part.wanted.kind != "quantile":
-                by_axes.setdefault(part.laid.names, []).append(part)
-        each = share / (len(by_axes) + len(quantiles))
-        orders = []
-        single = len(question.wanted) * len(question.sets) == 1
-        for group in by_axes.values():
-            first = group[0]
-            if len(group) == 1:
-                order = self._order(first, each, question if single else None, number_allowed=single)
-            else:
-                merged = sorted({m for part in group for m in part.quantities})
-                order = table_for(first, each, self.unit, self.neighbours, merged)
-            orders.append((order, self.holdings.latest))
-        return orders, [
-            (many[0], loss_of_epsilon(each * len(many), self.unit, self.neighbours)) for many in self.trees(quantiles)
-        ]
-
-    def trees(self, quantiles: Sequence[Wanted]) -> list[list[Wanted]]:
+    def group_by_tree(self, quantiles: Sequence[WantedNumber]) -> list[list[WantedNumber]]:
         """Quantiles that are bought together: those of one column and condition, where a tree is worth it."""
-        found: dict[str, list[Wanted]] = {}
+        groups: dict[str, list[WantedNumber]] = {}
         for wanted in quantiles:
-            mark = tree_mark(wanted) if self.by_tree(wanted, quantiles) else quantile_mark(wanted)
-            found.setdefault(mark, []).append(wanted)
-        return list(found.values())
+            mark = tree_mark(wanted) if self.is_worth_a_tree(wanted, quantiles) else quantile_mark(wanted)
+            groups.setdefault(mark, []).append(wanted)
+        return list(groups.values())
 
-    def by_tree(self, wanted: Wanted, asked: Sequence[Wanted] = ()) -> bool:
+    def is_worth_a_tree(self, wanted: WantedNumber, others: Sequence[WantedNumber] = ()) -> bool:
         """Is a tree worth it? On a small grid, from the third quantile of a column under one condition on."""
         mark = tree_mark(wanted)
-        known = self.holdings.ranked.get(mark, 0) + max(1, sum(tree_mark(w) == mark for w in asked))
-        return known >= WORTH and tree_fits(self.columns.number(wanted.column))
+        known = self.purchases.quantiles.get(mark, 0) + max(1, sum(tree_mark(other) == mark for other in others))
+        return known >= WORTH and is_fine_enough(self.columns.number(wanted.column))
 
-    def _to_target(
-        self, question: AskedStatement, known: Sequence[tuple[Keys, AskedPart, list[Found]]], target: float,
-        analyst: str | None, *, again: bool,
-    ) -> Chosen | NotSold:  # fmt: skip
-        beta, free, orders, quantiles, alternatives = self.terms.beta, [], [], [], []
+    # --- for an accuracy ----------------------------------------------------------------------------------------------
+
+    def _choose_by_target(
+        self, question: WantedStatement, layouts: Sequence[tuple[Layout, list[KnownAnswer]]], target: float, *,
+        again: bool,
+    ) -> Choice:  # fmt: skip
+        beta = self.terms.beta
+        free: list[KnownAnswer] = []
+        orders: list[tuple[Order, int]] = []
+        quantiles: list[tuple[WantedNumber, Loss]] = []
+        alternatives: list[str] = []
         anew = False
-        for _, part, ways in known:
-            if part.wanted.kind == "quantile":
-                epsilon = epsilon_for_ranks(target, beta, self.columns.number(part.wanted.column).steps + 1)
-                loss = loss_of_epsilon(round_up(epsilon), self.unit, self.neighbours, exact_epsilon=True)
+        for layout, ways in layouts:
+            if layout.wanted.kind == "quantile":
                 fits = [way for way in ways if way.quantile is not None and way.quantile.ranks(beta) <= target]
-                free += fits[:1]
-                quantiles += [] if fits else [(part.wanted, loss)]
-                anew |= bool(ways) and not fits
-                continue
-            fits = [way for way in ways if good_enough(way.laid, way.generation, target, beta)]
+            else:
+                fits = [way for way in ways if way.layout.is_within(target, way.generation, beta)]
             if fits:
                 free.append(fits[0])
                 continue
-            order, generation, told = self._rent_or_buy(question, part, target, again=again and bool(ways))
-            orders.append((order, generation))
             anew |= bool(ways)
-            alternatives += told
+            if layout.wanted.kind == "quantile":
+                epsilon = epsilon_for_ranks(target, beta, self.columns.number(layout.wanted.column).steps + 1)
+                loss = loss_of_epsilon(round_up(epsilon), self.unit, self.neighbours, exact_epsilon=True)
+                quantiles.append((layout.wanted, loss))
+                continue
+            order, generation, others = self._rent_or_buy(question, layout, target, again=again and bool(ways))
+            orders.append((order, generation))
+            alternatives += others
         if not orders and not quantiles:
-            return Chosen(tuple(free), how=why_free(free, self.holdings))
-        how, notes, more = spoken_orders(orders, quantiles)
-        notes = (*notes, WIDER) if anew else notes
-        return Chosen(tuple(free), tuple(orders), tuple(quantiles), how, notes, (*more, *alternatives))
+            return Choice(tuple(free), how=explain_free(free, self.purchases))
+        names = [*(str(order) for order, _ in orders), *(_name_quantile(wanted) for wanted, _ in quantiles)]
+        how, notes = f"buys {', '.join(names)}", (WIDER,) if anew else ()
+        return Choice(tuple(free), tuple(orders), tuple(quantiles), how, notes, tuple(alternatives))
 
     def _rent_or_buy(
-        self, question: AskedStatement, part: AskedPart, target: float, *, again: bool
-    ) -> tuple[Purchase, int, list[str]]:
+        self, question: WantedStatement, layout: Layout, target: float, *, again: bool
+    ) -> tuple[Order, int, list[str]]:
         """Ski rental between numbers and the table of the columns that were rented so far (or of its own columns)."""
         beta, number = self.terms.beta, None
-        at = self.holdings.latest + 1 if again else self.holdings.latest
-        generation = Generation(self.holdings.n) if again else self.holdings.generation(at)
-        if len(question.wanted) * len(question.sets) == 1:
-            number = cheapest_number(part, target, beta, self.unit, self.neighbours, number_question(question))
-        if part.wanted.distinct and number is not None:
-            return replace(number, people=part.wanted.column in self.columns.ids), at, []
-        wide, rented = self._with_rented(part)
-        table = cheapest_table(wide, generation, target, beta, self.unit, self.neighbours)
+        at = self.purchases.latest + 1 if again else self.purchases.latest
+        generation = Generation(self.purchases.n) if again else self.purchases.generation(at)
+        if question.is_one_number:
+            number = find_cheapest_number(layout, target, beta, self.unit, self.neighbours, number_question(question))
+        if layout.wanted.is_distinct and number is not None:
+            return replace(number, people=layout.wanted.column in self.columns.ids), at, []
+        wide, rented = self._add_rented_columns(layout)
+        table = find_cheapest_table(wide, generation, target, beta, self.unit, self.neighbours)
         dear = table.loss(self.neighbours).amount
         if number is None:
             return table, at, [f"alternative: {table} at {self.unit} {float(dear):.4g}"]
         cheap = number.loss(self.neighbours).amount
-        told = [
-            f"alternative: {each}, {self.unit} {float(price):.4g}" for each, price in ((number, cheap), (table, dear))
-        ]
-        if wide.laid.axes and worth_a_table(dear, cheap, rented):
-            return table, at, told[:1]
-        return number, at, told[1:]
+        if wide.axes and is_worth_a_table(dear, cheap, rented):
+            return table, at, [f"alternative: {number}, {self.unit} {float(cheap):.4g}"]
+        return number, at, [f"alternative: {table}, {self.unit} {float(dear):.4g}"]
 
-    def _with_rented(self, part: AskedPart) -> tuple[AskedPart, Rented]:
+    def _add_rented_columns(self, layout: Layout) -> tuple[Layout, Rented]:
         """The question over its columns and those of the numbers bought before, where that is not too large."""
-        mine = {axis.column.name for axis in part.laid.axes}
-        union = mine.union(*(columns for columns, _ in self.holdings.rented))
-        paid = sum((amount for _, amount in self.holdings.rented), Fraction(0))
-        rented = Rented(paid, len(self.holdings.rented))
+        mine = {axis.column.name for axis in layout.axes}
+        union = mine.union(*(columns for columns, _ in self.purchases.rented))
+        paid = sum((amount for _, amount in self.purchases.rented), Fraction(0))
+        rented = Rented(paid, len(self.purchases.rented))
         if union == mine:
-            return part, rented
-        cuts = cuts_of(part.wanted, part.keys, self.columns)
-        axes = [axis_of(name, cuts.get(name, {1}), self.columns) for name in sorted(union)]
+            return layout, rented
+        cuts = find_cuts(layout.wanted, layout.keys, self.columns)
+        axes = [self.columns.make_axis(name, cuts.get(name, {1})) for name in sorted(union)]
         try:
-            return AskedPart(part.wanted, part.keys, lay(part.wanted, part.keys, axes)), rented
+            return lay_out(layout.wanted, layout.keys, axes), rented
         except UnsupportedQuery:  # too many cells together
-            return part, rented
-
-    def _useful(self, question: AskedStatement, chosen: Chosen, parts: Sequence[AskedPart]) -> Chosen | NotSold:
-        """Not sold without being told so: an answer whose bar is more than half of all it could be."""
-        price = f"{self.unit} {float(self.cost(chosen, self.holdings.ledger)):.4g}"
-        ranked = [part.wanted for part in parts if part.wanted.kind == "quantile"]
-        reasons = [self.useful.why_not(question, chosen, parts, price)]
-        for wanted, loss in chosen.quantiles:
-            reasons.append(self.useful.why_no_quantile(wanted, loss, price, tree=self.by_tree(wanted, ranked)))
-        found = next((reason for reason in reasons if reason), "")
-        return NotSold(found) if found else chosen
+            return layout, rented
 
 
-def _sets(known: Sequence[tuple[Keys, AskedPart, list[Found]]]) -> int:
+def round_numbers(above: float) -> Iterator[float]:
+    """1, 2 and 5 times powers of ten, from the first that is larger.
+
+    >>> from itertools import islice
+    >>> list(islice(round_numbers(0.03), 4))
+    [0.05, 0.1, 0.2, 0.5]
+    """
+    power = -15
+    while True:
+        for digit in (1, 2, 5):
+            number = float(f"{digit}e{power}")
+            if number > above:
+                yield number
+        power += 1
+
+
+def _name_quantile(wanted: WantedNumber) -> str:
+    return f"{wanted.label} by the exponential mechanism"
+
+
+def _count_parts(layouts: Sequence[tuple[Layout, list[KnownAnswer]]]) -> int:
     """Among how many purchases a share is divided, if everything had to be bought."""
-    ranked = sum(part.wanted.kind == "quantile" for _, part, _ in known)
-    asked = {part.laid.names for _, part, ways in known if part.wanted.kind != "quantile" and not _given(ways)}
-    return max(1, ranked + len(asked))
-
-
-def _given(ways: Sequence[Found]) -> bool:
-    """Is it public?"""
-    return bool(ways) and not variances(ways[0].laid, ways[0].generation)
-
-
-def _worst(found: Mapping[Quantity, float]) -> float:
-    return max((v / m.reach**2 for m, v in found.items()), default=0.0)
-
-
-__all__ = ["Chooser", "Chosen", "Found", "Keys", "NotSold"]
+    quantiles = sum(layout.wanted.kind == "quantile" for layout, _ in layouts)
+    tables = {
+        layout.names
+        for layout, ways in layouts
+        if layout.wanted.kind != "quantile" and not (ways and ways[0].is_public)
+    }
+    return max(1, quantiles + len(tables))

@@ -17,7 +17,19 @@ from keyhole.config import Columns, PrivateColumn, PublicColumn, toml_key
 from keyhole.defence.load import typed
 from keyhole.defence.tables.noisy_tables import Quantity
 from keyhole.errors import ConfigError, UnsupportedQuery
-from keyhole.model.predicate import Comparison, Has, IsNull, Leaf, Like, Membership, Opaque, Predicate, leaves
+from keyhole.model.predicate import (
+    Comparison,
+    Has,
+    IsNull,
+    Leaf,
+    Like,
+    Membership,
+    Opaque,
+    Predicate,
+    Scalar,
+    leaves,
+    quote_name,
+)
 from keyhole.model.schema import Column, Kind, Role, Schema
 
 Partition: TypeAlias = Categories | Cuts
@@ -76,7 +88,7 @@ class Partitions:
         for column in schema.columns:
             given = publics.get(column.name) or roles.private.get(column.name)
             if column.role is not Role.HIDDEN and given is not None:
-                made = _partition(column, given)
+                made = _make_partition(column, given)
                 if made is not None:
                     found[column.name] = made
         if not found:
@@ -114,6 +126,33 @@ class Partitions:
             raise UnsupportedQuery(f"{name!r} has no bounds to sum within: declare min and max for it")
         return found
 
+    def key_values(self, name: str) -> tuple[Scalar, ...]:
+        """The keys of a grouping column: every value, or every point of its grid."""
+        column = self.of(name)
+        return column.at(range(1, column.steps + 1)).keys() if isinstance(column, Cuts) else column.keys()
+
+    def make_axis(self, name: str, cuts: set[int]) -> CutAxis:
+        """The partition that a purchase has: the declared one, cut further where the question needs it.
+
+        A column that is only asked whether it is NULL keeps one cell for all its numbers.
+        """
+        column = self.of(name)
+        if not isinstance(column, Cuts):
+            return CutAxis.of(column)
+        inside = {c for c in cuts if 0 < c <= column.steps}
+        return CutAxis.of(column.at({*column.starts, *inside}) if inside else column.at(()))
+
+    def distinct_code(self, name: str) -> str:
+        """What COUNT(DISTINCT ...) counts, as SQL: the id itself; of a declared column the values that it declares
+        (NULL and others are none of them).
+        """
+        if name in self.ids:
+            return quote_name(name)
+        column = self.of(name)
+        if isinstance(column, Cuts):
+            return column.point()
+        return f"CASE WHEN ({column.code()}) < {len(column.values)} THEN {column.code()} END"
+
     def quantity(self, name: str, power: int = 1) -> Quantity:
         """The centred sum of a column; refused where one person's part would need more than 31 bits."""
         made = Quantity(name, max(1, self.number(name).steps), power)
@@ -121,47 +160,46 @@ class Partitions:
             raise UnsupportedQuery(f"{name!r}: its sums need more than 62 bits; declare a coarser step")
         return made
 
-    def asked(self, where: Iterable[Predicate]) -> dict[str, set[int]]:
+    def find_cuts(self, where: Iterable[Predicate]) -> dict[str, set[int]]:
         """The columns that conditions look at, each with the grid points where they cut it."""
-        found: dict[str, set[int]] = {}
+        cuts: dict[str, set[int]] = {}
         for predicate in where:
             for leaf in leaves(predicate):
-                column = self.of(_named(leaf).column)
-                cuts = column.cut_by(leaf) if isinstance(column, Cuts) else set()
-                found.setdefault(column.name, set()).update(cuts)
-        return found
+                column = self.of(_check_leaf(leaf).column)
+                cuts.setdefault(column.name, set()).update(column.cut_by(leaf) if isinstance(column, Cuts) else ())
+        return cuts
 
     def fingerprint(self) -> str:
         """A digest of the declaration."""
         return hashlib.blake2b(repr(sorted(self.columns.items())).encode(), digest_size=16).hexdigest()
 
 
-def _named(leaf: Leaf) -> Comparison | Membership | Like | IsNull:
+def _check_leaf(leaf: Leaf) -> Comparison | Membership | Like | IsNull:
     if isinstance(leaf, Opaque | Has):
-        said = leaf.sql if isinstance(leaf, Opaque) else "a condition on another table"
+        written = leaf.sql if isinstance(leaf, Opaque) else "a condition on another table"
         raise UnsupportedQuery(
-            f"{said} is no condition on cells: compare one column with constants (=, <>, <, <=, >, >=, IN, BETWEEN)"
+            f"{written} is no condition on cells: compare one column with constants (=, <>, <, <=, >, >=, IN, BETWEEN)"
         )
     return leaf
 
 
-def _partition(column: Column, given: PublicColumn | PrivateColumn) -> Partition | None:
+def _make_partition(column: Column, given: PublicColumn | PrivateColumn) -> Partition | None:
     if given.values is not None:
         values = tuple(typed(v, column) for v in given.values)
-        missing = None if given.missing is None else typed(_plain(given.missing), column)
+        missing = None if given.missing is None else typed(_unwrap_decimal(given.missing), column)
         return Categories(column.name, values, missing is None, missing)
     if given.min is None or given.max is None:
         return None
     if not column.kind.numeric:
         raise ConfigError(f"column {column.name!r} is {column.kind}: declare values = [...] for it")
-    return _cuts(column, given, Fraction(given.min), Fraction(given.max))
+    return _make_cuts(column, given, Fraction(given.min), Fraction(given.max))
 
 
-def _plain(value: object) -> str | int | bool:
+def _unwrap_decimal(value: object) -> str | int | bool:
     return value if isinstance(value, str | int | bool) else str(value)
 
 
-def _cuts(column: Column, given: PublicColumn | PrivateColumn, lo: Fraction, hi: Fraction) -> Cuts:
+def _make_cuts(column: Column, given: PublicColumn | PrivateColumn, lo: Fraction, hi: Fraction) -> Cuts:
     written = given.step if isinstance(given, PrivateColumn) else None
     step = Fraction(written) if written is not None else _default_step(column, given, lo, hi)
     if (hi - lo) % step:

@@ -9,8 +9,8 @@ from fractions import Fraction
 
 import numpy as np
 
-from keyhole.defence.planner.asks import Wanted
-from keyhole.defence.planner.laid import Laid, Linear
+from keyhole.defence.planner.layout import Layout
+from keyhole.defence.planner.wanted import WantedNumber
 from keyhole.defence.tables.error_bars import ErrorLaw
 from keyhole.defence.tables.inference import Floats
 from keyhole.defence.tables.noisy_tables import COUNT, Generation
@@ -21,23 +21,23 @@ UNKNOWN = Estimate(None, None, ratio=True)
 Bounds = tuple[float, float]
 
 
-def estimates(laid: Laid, generation: Generation, beta: float, bounds: Bounds) -> list[Estimate]:
-    """One for each group, in the order of GROUP BY. `bounds` are between what an average lies."""
-    wanted = laid.wanted
+def estimate_groups(layout: Layout, generation: Generation, beta: float) -> list[Estimate]:
+    """One number with its bar for each group, in the order of GROUP BY."""
+    wanted = layout.wanted
     if wanted.kind == "linear":
-        value, law = laid.linear(generation)
+        value, law = layout.add_up(generation)
         bar = law.bar(beta)
-        return [shown(float(v), bar, wanted) for v in laid.ordered(value).ravel()]
+        return [_round_to_bar(float(v), bar, wanted) for v in layout.order_groups(value).ravel()]
     if wanted.kind == "average":
-        return _averages(laid, generation, beta, bounds)
-    return _spreads(laid, generation, beta)
+        return _estimate_averages(layout, generation, beta)
+    return _estimate_spreads(layout, generation, beta)
 
 
-def shown(value: float, bar: float, wanted: Wanted, *, ratio: bool = False) -> Estimate:
+def _round_to_bar(value: float, bar: float, wanted: WantedNumber, *, ratio: bool = False) -> Estimate:
     """A value cut to what its bar lets one see; what the cut takes away is added to the bar."""
     if not math.isfinite(bar):
         return UNKNOWN
-    exact = _fraction(value)
+    exact = _to_fraction(value)
     if wanted.digits is not None:
         step = Fraction(1, 10**wanted.digits) if wanted.digits >= 0 else Fraction(10**-wanted.digits)
     elif bar > 0:
@@ -45,44 +45,55 @@ def shown(value: float, bar: float, wanted: Wanted, *, ratio: bool = False) -> E
     else:
         return Estimate(exact, Fraction(0), ratio)
     cut = step * round(exact / step)
-    return Estimate(cut, _fraction(bar) + abs(cut - exact), ratio)
+    return Estimate(cut, _to_fraction(bar) + abs(cut - exact), ratio)
 
 
-def _fraction(value: float) -> Fraction:
+def _to_fraction(value: float) -> Fraction:
     return Fraction(Decimal(repr(float(value))))
 
 
-def _averages(laid: Laid, generation: Generation, beta: float, bounds: Bounds) -> list[Estimate]:
-    offset, (low, high) = float(laid.wanted.offset), bounds
-    tops, law = laid.linear(generation)
-    counts, missed = _count(laid, generation)
-    ratios = _fieller(law, missed, beta, (high - low) / 2 or 1.0)
-    found = []
-    for top, count in zip(laid.ordered(tops).ravel(), laid.ordered(counts).ravel(), strict=True):
+def _bound_average(wanted: WantedNumber) -> Bounds:
+    """Between what an average lies, from the declaration."""
+    low = high = float(wanted.offset)
+    for quantity, each in wanted.sums.items():
+        reach = sum(abs(float(factor)) for factor, _ in each) * quantity.reach
+        low, high = low - reach, high + reach
+    return low, high
+
+
+def _estimate_averages(layout: Layout, generation: Generation, beta: float) -> list[Estimate]:
+    offset, (low, high) = float(layout.wanted.offset), _bound_average(layout.wanted)
+    tops, law = layout.add_up(generation)
+    counts, count_law = _estimate_count(layout, generation)
+    ratios = _find_ratios(law, count_law, beta, (high - low) / 2 or 1.0)
+    estimates = []
+    for top, count in zip(layout.order_groups(tops).ravel(), layout.order_groups(counts).ravel(), strict=True):
         ends = ratios(float(top), float(count))
         if ends is None or count <= 0:
-            found.append(UNKNOWN)
+            estimates.append(UNKNOWN)
             continue
         least, most = max(low, offset + ends[0]), min(high, offset + ends[1])
         value = min(max(offset + float(top) / float(count), low), high)
-        found.append(shown(value, max(most - value, value - least, 0.0), laid.wanted, ratio=True))
-    return found
+        estimates.append(_round_to_bar(value, max(most - value, value - least, 0.0), layout.wanted, ratio=True))
+    return estimates
 
 
-def _count(laid: Laid, generation: Generation) -> tuple[Floats, ErrorLaw]:
-    if generation.n is not None and laid.count.whole:
-        return np.full(laid.count.groups, float(generation.n)), ErrorLaw()
-    return generation.value(COUNT, laid.count), generation.law(COUNT, laid.count)
+def _estimate_count(layout: Layout, generation: Generation) -> tuple[Floats, ErrorLaw]:
+    if generation.n is not None and layout.count.whole:
+        return np.full(layout.count.groups, float(generation.n)), ErrorLaw()
+    return generation.value(COUNT, layout.count), generation.law(COUNT, layout.count)
 
 
-def _fieller(top: ErrorLaw, bottom: ErrorLaw, beta: float, widest: float) -> Callable[[float, float], Bounds | None]:
+def _find_ratios(
+    top: ErrorLaw, bottom: ErrorLaw, beta: float, widest: float
+) -> Callable[[float, float], Bounds | None]:
     """The ratios r with |S - r C| <= the bar of the error of S - r C: exact, since that error is linear in the noise.
 
     None if the set is not bounded: then nothing can be said. `widest` is the most that |r| can be. (Fieller 1954.)
     """
     if not top.laplace and not bottom.laplace:
         z = ErrorLaw(1.0).bar(beta)
-        return lambda s, c: _fieller_normal(s, c, top, bottom, z)
+        return lambda s, c: _solve_fieller(s, c, top, bottom, z)
 
     edges = [widest * k / STRIPS for k in range(1, STRIPS + 1)]
     reach = [
@@ -92,24 +103,24 @@ def _fieller(top: ErrorLaw, bottom: ErrorLaw, beta: float, widest: float) -> Cal
     def ends(s: float, c: float) -> Bounds | None:
         if c <= bottom.bar(beta):
             return None
-        return -_furthest(-s, c, edges, reach), _furthest(s, c, edges, reach)
+        return -_find_furthest(-s, c, edges, reach), _find_furthest(s, c, edges, reach)
 
     return ends
 
 
-def _furthest(s: float, c: float, edges: list[float], reach: list[float]) -> float:
+def _find_furthest(s: float, c: float, edges: list[float], reach: list[float]) -> float:
     """The largest r up to the last edge with s - r c >= -reach of the strip that |r| lies in."""
-    found, start = -edges[-1], 0.0
+    largest, start = -edges[-1], 0.0
     for edge, bar in zip(edges, reach, strict=True):
         for low, high in ((-edge, -start), (start, edge)):
             at = min(high, (s + bar) / c)
             if at >= low:
-                found = max(found, at)
+                largest = max(largest, at)
         start = edge
-    return found
+    return largest
 
 
-def _fieller_normal(s: float, c: float, top: ErrorLaw, bottom: ErrorLaw, z: float) -> Bounds | None:
+def _solve_fieller(s: float, c: float, top: ErrorLaw, bottom: ErrorLaw, z: float) -> Bounds | None:
     """(c^2 - z^2 B) r^2 - 2 s c r + s^2 - z^2 T <= 0; then half a step of the grid of S - r C on both sides."""
     a, constant = c * c - z * z * bottom.variance, s * s - z * z * top.variance
     if c <= 0 or a <= 0:
@@ -124,30 +135,31 @@ def _fieller_normal(s: float, c: float, top: ErrorLaw, bottom: ErrorLaw, z: floa
     return low - reach, high + reach
 
 
-def _spreads(laid: Laid, generation: Generation, beta: float) -> list[Estimate]:
+def _estimate_spreads(layout: Layout, generation: Generation, beta: float) -> list[Estimate]:
     """Population variance E[x^2] - E[x]^2 on the grid; the bar of each mean (and of the count, for a sample's) holds
     with 1 - beta/2 (beta/3), the spread's follows.
     """
-    wanted = laid.wanted
+    wanted = layout.wanted
     part_beta = beta / (3 if wanted.sample else 2)
-    (first, second), missed = sorted(laid.sums), _count(laid, generation)
-    counts = laid.ordered(missed[0]).ravel()
+    first, second = sorted(layout.sums)
+    counted, count_law = _estimate_count(layout, generation)
+    counts = layout.order_groups(counted).ravel()
     means = []
     for quantity in (first, second):
-        part: Linear = laid.sums[quantity]
-        values = laid.ordered(generation.value(quantity, part.functional)).ravel()
+        part = layout.sums[quantity]
+        values = layout.order_groups(generation.value(quantity, part.functional)).ravel()
         law = generation.law(quantity, part.functional)
-        means.append((values, _fieller(law, missed[1], part_beta, float(quantity.reach))))
+        means.append((values, _find_ratios(law, count_law, part_beta, float(quantity.reach))))
     reach, squared = float(first.reach), float(second.reach)
     scale = float(wanted.offset)  # the square of half a step
-    found = []
+    estimates = []
     for at, count in enumerate(counts):
         if count <= 1:
-            found.append(UNKNOWN)
+            estimates.append(UNKNOWN)
             continue
         ends = [ratio(float(values[at]), float(count)) for values, ratio in means]
         if ends[0] is None or ends[1] is None:
-            found.append(UNKNOWN)
+            estimates.append(UNKNOWN)
             continue
         u, y = (float(values[at] / count) for values, _ in means)
         lows = max(-reach, ends[0][0]), max(-squared, ends[1][0])
@@ -157,9 +169,9 @@ def _spreads(laid: Laid, generation: Generation, beta: float) -> list[Estimate]:
         correction = count / (count - 1) if wanted.sample else 1.0
         value = max(0.0, (y + squared) / 2 - u * u) * correction * scale
         low = max(0.0, (lows[1] + squared) / 2 - largest) * scale
-        few = max(2.0, float(count) - missed[1].bar(part_beta))
+        few = max(2.0, float(count) - count_law.bar(part_beta))
         high = max(0.0, (highs[1] + squared) / 2 - smallest) * scale * (few / (few - 1) if wanted.sample else 1.0)
         if wanted.kind == "deviation":
             value, low, high = math.sqrt(value), math.sqrt(low), math.sqrt(high)
-        found.append(shown(value, max(high - value, value - low, 0.0), wanted, ratio=True))
-    return found
+        estimates.append(_round_to_bar(value, max(high - value, value - low, 0.0), wanted, ratio=True))
+    return estimates

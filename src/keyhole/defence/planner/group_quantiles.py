@@ -13,36 +13,34 @@ from dataclasses import dataclass, replace
 from fractions import Fraction
 from itertools import product
 from math import prod
-from typing import TYPE_CHECKING
 
 from keyhole.defence.budget.ledger import Ledger
 from keyhole.defence.budget.loss import Loss, Neighbours, Unit, round_down, round_up
 from keyhole.defence.noise import check_scale
-from keyhole.defence.planner.asks import AskedStatement, Wanted
+from keyhole.defence.planner.choice import Chooser
+from keyhole.defence.planner.layout import lay_out_for_purchase
+from keyhole.defence.planner.purchases import Buyer
 from keyhole.defence.planner.quantiles import (
     BoughtQuantile,
     draw_quantile,
     epsilon_for_ranks,
     epsilon_of,
+    get_sensitivity,
     loss_of_epsilon,
-    recalled,
-    sensitivity,
+    recall_quantiles,
 )
+from keyhole.defence.planner.wanted import WantedNumber, WantedStatement
 from keyhole.defence.workload import GroupKey
 from keyhole.errors import UnsupportedQuery
 from keyhole.model.predicate import Comparison, conjunction
 
-if TYPE_CHECKING:
-    from keyhole.defence.planner.choice import Chooser
-    from keyhole.defence.planner.orders import Buying
-
 MOST_RANKED = 500  # groups: each is read and drawn by itself
 
 
-def times_one_group(level: Fraction, unit: Unit, neighbours: Neighbours) -> Fraction:
+def price_in_groups(level: Fraction, unit: Unit, neighbours: Neighbours) -> Fraction:
     """What all groups cost, over the price of one.
 
-    >>> [str(times_one_group(Fraction(q), "rho", "replace-one")) for q in ("1/2", "3/4")]
+    >>> [str(price_in_groups(Fraction(q), "rho", "replace-one")) for q in ("1/2", "3/4")]
     ['1', '9/8']
     """
     if neighbours == "add-remove":
@@ -55,7 +53,7 @@ def times_one_group(level: Fraction, unit: Unit, neighbours: Neighbours) -> Frac
 class GroupOrder:
     """One quantile of every group, before it is bought: the price of all, and with which epsilon each is chosen."""
 
-    wanted: Wanted
+    wanted: WantedNumber
     loss: Loss
     one: Loss
 
@@ -63,91 +61,93 @@ class GroupOrder:
         return f"{self.wanted.label} of every group by the exponential mechanism"
 
 
-def check_groups(question: AskedStatement, chooser: Chooser) -> None:
+def check_groups(question: WantedStatement, chooser: Chooser) -> None:
     """Refuse what is not built; from the statement and the declaration alone."""
     if any(w.kind != "quantile" for w in question.wanted) or len(question.sets) != 1:
         label = next(w.label for w in question.wanted if w.kind == "quantile")
         raise UnsupportedQuery(
             f"{label} with GROUP BY: quantiles of groups are asked in a statement of their own, with one set of groups"
         )
-    groups = prod(len(chooser.key_values(column)) for _, column in question.sets[0])
+    groups = prod(len(chooser.columns.key_values(column)) for _, column in question.sets[0])
     if groups > MOST_RANKED:
         raise UnsupportedQuery(f"quantiles of {groups} groups; at most {MOST_RANKED}")
-    for _, wanted in groups_of(question, chooser):
+    for _, wanted in list_groups(question, chooser):
         for each in wanted:
-            chooser.part(each, ())
+            lay_out_for_purchase(each, (), chooser.columns)
 
 
-def groups_of(question: AskedStatement, chooser: Chooser) -> Iterator[tuple[GroupKey, tuple[Wanted, ...]]]:
+def list_groups(question: WantedStatement, chooser: Chooser) -> Iterator[tuple[GroupKey, tuple[WantedNumber, ...]]]:
     """Every declared group, and each quantile under its condition: the same as if it were asked with WHERE."""
     (keys,) = question.sets
-    for values in product(*(chooser.key_values(column) for _, column in keys)):
+    for values in product(*(chooser.columns.key_values(column) for _, column in keys)):
         own = tuple(Comparison(column, "=", value) for (_, column), value in zip(keys, values, strict=True))
         named = tuple((name, value) for (name, _), value in zip(keys, values, strict=True))
         yield named, tuple(replace(w, where=conjunction(w.where, *own)) for w in question.wanted)
 
 
-def released_groups(
-    question: AskedStatement, chooser: Chooser, analyst: str | None
+def recall_groups(
+    question: WantedStatement, chooser: Chooser, analyst: str | None
 ) -> list[tuple[GroupKey, list[BoughtQuantile]]] | None:
     """The best that was released of every group, if there is one of each, not vague, that is good enough."""
-    beta, target, found = chooser.terms.beta, chooser.target(), []
-    half = chooser.useful.half
-    for key, wanted in groups_of(question, chooser):
+    beta, target, groups = chooser.terms.beta, chooser.target(), []
+    half = chooser.usefulness.half
+    for key, wanted in list_groups(question, chooser):
         best = []
         for each in wanted:
-            known = sorted(recalled(chooser.holdings.ledger, each, analyst), key=lambda q: q.ranks(beta))
+            known = sorted(recall_quantiles(chooser.purchases.ledger, each, analyst), key=lambda q: q.ranks(beta))
             if not known or (half is not None and known[0].ranks(beta) > half):
                 return None
             if target is not None and known[0].ranks(beta) > target:
                 return None
             best.append(known[0])
-        found.append((key, best))
-    return found
+        groups.append((key, best))
+    return groups
 
 
-def group_orders(question: AskedStatement, chooser: Chooser, analyst: str | None) -> list[GroupOrder]:
+def order_groups(question: WantedStatement, chooser: Chooser, analyst: str | None) -> list[GroupOrder]:
     """What is bought for the share of one question, or for the accuracy asked for; each level by itself."""
     unit, neighbours, target, beta = chooser.unit, chooser.neighbours, chooser.target(), chooser.terms.beta
     orders = []
     for wanted in question.wanted:
-        times = times_one_group(wanted.level, unit, neighbours)
+        times = price_in_groups(wanted.level, unit, neighbours)
         if target is not None:
             epsilon = epsilon_for_ranks(target, beta, chooser.columns.number(wanted.column).steps + 1)
             one = loss_of_epsilon(round_up(epsilon), unit, neighbours, exact_epsilon=True)
         else:
             spend = round_down(chooser.share(analyst) / len(question.wanted) / times, 6)
             one = loss_of_epsilon(spend, unit, neighbours)
-        check_scale(2 * sensitivity(wanted.level, neighbours) / epsilon_of(one))  # drawn at all, before it is charged
+        check_scale(
+            2 * get_sensitivity(wanted.level, neighbours) / epsilon_of(one)
+        )  # drawn at all, before it is charged
         orders.append(GroupOrder(wanted, Loss(unit, one.amount * times, Fraction(0), neighbours), one))
     return orders
 
 
-def whole_price(orders: Sequence[GroupOrder], ledger: Ledger) -> Loss:
+def price_orders(orders: Sequence[GroupOrder], ledger: Ledger) -> Loss:
     """What a person pays for all of them."""
     amounts = (ledger.per_person(order.loss).amount for order in orders)
     return replace(orders[0].loss, amount=sum(amounts, Fraction(0)))
 
 
-def why_no_groups(orders: Sequence[GroupOrder], chooser: Chooser) -> str:
+def explain_not_sold(orders: Sequence[GroupOrder], chooser: Chooser) -> str:
     """Why they are not sold; empty if they are."""
     for order in orders:
         price = f"{chooser.unit} {float(order.loss.amount):.4g}"
-        if why := chooser.useful.why_no_quantile(order.wanted, order.one, price, tree=False):
+        if why := chooser.usefulness.explain_quantile(order.wanted, order.one, price, tree=False):
             return why
     return ""
 
 
 def buy_groups(
-    buying: Buying, chooser: Chooser, question: AskedStatement, orders: Sequence[GroupOrder], analyst: str | None
+    buyer: Buyer, chooser: Chooser, question: WantedStatement, orders: Sequence[GroupOrder], analyst: str | None
 ) -> None:
     """Charge for all groups, then read, choose and write down one by one; on the open page."""
-    buying.ledger.check(whole_price(orders, buying.ledger), analyst=analyst)  # all levels, or none
+    buyer.ledger.check(price_orders(orders, buyer.ledger), analyst=analyst)  # all levels, or none
     for at, order in enumerate(orders):
-        paid = buying.ledger.per_person(order.loss)
-        buying.ledger.spend(paid, analyst=analyst, what=f"{order}: {question.sql}")
-        charge = buying.ledger.charged[-1]
-        for _, wanted in groups_of(question, chooser):
-            part = chooser.part(wanted[at], ())
-            draw_quantile(buying, part, epsilon_of(order.one), charge, analyst, question.sql)
-    buying.holdings.refresh()
+        paid = buyer.ledger.per_person(order.loss)
+        buyer.ledger.spend(paid, analyst=analyst, what=f"{order}: {question.sql}")
+        charge = buyer.ledger.charged[-1]
+        for _, wanted in list_groups(question, chooser):
+            layout = lay_out_for_purchase(wanted[at], (), chooser.columns)
+            draw_quantile(buyer, layout, epsilon_of(order.one), charge, analyst, question.sql)
+    buyer.purchases.refresh()

@@ -1,4 +1,9 @@
-"""Quantiles by the exponential mechanism over the declared grid, each released once."""
+"""Quantiles: one by the exponential mechanism over the declared grid, or many from a tree of two noisy tables.
+
+A tree has counts in about sqrt(k) blocks, and counts at every grid point, made consistent by least squares in closed
+form. Everything in it is linear in the noise, so bars are exact tails, in values: where the noisy distribution function
+could cross the level. It is worth its price from the third quantile of a column under one condition on.
+"""
 
 from __future__ import annotations
 
@@ -8,7 +13,7 @@ import math
 from collections.abc import Iterator
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -17,17 +22,20 @@ from keyhole.basis.cells.numbers import Cuts
 from keyhole.defence.budget.ledger import Bought, Kept, Ledger
 from keyhole.defence.budget.loss import Loss, Neighbours, Unit, round_down
 from keyhole.defence.noise import check_scale
-from keyhole.defence.planner.asks import Wanted
 from keyhole.defence.planner.columns import Partitions
-from keyhole.defence.planner.tree import tree_mark
+from keyhole.defence.planner.layout import Layout
+from keyhole.defence.planner.purchases import Buyer
+from keyhole.defence.planner.wanted import WantedNumber
+from keyhole.defence.tables.error_bars import ErrorLaw, laplace_terms
+from keyhole.defence.tables.inference import Floats
+from keyhole.defence.tables.noisy_tables import COUNT, LAWS, Dose, NoiseLaw, add_noise, check_drawable, noise_for, price
 from keyhole.defence.workload import Estimate
+from keyhole.model.numbers import format_fraction
 from keyhole.model.predicate import quote_name, to_sql
 
-if TYPE_CHECKING:
-    from keyhole.defence.planner.orders import Buying
-    from keyhole.defence.planner.ways import AskedPart
-
 MOST_CANDIDATES = 8192  # grid points among which one is chosen
+FINEST_GRID = 1024  # points of a column for which a tree is bought
+WORTH = 3  # quantiles of one column under one condition from which on it is
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,24 +51,24 @@ class BoughtQuantile:
         """How many people the rank is off at most, with probability 1 - beta: 2 ln(k / beta) / epsilon."""
         return 2 * math.log(self.candidates / beta) / float(self.epsilon)
 
-    def estimate(self, wanted: Wanted, columns: Partitions, beta: float) -> Estimate:
+    def estimate(self, wanted: WantedNumber, columns: Partitions, beta: float) -> Estimate:
         """The grid point as a number; its bar is in ranks, since one in values would look at the data."""
         column = columns.number(wanted.column)
         value = column.lo + self.point * column.step
         return Estimate(value, None, ratio=True, ranks=math.ceil(self.ranks(beta)))
 
 
-def quantile_mark(wanted: Wanted) -> str:
+def quantile_mark(wanted: WantedNumber) -> str:
     """Under what a quantile is kept."""
-    said = repr((wanted.column, str(wanted.level), to_sql(wanted.where)))
-    return f"quantile {hashlib.blake2b(said.encode(), digest_size=16).hexdigest()}"
+    question = repr((wanted.column, str(wanted.level), to_sql(wanted.where)))
+    return f"quantile {hashlib.blake2b(question.encode(), digest_size=16).hexdigest()}"
 
 
-def recalled(ledger: Ledger, wanted: Wanted, analyst: str | None) -> Iterator[BoughtQuantile]:
+def recall_quantiles(ledger: Ledger, wanted: WantedNumber, analyst: str | None) -> Iterator[BoughtQuantile]:
     """Those that were released before and the analyst may be told, cheapest first."""
     for kept in ledger.recall(quantile_mark(wanted), analyst):
-        said = kept.answer
-        yield BoughtQuantile(int(said["point"]), Fraction(said["epsilon"]), int(said["candidates"]), kept)
+        fields = kept.answer
+        yield BoughtQuantile(int(fields["point"]), Fraction(fields["epsilon"]), int(fields["candidates"]), kept)
 
 
 def loss_of_epsilon(spend: Fraction, unit: Unit, neighbours: Neighbours, *, exact_epsilon: bool = False) -> Loss:
@@ -91,23 +99,25 @@ def epsilon_for_ranks(ranks: float, beta: float, points: int) -> float:
     return 2 * math.log(min(points, MOST_CANDIDATES) / beta) / ranks
 
 
-def coarseness(column: Cuts) -> int:
+def get_coarseness(column: Cuts) -> int:
     """Of how many grid points one is a candidate: 1, or more on a very fine grid. Public."""
     return -(-(column.steps + 1) // MOST_CANDIDATES)
 
 
-def candidates(column: Cuts) -> NDArray[np.int64]:
+def list_candidates(column: Cuts) -> NDArray[np.int64]:
     """The grid points that can be chosen: all, or evenly spaced ones of a very fine grid. Public."""
-    return np.arange(0, column.steps + 1, coarseness(column), dtype=np.int64)
+    return np.arange(0, column.steps + 1, get_coarseness(column), dtype=np.int64)
 
 
-def scores(points: NDArray[np.int64], counts: NDArray[np.int64], at: NDArray[np.int64], level: Fraction) -> list[int]:
+def score_candidates(
+    points: NDArray[np.int64], counts: NDArray[np.int64], at: NDArray[np.int64], level: Fraction
+) -> list[int]:
     """The utility of each candidate: minus the distance of the level from its ranks, times the level's denominator.
 
     u(v) = -max(0, #below v - qN, qN - #at or below v). One person moves it by 1 at most, N included: replace-one,
     under any condition; max(q, 1 - q) under add-remove.
 
-    >>> scores(np.array([1, 3]), np.array([1, 1]), np.array([0, 1, 2, 3, 4]), Fraction(1, 2))
+    >>> score_candidates(np.array([1, 3]), np.array([1, 1]), np.array([0, 1, 2, 3, 4]), Fraction(1, 2))
     [-2, 0, 0, 0, -2]
     """
     total = int(counts.sum())
@@ -118,53 +128,196 @@ def scores(points: NDArray[np.int64], counts: NDArray[np.int64], at: NDArray[np.
     return [int(s) for s in -np.maximum(0, np.maximum(over * below - wanted, wanted - over * at_most))]
 
 
-def sensitivity(level: Fraction, neighbours: Neighbours) -> int:
+def get_sensitivity(level: Fraction, neighbours: Neighbours) -> int:
     """How far one person moves a score."""
     if neighbours == "replace-one":
         return level.denominator
     return max(level.numerator, level.denominator - level.numerator)
 
 
-def buy_quantile(buying: Buying, part: AskedPart, loss: Loss, analyst: str | None, what: str) -> None:
+def buy_quantile(buyer: Buyer, layout: Layout, loss: Loss, analyst: str | None, what: str) -> None:
     """Charge, read the grid points under the condition, choose, write down; on the open page."""
-    wanted, epsilon = part.wanted, epsilon_of(loss)
-    check_scale(2 * sensitivity(wanted.level, buying.margins.neighbours) / epsilon)
-    buying.ledger.spend(
-        buying.ledger.per_person(loss), analyst=analyst, what=f"{wanted.label} by the exponential mechanism: {what}"
+    wanted, epsilon = layout.wanted, epsilon_of(loss)
+    check_scale(2 * get_sensitivity(wanted.level, buyer.margins.neighbours) / epsilon)
+    buyer.ledger.spend(
+        buyer.ledger.per_person(loss), analyst=analyst, what=f"{wanted.label} by the exponential mechanism: {what}"
     )
-    draw_quantile(buying, part, epsilon, buying.ledger.charged[-1], analyst, what)
-    buying.holdings.refresh()
+    draw_quantile(buyer, layout, epsilon, buyer.ledger.charged[-1], analyst, what)
+    buyer.purchases.refresh()
 
 
-def draw_quantile(
-    buying: Buying, part: AskedPart, epsilon: Fraction, charge: int, analyst: str | None, what: str
-) -> None:
+def draw_quantile(buyer: Buyer, layout: Layout, epsilon: Fraction, charge: int, analyst: str | None, what: str) -> None:
     """One choice that `charge` paid for: read, choose, write down."""
-    wanted = part.wanted
-    column = buying.columns.number(wanted.column)
-    scale = check_scale(2 * sensitivity(wanted.level, buying.margins.neighbours) / epsilon)
-    kept = part.laid.count.dense() == 1
-    points, counts = buying.margins.points(column, [axis.column for axis in part.laid.axes], kept)
-    points, at = points - points % coarseness(column), candidates(column)  # read as the candidate below
-    chosen = int(at[buying.noise.choose(scores(points, counts, at, wanted.level), scale)])
-    said = _packed(wanted, column, chosen, epsilon, len(at), buying.table)
-    blank = _packed(wanted, column, 0, epsilon, len(at), buying.table)
-    buying.ledger.remember(quantile_mark(wanted), said, Bought(what, 2, analyst, (charge,)), blank)
+    wanted = layout.wanted
+    column = buyer.columns.number(wanted.column)
+    scale = check_scale(2 * get_sensitivity(wanted.level, buyer.margins.neighbours) / epsilon)
+    kept = layout.count.dense() == 1
+    points, counts = buyer.margins.points(column, [axis.column for axis in layout.axes], kept)
+    points, at = points - points % get_coarseness(column), list_candidates(column)  # read as the candidate below
+    chosen = int(at[buyer.noise.choose(score_candidates(points, counts, at, wanted.level), scale)])
+    made = _pack_quantile(wanted, column, chosen, epsilon, len(at), buyer.table)
+    blank = _pack_quantile(wanted, column, 0, epsilon, len(at), buyer.table)
+    buyer.ledger.remember(quantile_mark(wanted), made, Bought(what, 2, analyst, (charge,)), blank)
 
 
-def _packed(wanted: Wanted, column: Cuts, point: int, epsilon: Fraction, among: int, table: str) -> dict[str, Any]:
+def _pack_quantile(
+    wanted: WantedNumber, column: Cuts, point: int, epsilon: Fraction, among: int, table: str
+) -> dict[str, Any]:
     name = quote_name(column.name)
     sql = f"SELECT QUANTILE_CONT({name}, {float(wanted.level):g}) FROM {quote_name(table)} WHERE {to_sql(wanted.where)}"
     value = float(column.lo + point * column.step)
     line = json.dumps({"sql": sql, "answer": value, "noise": {"kind": "unknown"}}, ensure_ascii=False)
-    told = {"kind": "quantile", "point": point, "epsilon": str(epsilon), "candidates": among, "lines": [line]}
-    return told | {"tree": tree_mark(wanted)}
+    return {
+        "kind": "quantile",
+        "point": point,
+        "epsilon": str(epsilon),
+        "candidates": among,
+        "lines": [line],
+        "tree": tree_mark(wanted),
+    }
 
 
-def coarse_note(wanted: Wanted, columns: Partitions) -> str:
+def note_coarseness(wanted: WantedNumber, columns: Partitions) -> str:
     """What an analyst must know of a column that was read more coarsely than declared; from the declaration alone."""
     column = columns.number(wanted.column)
-    if (times := coarseness(column)) == 1:
+    if (times := get_coarseness(column)) == 1:
         return ""
     step = float(times * column.step)
     return f"{wanted.label}: {column.name} was read in steps of {step:g}, each number as the step below it"
+
+
+# --- trees ------------------------------------------------------------------------------------------------------------
+
+
+def tree_mark(wanted: WantedNumber) -> str:
+    """One tree for all levels of a column under a condition."""
+    question = repr((wanted.column, to_sql(wanted.where)))
+    return f"tree {hashlib.blake2b(question.encode(), digest_size=16).hexdigest()}"
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class BoughtTree:
+    """Noisy counts of blocks of `width` grid points (the last may be shorter) and of every point."""
+
+    blocks: Floats
+    points: Floats
+    width: int
+    law: NoiseLaw
+    noise: Fraction
+    kept: Kept
+
+    @property
+    def variance(self) -> float:
+        """Of one draw."""
+        noise = float(self.noise)
+        return noise if self.law == "gaussian" else 2 * noise * noise
+
+    def weights(self, level: float, upto: int) -> tuple[Floats, Floats]:
+        """Of the noise of blocks and points in #(at most point `upto`) - level * #(all), by least squares.
+
+        A block of m points is known from its own count and from the sum of m others: the mean of both with weights m/(m
+        + 1) and 1/(m + 1), the same variance in every draw. What is left over is spread evenly within the block.
+        """
+        wanted = np.where(np.arange(len(self.points)) <= upto, 1.0 - level, -level)
+        own, fine = np.zeros(len(self.blocks)), np.zeros(len(self.points))
+        for block in range(len(self.blocks)):
+            inside = slice(block * self.width, min((block + 1) * self.width, len(self.points)))
+            here = wanted[inside]
+            size, mean = len(here), float(here.mean())
+            own[block] = mean * size / (size + 1)
+            fine[inside] = here - mean + mean / (size + 1)
+        return own, fine
+
+    def above(self, level: float, upto: int) -> tuple[float, ErrorLaw]:
+        """The estimate of #(at most `upto`) - level * #(all), and the law of its error."""
+        own, fine = self.weights(level, upto)
+        value = float(own @ self.blocks + fine @ self.points)
+        used = np.concatenate([own, fine])
+        if self.law == "gaussian":
+            return value, ErrorLaw(float((used**2).sum()) * self.variance, (), 1.0)
+        return value, ErrorLaw(0.0, laplace_terms(used, float(self.noise)), 1.0)
+
+    def ranks(self, beta: float) -> float:
+        """How far off the number of people below any point is, at most, with probability 1 - beta for each."""
+        return max(self.above(0.5, upto)[1].bar(beta) for upto in range(0, len(self.points), max(1, self.width // 2)))
+
+    def quantile(self, level: Fraction, beta: float) -> tuple[int, int, int]:
+        """The grid point where the estimate first reaches the level, and between what the quantile lies.
+
+        lo is the first v that could be at or above the level, hi the last one before which it could be at or below:
+        each is wrong with probability beta/2 at most, whatever the quantile between two values is taken to be.
+        """
+        q, last = float(level), len(self.points) - 1
+        estimates = [self.above(q, upto) for upto in range(len(self.points))]
+        bars = [law.bar(beta) for _, law in estimates]  # two-sided at beta: one-sided at beta / 2
+        point = next((v for v, (value, _) in enumerate(estimates) if value >= 0), last)
+        low = next((v for v, (value, _) in enumerate(estimates) if value >= -bars[v]), last)
+        high = max((v for v in range(1, last + 1) if estimates[v - 1][0] <= bars[v - 1]), default=0)
+        return point, min(low, point), max(high, point)
+
+    def estimate(self, wanted: WantedNumber, columns: Partitions, beta: float) -> Estimate:
+        """As a number with a bar in values."""
+        column = columns.number(wanted.column)
+        point, low, high = self.quantile(wanted.level, beta)
+        return Estimate(column.lo + point * column.step, max(high - point, point - low) * column.step, ratio=True)
+
+
+def is_fine_enough(column: Cuts) -> bool:
+    """Is the grid small enough?"""
+    return column.steps + 1 <= FINEST_GRID
+
+
+def recall_trees(ledger: Ledger, wanted: WantedNumber, analyst: str | None) -> Iterator[BoughtTree]:
+    """The tree of this column and condition, if it was bought and the analyst may be told."""
+    for kept in ledger.recall(tree_mark(wanted), analyst):
+        fields = kept.answer
+        blocks, points = (np.array(fields[name], dtype=np.float64) for name in ("blocks", "points"))
+        yield BoughtTree(blocks, points, int(fields["width"]), fields["law"], Fraction(fields["noise"]), kept)
+
+
+def size_tree(loss: Loss, neighbours: Neighbours) -> tuple[Dose, NoiseLaw]:
+    """The noise of both tables for a price: half of it each."""
+    law = LAWS[loss.unit]
+    (dose,) = noise_for(loss.amount / 2, [COUNT], law, "table", neighbours)
+    assert 2 * price([dose], law, "table", neighbours).amount <= loss.amount
+    return dose, law
+
+
+def buy_tree(buyer: Buyer, layout: Layout, loss: Loss, analyst: str | None, what: str) -> None:
+    """Charge, count the grid points under the condition, draw both tables, write down; on the open page."""
+    wanted, neighbours = layout.wanted, buyer.margins.neighbours
+    column = buyer.columns.number(wanted.column)
+    dose, law = size_tree(loss, neighbours)
+    check_drawable([dose], law)
+    buyer.ledger.spend(buyer.ledger.per_person(loss), analyst=analyst, what=f"a tree of {wanted.column}: {what}")
+    charge = buyer.ledger.charged[-1]
+    at, counts = buyer.margins.points(column, [axis.column for axis in layout.axes], layout.count.dense() == 1)
+    points = np.zeros(column.steps + 1, dtype=np.int64)
+    points[at] = counts
+    width = math.ceil(math.sqrt(len(points)))
+    blocks = np.add.reduceat(points, np.arange(0, len(points), width))
+    drawn = [add_noise(table, dose, law, buyer.noise).tolist() for table in (blocks, points)]
+    made: dict[str, Any] = {
+        "kind": "tree", "width": width, "law": law, "noise": str(dose.noise), "blocks": drawn[0], "points": drawn[1],
+        "lines": list(_write_tree_lines(buyer.table, wanted, column, width, drawn, dose, law)),
+    }  # fmt: skip
+    blank = made | {"blocks": [0] * len(blocks), "points": [0] * len(points)}
+    bought = Bought(what, 2 * (len(blocks) + len(points)), analyst, (charge,))
+    buyer.ledger.remember(tree_mark(wanted), made, bought, blank)
+    buyer.purchases.refresh()
+
+
+def _write_tree_lines(
+    table: str, wanted: WantedNumber, column: Cuts, width: int, drawn: list[list[int]], dose: Dose, law: NoiseLaw
+) -> Iterator[str]:
+    """What was released, as lines of a transcript."""
+    noise = dose.transcript_noise(law)
+    name, where, last = quote_name(column.name), to_sql(wanted.where), column.steps
+    for counts, wide in zip(drawn, (width, 1), strict=True):
+        for k, seen in enumerate(counts):
+            ends = [(k * wide, ">="), ((k + 1) * wide, "<")]
+            own = " AND ".join(
+                f"{name} {op} {format_fraction(column.lo + at * column.step)}" for at, op in ends if 0 < at <= last
+            )
+            sql = f"SELECT COUNT(*) FROM {quote_name(table)} WHERE ({where}) AND {own or f'{name} IS NOT NULL'}"
+            yield json.dumps({"sql": sql, "answer": seen, "noise": noise}, ensure_ascii=False)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from itertools import combinations
@@ -14,16 +14,60 @@ from numpy.typing import NDArray
 
 from keyhole.defence.budget.loss import epsilon_at
 from keyhole.defence.mechanisms.online_ic import plan_online
-from keyhole.defence.planner.rule import Rule, RulePlanner, declared_tables, most_noise
-from keyhole.defence.simulate.release_workloads import Workload
-from keyhole.defence.simulate.seeded_noise import SeededNoise
+from keyhole.defence.simulate.rule_planner import Rule, RulePlanner, declared_tables, most_noise
+from keyhole.defence.simulate.workloads import Workload
 from keyhole.defence.tables.noisy_tables import COUNT, Generation
 from keyhole.defence.updates.multiplicative_weights import MultiplicativeWeights
 from keyhole.errors import KeyholeError
 
 Mask = NDArray[np.bool_]
+WIDE = 10**6  # variance beyond which the discrete Gaussian is drawn as a rounded normal
 LARGEST_TABLE = 2**16
 LARGEST_HYPOTHESIS = 2**20
+
+
+class SeededNoise:
+    """Draws from the same laws as `keyhole.defence.noise.ExactNoise`, from a seeded generator, in blocks.
+
+    Not for releases: the laws are evaluated in floating point and the seed repeats them.
+
+    >>> one, two = (SeededNoise(np.random.default_rng(1)) for _ in range(2))
+    >>> [one.laplace(Fraction(3)) for _ in range(9)] == [two.laplace(Fraction(3)) for _ in range(9)]
+    True
+    """
+
+    BLOCK = 4096
+
+    def __init__(self, rng: np.random.Generator) -> None:
+        self._rng = rng
+        self._blocks: dict[tuple[str, Fraction], list[int]] = {}
+
+    def laplace(self, scale: Fraction) -> int:
+        """The difference of two geometric variables."""
+        block = self._blocks.setdefault(("laplace", scale), [])
+        if not block:
+            p = -math.expm1(-1 / float(scale))
+            block.extend((self._rng.geometric(p, self.BLOCK) - self._rng.geometric(p, self.BLOCK)).tolist())
+        return block.pop()
+
+    def gaussian(self, variance: Fraction) -> int:
+        """By the inverse of the distribution function, tabulated to ten deviations; a wide law is a rounded normal one,
+        from which it differs by less than a double can tell.
+        """
+        block = self._blocks.setdefault(("gaussian", variance), [])
+        if not block and variance > WIDE:
+            block.extend(np.rint(self._rng.normal(0, math.sqrt(variance), 64)).astype(np.int64).tolist())
+        if not block:
+            reach = math.ceil(10 * math.sqrt(variance)) + 1
+            points = np.arange(-reach, reach + 1)
+            masses = np.exp(-(points**2) / (2 * float(variance)))
+            upto = np.cumsum(masses / masses.sum())
+            block.extend(points[np.searchsorted(upto, self._rng.random(self.BLOCK))].tolist())
+        return block.pop()
+
+    def choose(self, scores: Sequence[int], scale: Fraction) -> int:
+        """The largest score after Gumbel noise."""
+        return int(np.argmax(np.asarray(scores) / float(scale) + self._rng.gumbel(size=len(scores))))
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -6,37 +6,35 @@ at most; every other key is in both of two neighbouring tables, and its noisy co
 
 from __future__ import annotations
 
-import hashlib
 import json
 import math
 from collections.abc import Iterator
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from keyhole.defence.budget.ledger import Bought, Kept, Ledger
 from keyhole.defence.budget.loss import Loss
-from keyhole.defence.planner.single import noise_within
+from keyhole.defence.planner.choice import Chooser
+from keyhole.defence.planner.layout import lay_out_for_purchase
+from keyhole.defence.planner.purchases import Buyer
+from keyhole.defence.planner.sizing import find_noise
+from keyhole.defence.planner.wanted import WantedStatement
 from keyhole.defence.tables.noisy_tables import COUNT, LAWS, Dose, NoiseLaw, check_drawable, noise_for, price
 from keyhole.defence.workload import Estimate, GroupKey
 from keyhole.errors import BudgetExhausted
 from keyhole.model.predicate import literal, quote_name, to_sql
 
-if TYPE_CHECKING:
-    from keyhole.defence.planner.asks import AskedStatement
-    from keyhole.defence.planner.choice import Chooser
-    from keyhole.defence.planner.orders import Buying
-
 SHARE = Fraction(1, 10)  # of what is left of the delta for keys, on one question
 
 
-def beyond(reach: int, noise: Fraction, law: NoiseLaw) -> float:
+def bound_tail(reach: int, noise: Fraction, law: NoiseLaw) -> float:
     """A bound on the chance that one draw of noise is `reach` or more; reach >= 1.
 
     Discrete Laplace: q^reach / (1 + q) with q = exp(-1/scale), exactly. Discrete Gaussian: its normalising sum is at
     least sqrt(2 pi v), and a sum of a falling function at most its first term and the integral.
 
-    >>> round(beyond(10, Fraction(2), "laplace"), 5), beyond(60, Fraction(100), "gaussian") < 1e-8
+    >>> round(bound_tail(10, Fraction(2), "laplace"), 5), bound_tail(60, Fraction(100), "gaussian") < 1e-8
     (0.00419, True)
     """
     if law == "laplace":
@@ -47,20 +45,20 @@ def beyond(reach: int, noise: Fraction, law: NoiseLaw) -> float:
     return (first + math.erfc(reach / math.sqrt(2 * float(noise))) / 2) * (1 + 1e-9)
 
 
-def threshold(noise: Fraction, law: NoiseLaw, delta: Fraction, rows: int) -> int:
+def find_threshold(noise: Fraction, law: NoiseLaw, delta: Fraction, rows: int) -> int:
     """The smallest T with which keys that one person brings are shown with probability delta at most.
 
     He has `rows` rows at most, so as many keys, each with a count of at most as many: rows * P(Z >= T - rows) <= delta.
 
-    >>> threshold(Fraction(10), "laplace", Fraction(1, 10**6), 1)
+    >>> find_threshold(Fraction(10), "laplace", Fraction(1, 10**6), 1)
     133
     """
     low, high = 0, 1
-    while rows * beyond(high, noise, law) > delta:
+    while rows * bound_tail(high, noise, law) > delta:
         low, high = high, 2 * high
     while high - low > 1:
         middle = (low + high) // 2
-        low, high = (middle, high) if rows * beyond(middle, noise, law) > delta else (low, middle)
+        low, high = (middle, high) if rows * bound_tail(middle, noise, law) > delta else (low, middle)
     return rows + high
 
 
@@ -78,9 +76,9 @@ class KeyOrder:
         return f"keys with a noisy count of at least {self.least} ({self.law}, delta {float(self.delta):.3g})"
 
 
-def key_order(chooser: Chooser, analyst: str | None) -> KeyOrder:
+def order_keys(chooser: Chooser, analyst: str | None) -> KeyOrder:
     """What is bought for the share of one question, or for the accuracy asked for."""
-    ledger, unit, neighbours = chooser.holdings.ledger, chooser.unit, chooser.neighbours
+    ledger, unit, neighbours = chooser.purchases.ledger, chooser.unit, chooser.neighbours
     law, delta = LAWS[unit], ledger.delta_left() * SHARE
     if delta <= 0:
         raise BudgetExhausted(
@@ -88,49 +86,49 @@ def key_order(chooser: Chooser, analyst: str | None) -> KeyOrder:
         )
     target = chooser.target()
     if target is not None:
-        dose = Dose(COUNT, noise_within(max(target - 0.5, 0.5), chooser.terms.beta, law))
+        dose = Dose(COUNT, find_noise(max(target - 0.5, 0.5), chooser.terms.beta, law))
     else:
         (dose,) = noise_for(chooser.share(analyst), [COUNT], law, "table", neighbours)
     check_drawable([dose], law)
     paid = ledger.per_person(price([dose], law, "table", neighbours))
     loss = Loss(paid.unit, paid.amount, delta, paid.neighbours)
-    return KeyOrder(dose, law, delta, threshold(dose.noise, law, delta, ledger.rows), loss)
+    return KeyOrder(dose, law, delta, find_threshold(dose.noise, law, delta, ledger.rows), loss)
 
 
-def key_mark(question: AskedStatement) -> str:
+def key_mark(question: WantedStatement) -> str:
     """Under what released keys are kept."""
-    return f"keys {hashlib.blake2b(question.fingerprint().encode(), digest_size=16).hexdigest()}"
+    return f"keys {question.mark}"
 
 
-def released_keys(ledger: Ledger, question: AskedStatement, analyst: str | None) -> Kept | None:
+def recall_keys(ledger: Ledger, question: WantedStatement, analyst: str | None) -> Kept | None:
     """The keys that were released before to this question, if the analyst may be told."""
     return next(iter(ledger.recall(key_mark(question), analyst)), None)
 
 
-def buy_keys(buying: Buying, chooser: Chooser, question: AskedStatement, analyst: str | None) -> KeyOrder:
+def buy_keys(buyer: Buyer, chooser: Chooser, question: WantedStatement, analyst: str | None) -> KeyOrder:
     """Charge, count, draw, keep; on the open page."""
-    order = key_order(chooser, analyst)
-    ledger = buying.ledger
+    order = order_keys(chooser, analyst)
+    ledger = buyer.ledger
     ledger.spend(order.loss, analyst=analyst, what=f"{order}: {question.sql}")
     charge = ledger.charged[-1]
     (wanted,) = question.wanted
-    part = chooser.part(wanted, ())
-    draw = buying.noise.gaussian if order.law == "gaussian" else buying.noise.laplace
+    layout = lay_out_for_purchase(wanted, (), chooser.columns)
+    draw = buyer.noise.gaussian if order.law == "gaussian" else buyer.noise.laplace
     kept = []
-    for key, count in buying.margins.keys(question.unknown, [a.column for a in part.laid.axes], part.laid.count):
+    for key, count in buyer.margins.keys(question.unknown, [a.column for a in layout.axes], layout.count):
         seen = count + draw(order.dose.noise)
         if seen >= order.least:
             kept.append([list(key), seen])
-    said: dict[str, Any] = {
+    made: dict[str, Any] = {
         "kind": "keys", "keys": kept, "noise": str(order.dose.noise), "law": order.law, "least": order.least,
-        "lines": list(_lines(buying.table, question, kept, order)),
+        "lines": list(_write_lines(buyer.table, question, kept, order)),
     }  # fmt: skip
-    ledger.remember(key_mark(question), said, Bought(question.sql, 0, analyst, (charge,)), said)
-    buying.holdings.refresh()
+    ledger.remember(key_mark(question), made, Bought(question.sql, 0, analyst, (charge,)), made)
+    buyer.purchases.refresh()
     return order
 
 
-def _lines(table: str, question: AskedStatement, kept: list[Any], order: KeyOrder) -> Iterator[str]:
+def _write_lines(table: str, question: WantedStatement, kept: list[Any], order: KeyOrder) -> Iterator[str]:
     """What was released, as lines of a transcript."""
     noise = order.dose.transcript_noise(order.law)
     where = to_sql(question.wanted[0].where)
@@ -139,21 +137,19 @@ def _lines(table: str, question: AskedStatement, kept: list[Any], order: KeyOrde
             f"{quote_name(c)}::VARCHAR = {literal(v)}" for c, v in zip(question.unknown, key, strict=True)
         )
         sql = f"SELECT COUNT(*) FROM {quote_name(table)} WHERE ({where}) AND {own}"
-        said = {"sql": sql, "answer": seen, "noise": noise}
-        yield json.dumps(said, ensure_ascii=False)
+        yield json.dumps({"sql": sql, "answer": seen, "noise": noise}, ensure_ascii=False)
 
 
-def key_groups(kept: Kept, question: AskedStatement, beta: float) -> Iterator[tuple[GroupKey, tuple[Estimate, ...]]]:
+def list_groups(kept: Kept, question: WantedStatement, beta: float) -> Iterator[tuple[GroupKey, tuple[Estimate, ...]]]:
     """Every key that was kept, with its noisy count and the bar of one draw."""
-    said = kept.answer
-    law = Dose(COUNT, Fraction(said["noise"])).error_law(said["law"])
+    law = Dose(COUNT, Fraction(kept.answer["noise"])).error_law(kept.answer["law"])
     bar = Fraction(law.bar(beta)).limit_denominator(10**9) + Fraction(1, 10**9)
     names = [key.name for key in question.statement.keys]
-    for key, seen in said["keys"]:
+    for key, seen in kept.answer["keys"]:
         yield tuple(zip(names, key, strict=True)), (Estimate(Fraction(seen), bar),)
 
 
-def key_note(kept: Kept) -> str:
+def describe_keys(kept: Kept) -> str:
     """What must be known of such an answer."""
     return (
         f"nobody declared the keys: those with a noisy count of at least {kept.answer['least']} are shown, records "

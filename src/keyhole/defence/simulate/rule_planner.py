@@ -15,8 +15,8 @@ from numpy.typing import NDArray
 
 from keyhole.defence.budget.loss import Unit
 from keyhole.defence.noise import NoiseSource
-from keyhole.defence.planner.allocation import Allocation
-from keyhole.defence.planner.single import Rented, noise_within, worth_a_table
+from keyhole.defence.planner.sizing import Rented, find_noise, is_worth_a_table
+from keyhole.defence.tables.allocation import Allocation
 from keyhole.defence.tables.inference import Functional, Inference, Names, Profile, subsets
 from keyhole.defence.tables.noisy_tables import COUNT, LAWS, BoughtTable, Dose, Generation, add_noise, price
 
@@ -38,7 +38,7 @@ class Rule:
 
     def number(self) -> Fraction:
         """The price of one number of its own."""
-        dose = Dose(COUNT, noise_within(self.within - 0.5, self.beta, LAWS[self.unit]))
+        dose = Dose(COUNT, find_noise(self.within - 0.5, self.beta, LAWS[self.unit]))
         return price([dose], LAWS[self.unit], "number", "replace-one").amount
 
     def price(self, noise: Fraction) -> Fraction:
@@ -87,7 +87,7 @@ class RulePlanner:
         self.spent += number
         self.prefix.append((len(self.asked), self.spent))
         self.rented[asked.names] = self.rented.get(asked.names, 0) + 1
-        dose = Dose(COUNT, noise_within(self.rule.within - 0.5, self.rule.beta, LAWS[self.rule.unit]))
+        dose = Dose(COUNT, find_noise(self.rule.within - 0.5, self.rule.beta, LAWS[self.rule.unit]))
         true = np.array(int(asked.within(self.truth[asked.names].astype(np.float64)).round()), dtype=np.int64)
         self.numbers[mark] = float(add_noise(true, dose, LAWS[self.rule.unit], self.noise))
         return self.numbers[mark]
@@ -103,7 +103,7 @@ class RulePlanner:
         number, wide = self.rule.number(), self._union(asked.names)
         if self.whole is None:
             noise, rented = self.table_noise(asked, wide), sum(self.rented.values())
-            worth = worth_a_table(self.rule.price(noise), number, Rented(number * rented, rented))
+            worth = is_worth_a_table(self.rule.price(noise), number, Rented(number * rented, rented))
             return (wide, noise) if worth else None
         everything, noise, alone = tuple(sorted(self.sizes)), self.whole, len(self.asked) * number
         if self.generation.tables:  # with what is known it may have more noise, and never needs less

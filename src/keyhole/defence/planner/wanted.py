@@ -1,27 +1,27 @@
-"""Statements as the planner asks them: linear numbers, averages, spreads and quantiles under conditions."""
+"""What a statement wants, as numbers: sums, averages, spreads and quantiles of declared columns under conditions."""
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from fractions import Fraction
 from typing import Literal, TypeAlias
 
-from keyhole.basis.cells.numbers import Cuts
 from keyhole.defence.planner.columns import Partitions
-from keyhole.defence.planner.distinct import distinct_of
 from keyhole.defence.tables.noisy_tables import COUNT, Quantity
 from keyhole.errors import UnsupportedQuery
-from keyhole.model.predicate import FALSE, Constant, IsNull, Leaf, Predicate, restrict, to_sql
+from keyhole.model.predicate import FALSE, Constant, IsNull, Leaf, Predicate, quote_name, restrict, to_sql
 from keyhole.model.query import HALF, ORDERED, Aggregate, Query, Statement, Term
 
 WantedKind: TypeAlias = Literal["linear", "average", "variance", "deviation", "quantile"]
 EXTREME = Fraction(1, 200)  # MIN and MAX are answered as these outer quantiles
+GroupingKeys: TypeAlias = tuple[tuple[str, str], ...]  # (name of the key, column)
 Sums: TypeAlias = Mapping[Quantity, tuple[tuple[Fraction, Predicate], ...]]
 
 
 @dataclass(frozen=True, slots=True)
-class Wanted:
+class WantedNumber:
     """One number of a SELECT list.
 
     `sums` says what is added up: for each quantity, factors and conditions. An average is `offset` plus that over the
@@ -38,7 +38,7 @@ class Wanted:
     level: Fraction = Fraction(1, 2)
     sample: bool = False
     digits: int | None = None
-    spoken: str = ""  # what is answered instead of what was written, if it differs
+    note: str = ""  # what is answered instead of what was written, if it differs
 
     @property
     def quantities(self) -> tuple[Quantity, ...]:
@@ -46,7 +46,7 @@ class Wanted:
         return tuple(sorted({*self.sums} | ({COUNT} if self.kind != "linear" else set())))
 
     @property
-    def distinct(self) -> bool:
+    def is_distinct(self) -> bool:
         """Is it a number of different values? It is bought by itself."""
         return any(m.power == 0 for m in self.sums)
 
@@ -57,43 +57,53 @@ class Wanted:
 
 
 @dataclass(frozen=True, slots=True)
-class AskedStatement:
+class WantedStatement:
     """A statement as numbers wanted, for each set of grouping columns."""
 
     sql: str
     statement: Statement
-    wanted: tuple[Wanted, ...]
-    sets: tuple[tuple[tuple[str, str], ...], ...]  # grouping sets: (name of the key, column)
+    wanted: tuple[WantedNumber, ...]
+    sets: tuple[GroupingKeys, ...]
     unknown: tuple[str, ...] = ()  # columns of a GROUP BY whose keys nobody declared
 
     def fingerprint(self) -> str:
         """What is asked, whatever its spelling."""
-        said = [
+        numbers = [
             (w.kind, sorted((str(m), [(str(f), to_sql(p)) for f, p in each]) for m, each in w.sums.items()),
              to_sql(w.where), str(w.offset), w.column, str(w.level), w.sample, w.digits)
             for w in self.wanted
         ]  # fmt: skip
-        return repr((said, self.sets, self.unknown)) if self.unknown else repr((said, self.sets))
+        return repr((numbers, self.sets, self.unknown)) if self.unknown else repr((numbers, self.sets))
 
     @property
-    def grouped(self) -> bool:
+    def mark(self) -> str:
+        """Under what it is noted: a digest of what is asked."""
+        return hashlib.blake2b(self.fingerprint().encode(), digest_size=16).hexdigest()
+
+    @property
+    def is_one_number(self) -> bool:
+        """One number of one grouping set?"""
+        return len(self.wanted) * len(self.sets) == 1
+
+    @property
+    def is_grouped(self) -> bool:
         """Does it have a GROUP BY?"""
         return bool(self.statement.keys)
 
     @property
-    def ranked(self) -> bool:
+    def has_grouped_quantiles(self) -> bool:
         """Does it ask for quantiles of groups?"""
-        return self.grouped and any(w.kind == "quantile" for w in self.wanted)
+        return self.is_grouped and any(w.kind == "quantile" for w in self.wanted)
 
     @property
-    def parts(self) -> Iterator[tuple[Wanted, tuple[tuple[str, str], ...]]]:
+    def parts(self) -> Iterator[tuple[WantedNumber, GroupingKeys]]:
         """Each number with each set of grouping columns."""
         for keys in self.sets:
             for wanted in self.wanted:
                 yield wanted, keys
 
 
-def asked(statement: Statement, columns: Partitions) -> AskedStatement:
+def read_wanted(statement: Statement, columns: Partitions) -> WantedStatement:
     """What a statement wants; refused with the reason where it cannot be answered privately.
 
     Depends on the statement and the declaration alone.
@@ -101,7 +111,7 @@ def asked(statement: Statement, columns: Partitions) -> AskedStatement:
     if statement.having:
         raise UnsupportedQuery("HAVING would show which groups are large: ask for the numbers and filter them yourself")
     if columns.unknown & {str(key.column) for key in statement.keys}:
-        return _by_unknown_keys(statement, columns)
+        return _read_unknown_keys(statement, columns)
     sets = []
     for chosen in statement.sets:
         keys = []
@@ -114,119 +124,135 @@ def asked(statement: Statement, columns: Partitions) -> AskedStatement:
         if len({column for _, column in keys}) < len(keys):
             raise UnsupportedQuery("GROUP BY names a column twice: name it once")
         sets.append(tuple(keys))
-    wanted = tuple(_wanted(query, columns) for query in statement.queries)
-    if any(w.distinct for w in wanted) and (len(wanted) > 1 or statement.keys):
+    wanted = tuple(_read_number(query, columns) for query in statement.queries)
+    if any(w.is_distinct for w in wanted) and (len(wanted) > 1 or statement.keys):
         raise UnsupportedQuery("COUNT(DISTINCT ...) is answered privately by itself: one statement, groups with WHERE")
-    return AskedStatement(statement.text, statement, wanted, tuple(sets))
+    return WantedStatement(statement.text, statement, wanted, tuple(sets))
 
 
-def _by_unknown_keys(statement: Statement, columns: Partitions) -> AskedStatement:
+def _read_unknown_keys(statement: Statement, columns: Partitions) -> WantedStatement:
     """COUNT(*) by keys that nobody declared: the one shape in which noise chooses the keys."""
     names = tuple(str(key.column) for key in statement.keys)
-    wanted = tuple(_wanted(query, columns) for query in statement.queries)
+    wanted = tuple(_read_number(query, columns) for query in statement.queries)
     counts = len(wanted) == 1 and dict(wanted[0].sums) == {COUNT: ((Fraction(1), wanted[0].where),)}
     if not counts or len(statement.sets) != 1 or any(key.column is None for key in statement.keys):
         raise UnsupportedQuery(
             f"GROUP BY {', '.join(names)}: nobody declared these keys, so COUNT(*) alone finds them; declare those "
             "that it shows, then ask for more of them"
         )
-    return AskedStatement(statement.text, statement, wanted, (), names)
+    return WantedStatement(statement.text, statement, wanted, (), names)
 
 
-def _wanted(query: Query, columns: Partitions) -> Wanted:
+def _read_number(query: Query, columns: Partitions) -> WantedNumber:
     if query.test is not None:
         raise UnsupportedQuery(f"{query.label}: ask for the number itself and compare it yourself")
     if query.digits is not None and query.rounding != HALF:
         raise UnsupportedQuery(f"{query.label}: ask for the number itself, or round it with ROUND")
     if query.aggregate is Aggregate.PEOPLE:
-        column, where = distinct_of(query, columns), _read(query.terms[0].where, columns)
+        column, where = _find_counted_column(query, columns), _read_condition(query.terms[0].where, columns)
         if column in columns.ids and not columns.several:
-            return Wanted(query.label, "linear", {COUNT: ((Fraction(1), where),)}, where)
-        return Wanted(query.label, "linear", {Quantity(column, 1, 0): ((Fraction(1), where),)}, where, column=column)
+            return WantedNumber(query.label, "linear", {COUNT: ((Fraction(1), where),)}, where)
+        return WantedNumber(
+            query.label, "linear", {Quantity(column, 1, 0): ((Fraction(1), where),)}, where, column=column
+        )
     if query.aggregate in ORDERED:
-        return _quantile(query, columns)
+        return _read_quantile(query, columns)
     if query.aggregate is Aggregate.VAR:
-        return _spread(query, columns)
+        return _read_spread(query, columns)
     if query.aggregate is not Aggregate.SUM:
         raise UnsupportedQuery(
             f"{query.label or query.aggregate.value}: COUNT, SUM, AVG, quantiles and spreads of declared columns are "
             "answered privately"
         )
-    sums, where = _added(query.terms, columns), _read(query.terms[0].where if query.terms else FALSE, columns)
+    sums, where = (
+        _read_sums(query.terms, columns),
+        _read_condition(query.terms[0].where if query.terms else FALSE, columns),
+    )
     if not query.per:
-        return Wanted(query.label, "linear", sums, where, digits=query.digits)
+        return WantedNumber(query.label, "linear", sums, where, digits=query.digits)
     if len(query.per) != 1 or query.per[0].column is not None or query.per[0].weight or query.per[0].factor != 1:
         raise UnsupportedQuery(f"{query.label}: a ratio is answered privately only if it is an average over records")
-    where = _read(query.per[0].where, columns)
+    where = _read_condition(query.per[0].where, columns)
     if any(w != where for each in sums.values() for _, w in each):
         raise UnsupportedQuery(f"{query.label}: an average is of records under one condition; ask for its parts")
     offset = sum((f for f, _ in sums.get(COUNT, ())), Fraction(0))
     rest = {m: each for m, each in sums.items() if m != COUNT}
-    return Wanted(query.label, "average", rest, where, offset, digits=query.digits)
+    return WantedNumber(query.label, "average", rest, where, offset, digits=query.digits)
 
 
-def _added(terms: tuple[Term, ...], columns: Partitions) -> Sums:
+def _find_counted_column(query: Query, columns: Partitions) -> str:
+    """The column whose different values are counted: the id, or a declared one."""
+    written = query.terms[0].weight or ""
+    for name in (*columns.ids, *columns.columns):
+        if written == quote_name(name):
+            if name in columns.ids and len(columns.ids) > 1:
+                raise UnsupportedQuery(f"{query.label}: a person is named by {', '.join(columns.ids)} together")
+            return name
+    raise UnsupportedQuery(f"{query.label}: different values of the id or of one declared column are counted privately")
+
+
+def _read_sums(terms: tuple[Term, ...], columns: Partitions) -> Sums:
     """Terms over quantities: x = middle + step/2 u on its grid, and x^2 likewise."""
-    found: dict[Quantity, dict[Predicate, Fraction]] = {}
+    sums: dict[Quantity, dict[Predicate, Fraction]] = {}
 
-    def put(quantity: Quantity, where: Predicate, factor: Fraction) -> None:
-        held = found.setdefault(quantity, {})
-        held[where] = held.get(where, Fraction(0)) + factor
+    def add(quantity: Quantity, where: Predicate, factor: Fraction) -> None:
+        factors = sums.setdefault(quantity, {})
+        factors[where] = factors.get(where, Fraction(0)) + factor
 
     for term in terms:
         if term.weight is not None:
             raise UnsupportedQuery(f"{term.weight}: only declared columns can be summed privately")
-        where = _read(term.where, columns)
+        where = _read_condition(term.where, columns)
         if where == FALSE:
             continue
         if term.column is None:
-            put(COUNT, where, term.factor)
+            add(COUNT, where, term.factor)
             continue
         column = columns.number(term.column)
         middle, half = (column.lo + column.hi) / 2, column.step / 2
         if term.power == 1:
-            put(COUNT, where, term.factor * middle)
-            put(columns.quantity(term.column), where, term.factor * half)
+            add(COUNT, where, term.factor * middle)
+            add(columns.quantity(term.column), where, term.factor * half)
             continue
         square = columns.quantity(term.column, 2)
-        put(COUNT, where, term.factor * (middle**2 + half**2 * Fraction(square.reach, 2)))
-        put(columns.quantity(term.column), where, 2 * term.factor * middle * half)
-        put(square, where, term.factor * half**2 / 2)
-    return {m: tuple((f, w) for w, f in each.items() if f) for m, each in found.items() if any(each.values())}
+        add(COUNT, where, term.factor * (middle**2 + half**2 * Fraction(square.reach, 2)))
+        add(columns.quantity(term.column), where, 2 * term.factor * middle * half)
+        add(square, where, term.factor * half**2 / 2)
+    return {m: tuple((f, w) for w, f in each.items() if f) for m, each in sums.items() if any(each.values())}
 
 
-def _quantile(query: Query, columns: Partitions) -> Wanted:
+def _read_quantile(query: Query, columns: Partitions) -> WantedNumber:
     term = query.terms[0]
     if term.column is None or term.weight is not None:
         raise UnsupportedQuery(f"{query.label}: quantiles of declared columns are answered privately")
     columns.number(term.column)
-    level, spoken = query.level, ""
+    level, note = query.level, ""
     if query.aggregate in (Aggregate.MIN, Aggregate.MAX):
         level = EXTREME if query.aggregate is Aggregate.MIN else 1 - EXTREME
-        spoken = (
+        note = (
             f"{query.label} is answered as the {float(level):g} quantile: the extreme itself belongs to one person, "
             "and no private answer can give it"
         )
     if term.factor != 1:
         raise UnsupportedQuery(f"{query.label}: ask for the quantile of the column and multiply it yourself")
-    where = _read(term.where, columns)
-    return Wanted(
-        query.label, "quantile", {}, where, column=term.column, level=level, digits=query.digits, spoken=spoken
+    where = _read_condition(term.where, columns)
+    return WantedNumber(
+        query.label, "quantile", {}, where, column=term.column, level=level, digits=query.digits, note=note
     )
 
 
-def _spread(query: Query, columns: Partitions) -> Wanted:
+def _read_spread(query: Query, columns: Partitions) -> WantedNumber:
     term = query.terms[0]
     if term.column is None or term.weight is not None or term.factor != 1:
         raise UnsupportedQuery(f"{query.label}: spreads of declared columns are answered privately")
-    where, name = _read(term.where, columns), query.label.partition("(")[0].upper()
+    where, name = _read_condition(term.where, columns), query.label.partition("(")[0].upper()
     sums: Sums = {columns.quantity(term.column, power): ((Fraction(1), where),) for power in (1, 2)}
     kind: WantedKind = "deviation" if name.startswith("STDDEV") else "variance"
     unit, sample = (columns.number(term.column).step / 2) ** 2, name.endswith("SAMP")
-    return Wanted(query.label, kind, sums, where, unit, term.column, sample=sample, digits=query.digits)
+    return WantedNumber(query.label, kind, sums, where, unit, term.column, sample=sample, digits=query.digits)
 
 
-def _read(where: Predicate, columns: Partitions) -> Predicate:
+def _read_condition(where: Predicate, columns: Partitions) -> Predicate:
     """A condition without what the declaration decides: a column with `missing` is never NULL."""
 
     def decide(leaf: Leaf) -> Predicate:
@@ -235,8 +261,3 @@ def _read(where: Predicate, columns: Partitions) -> Predicate:
         return leaf
 
     return restrict(where, decide)
-
-
-def is_number(columns: Partitions, name: str) -> bool:
-    """Is a declared column one of numbers?"""
-    return isinstance(columns.of(name), Cuts)

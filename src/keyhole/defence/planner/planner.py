@@ -1,0 +1,383 @@
+"""The planner's face to a session: statements are read, planned, bought where they must be, and answered."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from fractions import Fraction
+from itertools import product
+
+from keyhole.basis.cells.domain import Domain
+from keyhole.book.noisy_tables import table_lines
+from keyhole.defence.answering import Answered, Priced
+from keyhole.defence.budget.ledger import Ledger
+from keyhole.defence.budget.loss import epsilon_at
+from keyhole.defence.load import asking_schema
+from keyhole.defence.noise import NoiseSource, exact_noise
+from keyhole.defence.planner.choice import Choice, Chooser, NotSold
+from keyhole.defence.planner.columns import Partitions
+from keyhole.defence.planner.estimates import estimate_groups
+from keyhole.defence.planner.file_plan import FilePlan
+from keyhole.defence.planner.group_quantiles import (
+    buy_groups,
+    check_groups,
+    explain_not_sold,
+    order_groups,
+    price_orders,
+    recall_groups,
+)
+from keyhole.defence.planner.known_answers import KnownAnswer
+from keyhole.defence.planner.layout import lay_out_for_purchase
+from keyhole.defence.planner.purchases import Buyer, Purchases
+from keyhole.defence.planner.quantiles import buy_quantile, buy_tree, note_coarseness
+from keyhole.defence.planner.sizing import PlanTerms
+from keyhole.defence.planner.unknown_keys import buy_keys, describe_keys, list_groups, order_keys, recall_keys
+from keyhole.defence.planner.usefulness import Usefulness
+from keyhole.defence.planner.wanted import WantedStatement, read_wanted
+from keyhole.defence.tables.margins import Margins
+from keyhole.defence.workload import Estimate, GroupKey
+from keyhole.errors import BudgetExhausted, PrivacyParameterError, QueryError
+from keyhole.model.query import Refused
+from keyhole.model.schema import Schema
+from keyhole.sql import lower
+
+REMEMBERED = 4096  # texts whose reading is kept
+
+
+@dataclass(frozen=True, slots=True)
+class PlannedStatement:
+    """A statement that was read."""
+
+    sql: str
+    question: WantedStatement
+
+
+@dataclass(frozen=True, slots=True)
+class PlanSetting:
+    """What a session must know of the budget and of n to show the answers."""
+
+    ledger: Ledger
+    n: int | None
+
+
+class Planner:
+    """Answers statements by the cheapest safe way, against one book; the planner's face to a session.
+
+    A purchase may depend on what is public and on what was released, never on true values; its charge is fixed before
+    the data is read, and charge and table are one commit. Whatever cannot be read, planned or paid is refused alone.
+    """
+
+    def __init__(
+        self,
+        schema: Schema,
+        columns: Partitions,
+        margins: Margins,
+        ledger: Ledger,
+        terms: PlanTerms,
+        noise: NoiseSource | None = None,
+    ) -> None:
+        self._schema = asking_schema(schema, Domain(tuple(columns.columns.values())))
+        self.columns, self.margins, self.terms = columns, margins, terms
+        n = margins.n if margins.neighbours == "replace-one" and ledger.rows == 1 else None
+        self.setting = PlanSetting(ledger, n)
+        self.purchases = Purchases(ledger, n)
+        self.buyer = Buyer(schema.table, columns, margins, ledger, self.purchases, noise or exact_noise())
+        usefulness = Usefulness(columns, self.purchases, terms.beta, terms.anyway)
+        unit = ledger.cap.total.unit
+        self.chooser = Chooser(columns, self.purchases, terms, usefulness, margins.neighbours, unit)
+        self.plan: FilePlan | None = None
+        self._read: dict[str, PlannedStatement] = {}
+        self._used: dict[int, None] = {}  # entries of the book that answers were made from, in the order of use
+
+    # --- reading ------------------------------------------------------------------------------------------------------
+
+    @property
+    def schema(self) -> Schema:
+        """The columns as they are asked about."""
+        return self._schema
+
+    def read(self, sql: str) -> PlannedStatement:
+        """A statement as numbers wanted; `QueryError` from the text and the declaration alone."""
+        statement = self._read.get(sql)
+        if statement is None:
+            question = read_wanted(lower(sql, self._schema), self.columns)
+            if question.has_grouped_quantiles:
+                check_groups(question, self.chooser)
+            else:
+                self.chooser.lay_out_all(question)  # refused here, if its cells cannot be laid out
+            if len(self._read) >= REMEMBERED:
+                self._read.clear()
+            statement = self._read[sql] = PlannedStatement(sql, question)
+        return statement
+
+    def expect(self, statements: Sequence[str], analyst: str | None) -> None:
+        """These are about to be asked: they are planned for together when the first of them is asked."""
+        questions = {}
+        for sql in statements:
+            try:
+                question = self.read(sql).question
+            except QueryError:
+                continue
+            if not question.unknown and not question.has_grouped_quantiles:
+                questions[question.mark] = question
+        several = len(questions) > 1
+        self.chooser.listed = frozenset(questions) if several else frozenset()
+        self.plan = FilePlan(self.chooser, self.buyer, questions) if several else None
+
+    # --- answering ----------------------------------------------------------------------------------------------------
+
+    def recall(self, asked: PlannedStatement, analyst: str | None) -> Answered | None:
+        """What is free: public, released before, or following from what was, if it is good enough."""
+        self.purchases.refresh()
+        if asked.question.unknown:
+            return self._answer_keys(asked, Fraction(0), "released before", analyst)
+        if asked.question.has_grouped_quantiles:
+            return self._answer_quantiles(asked, Fraction(0), "released before", analyst)
+        if self.plan is not None and self.plan.waits_for(asked.question.mark, analyst):
+            return None
+        try:
+            choice = self.chooser.choose(asked.question, analyst)
+        except (BudgetExhausted, PrivacyParameterError):  # nothing is free, and nothing can be bought: refused alone
+            return None
+        if isinstance(choice, NotSold) or not choice.is_free or not self._may_be_told(choice, analyst):
+            return None
+        return self._answer_choice(asked, choice, Fraction(0), analyst)
+
+    def answer(self, asked: PlannedStatement, analyst: str | None) -> Answered:
+        """Plan, charge, read, write down; on the open page."""
+        ledger, question = self.setting.ledger, asked.question
+        before = ledger.spent()
+        try:
+            if question.unknown:
+                keys = buy_keys(self.buyer, self.chooser, question, analyst)
+                answered = self._answer_keys(asked, ledger.spent() - before, f"buys {keys}", analyst)
+                assert answered is not None
+                return answered
+            if question.has_grouped_quantiles:
+                return self._buy_grouped_quantiles(asked, before, analyst)
+            if self.plan is not None and self.plan.waits_for(question.mark, analyst):
+                self.plan.buy(analyst)
+                self.purchases.refresh()
+            choice = self.chooser.choose(question, analyst)
+            if isinstance(choice, NotSold):
+                return self.refused(asked.sql, Refused(choice.reason), analyst)
+            if not choice.is_free:
+                self._buy(asked, choice, analyst)
+                choice = self.chooser.choose_after(question, analyst, choice)
+            if not self._may_be_told(choice, analyst):
+                why = (
+                    f"what was released before would answer this, and being told of it would pass the cap of {analyst}"
+                )
+                return self.refused(asked.sql, Refused(why), analyst)
+        except BudgetExhausted as error:
+            return self.refused(asked.sql, Refused(f"{error}{self._suggest_accuracy(asked, analyst)}"), analyst)
+        except PrivacyParameterError as error:
+            return self.refused(asked.sql, Refused(str(error)), analyst)
+        return self._answer_choice(asked, choice, ledger.spent() - before, analyst)
+
+    def _buy(self, asked: PlannedStatement, choice: Choice, analyst: str | None) -> None:
+        """All that the choice must buy first."""
+        for order, generation in choice.orders:
+            self.buyer.buy(order, generation, analyst, asked.sql)
+        quantiles = [wanted for wanted in asked.question.wanted if wanted.kind == "quantile"]
+        trees = [
+            self.chooser.is_worth_a_tree(wanted, quantiles) for wanted, _ in choice.quantiles
+        ]  # before any is bought
+        for (wanted, loss), tree in zip(choice.quantiles, trees, strict=True):
+            layout = lay_out_for_purchase(wanted, (), self.columns)
+            (buy_tree if tree else buy_quantile)(self.buyer, layout, loss, analyst, asked.sql)
+        self.purchases.refresh()
+
+    def _buy_grouped_quantiles(self, asked: PlannedStatement, before: Fraction, analyst: str | None) -> Answered:
+        """Quantiles of all groups, at one price."""
+        orders = order_groups(asked.question, self.chooser, analyst)
+        if why := explain_not_sold(orders, self.chooser):
+            return self.refused(asked.sql, Refused(why), analyst)
+        buy_groups(self.buyer, self.chooser, asked.question, orders, analyst)
+        how = f"buys {', '.join(map(str, orders))}"
+        answered = self._answer_quantiles(asked, self.setting.ledger.spent() - before, how, analyst)
+        assert answered is not None
+        return answered
+
+    def _answer_keys(self, asked: PlannedStatement, cost: Fraction, how: str, analyst: str | None) -> Answered | None:
+        """Keys that nobody declared, from what was released."""
+        ledger, beta = self.setting.ledger, self.terms.beta
+        kept = recall_keys(ledger, asked.question, analyst)
+        if kept is None:
+            return None
+        ledger.tell(analyst, kept)
+        self._used[kept.entry] = None
+        groups, notes = tuple(list_groups(kept, asked.question, beta)), (describe_keys(kept),)
+        left, how = ledger.left(analyst), how + self._state_epsilon()
+        return Answered(
+            asked.sql, True, groups, beta, cost, left, self.margins.neighbours, how, None, notes, entry=kept.entry
+        )
+
+    def _answer_quantiles(
+        self, asked: PlannedStatement, cost: Fraction, how: str, analyst: str | None
+    ) -> Answered | None:
+        """Quantiles of groups, from what was released."""
+        ledger, wanted, beta = self.setting.ledger, asked.question.wanted, self.terms.beta
+        known = recall_groups(asked.question, self.chooser, analyst)
+        if known is None or not ledger.may_be_told(
+            analyst, [at for _, best in known for each in best for at in each.kept.of or ()]
+        ):
+            return None
+        self.purchases.note_answered(asked.question.mark)
+        groups = []
+        for key, best in known:
+            estimates = (b.estimate(w, self.columns, beta) for b, w in zip(best, wanted, strict=True))
+            groups.append((key, tuple(estimates)))
+            for each in best:
+                ledger.tell(analyst, each.kept)
+                self._used[each.kept.entry] = None
+        notes = tuple(n for n in (*(w.note or note_coarseness(w, self.columns) for w in wanted),) if n)
+        notes = (*notes, *self._describe_left_out(asked))
+        left, how = ledger.left(analyst), how + self._state_epsilon()
+        entry = max(b.kept.entry for _, best in known for b in best)
+        return Answered(
+            asked.sql, True, tuple(groups), beta, cost, left, self.margins.neighbours, how, None, notes, entry=entry
+        )
+
+    def _answer_choice(self, asked: PlannedStatement, choice: Choice, cost: Fraction, analyst: str | None) -> Answered:
+        """From what is known, in the order of the question's parts."""
+        ledger, question = self.setting.ledger, asked.question
+        entries: list[int] = []
+        columns: list[list[Estimate]] = []
+        for known in choice.known:
+            columns.append(self._estimate(known))
+            entries += known.tell(self.purchases, analyst)
+        self.purchases.note_answered(question.mark)
+        self._used.update(dict.fromkeys(entries))
+        groups = tuple(self._list_groups(question, columns))
+        coarse = (note_coarseness(w, self.columns) for w in question.wanted if w.kind == "quantile")
+        rows = ledger.rows
+        bounded = f"of each person at most {rows} rows count, those of the smallest keyed hash" if rows > 1 else ""
+        notes = tuple(note for note in (*(w.note for w in question.wanted), *coarse, bounded) if note)
+        notes = (*notes, *self._describe_left_out(asked), *choice.notes)
+        left, how = ledger.left(analyst), choice.how + self._state_epsilon()
+        answered = Answered(
+            asked.sql,
+            question.is_grouped,
+            groups,
+            self.terms.beta,
+            cost,
+            left,
+            self.margins.neighbours,
+            how,
+            None,
+            notes,
+        )
+        return replace(answered, entry=max(entries)) if entries else answered
+
+    def _estimate(self, known: KnownAnswer) -> list[Estimate]:
+        if known.quantile is not None:
+            return [known.quantile.estimate(known.wanted, self.columns, self.terms.beta)]
+        return estimate_groups(known.layout, known.generation, self.terms.beta)
+
+    def refused(self, sql: str, why: Refused, analyst: str | None) -> Answered:
+        """A statement that got no numbers."""
+        left, neighbours = self.setting.ledger.left(analyst), self.margins.neighbours
+        return Answered(sql, False, (), self.terms.beta, Fraction(0), left, neighbours, "", why)
+
+    def _may_be_told(self, choice: Choice, analyst: str | None) -> bool:
+        """Has the analyst room for everything that the answer is made from, together?"""
+        return self.setting.ledger.may_be_told(analyst, [at for known in choice.known for at in known.charges()])
+
+    def _state_epsilon(self) -> str:
+        """What a budget in rho promises so far, as an epsilon."""
+        spent = self.setting.ledger.spent()
+        if self.chooser.unit != "rho" or not self.terms.delta or not spent:
+            return ""
+        delta, keys = self.terms.delta, self.terms.delta_for_keys
+        return f"; all so far is epsilon {float(epsilon_at(spent, delta - keys)):.4g} at delta {float(delta):g}"
+
+    def _describe_left_out(self, asked: PlannedStatement) -> tuple[str, ...]:
+        """Whom a GROUP BY does not show, from the declaration."""
+        columns = dict.fromkeys(column for keys in asked.question.sets for _, column in keys)
+        names = [name for name in columns if self.columns.of(name).missing is None]
+        if not names:
+            return ()
+        listed = ", ".join(names)
+        return (f"groups are the declared values of {listed}: records with NULL or any other value are in no group",)
+
+    def _list_groups(
+        self, question: WantedStatement, columns: Sequence[list[Estimate]]
+    ) -> Iterator[tuple[GroupKey, tuple[Estimate, ...]]]:
+        for at, keys in enumerate(question.sets):
+            axes = [self.columns.key_values(column) for _, column in keys]
+            width = len(question.wanted)
+            rows = zip(*columns[at * width : (at + 1) * width], strict=True)
+            for values, row in zip(product(*axes), rows, strict=True):
+                yield tuple((name, v) for (name, _), v in zip(keys, values, strict=True)), tuple(row)
+
+    # --- prices -------------------------------------------------------------------------------------------------------
+
+    def dry_run(self, statements: Sequence[str], analyst: str | None = None) -> list[Priced]:
+        """What each statement would cost and why, with the alternatives; spends nothing and reads nothing."""
+        self.purchases.refresh()
+        prices, seen = [], set()
+        for sql in statements:
+            try:
+                statement = self.read(sql)
+            except QueryError as error:
+                prices.append(Priced(sql, Fraction(0), "", Refused(str(error))))
+                continue
+            mark = statement.question.mark
+            if self.plan is not None and self.plan.waits_for(mark, analyst):
+                prices.append(self.plan.price(sql, mark, analyst))
+            elif mark in seen:
+                prices.append(Priced(sql, Fraction(0), "released before"))
+            else:
+                prices.append(self._price(statement, analyst))
+            seen.add(mark)
+        return prices
+
+    def _price(self, asked: PlannedStatement, analyst: str | None) -> Priced:
+        try:
+            if asked.question.unknown:
+                if recall_keys(self.setting.ledger, asked.question, analyst) is not None:
+                    return Priced(asked.sql, Fraction(0), "released before")
+                order = order_keys(self.chooser, analyst)
+                self.setting.ledger.check(order.loss, analyst=analyst)
+                return Priced(asked.sql, order.loss.amount, f"buys {order}")
+            if asked.question.has_grouped_quantiles:
+                return self._price_grouped_quantiles(asked, analyst)
+            choice = self.chooser.choose(asked.question, analyst)
+        except (BudgetExhausted, PrivacyParameterError) as error:
+            return Priced(asked.sql, Fraction(0), "", Refused(str(error)))
+        if isinstance(choice, NotSold):
+            return Priced(asked.sql, Fraction(0), "", Refused(choice.reason))
+        cost = self.chooser.cost(choice, self.setting.ledger)
+        rest = max(self.setting.ledger.left(analyst), Fraction(0))
+        if cost > rest:
+            unit, cap = self.chooser.unit, float(self.setting.ledger.cap.total.amount)
+            why = (
+                f"this would cost {unit} {float(cost):.6g} and {float(rest):.6g} would be left of {cap:.6g}: ask for "
+                f"less accuracy or raise the budget{self._suggest_accuracy(asked, analyst)}"
+            )
+            return Priced(asked.sql, Fraction(0), "", Refused(why))
+        return Priced(asked.sql, cost, choice.how, None, (*choice.notes, *choice.alternatives))
+
+    def _suggest_accuracy(self, asked: PlannedStatement, analyst: str | None) -> str:
+        if asked.question.unknown or asked.question.has_grouped_quantiles:
+            return ""
+        return self.chooser.suggest_accuracy(asked.question, analyst)
+
+    def _price_grouped_quantiles(self, asked: PlannedStatement, analyst: str | None) -> Priced:
+        if recall_groups(asked.question, self.chooser, analyst) is not None:
+            return Priced(asked.sql, Fraction(0), "released before")
+        orders = order_groups(asked.question, self.chooser, analyst)
+        if why := explain_not_sold(orders, self.chooser):
+            return Priced(asked.sql, Fraction(0), "", Refused(why))
+        price = price_orders(orders, self.setting.ledger)
+        self.setting.ledger.check(price, analyst=analyst)
+        return Priced(asked.sql, price.amount, f"buys {', '.join(map(str, orders))}")
+
+    def lines(self, made: Iterable[Answered]) -> Iterator[str]:
+        """What was released, as lines of a transcript: every purchase that the answers were made from, once."""
+        for _ in made:
+            pass
+        for seq in sorted(self._used):
+            answer = self.setting.ledger.book.entry(seq).body["answer"]
+            yield from table_lines(answer) if answer.get("kind") in ("table", "number") else answer.get("lines", ())
