@@ -11,7 +11,6 @@ import click
 import pytest
 
 import keyhole
-from keyhole.cli import answer
 from keyhole.cli.demo import LOG, PEOPLE, TRANSCRIPT
 from keyhole.cli.plan import COLUMNS
 from keyhole.cli.root import ENTRIES, app, load
@@ -104,7 +103,8 @@ def test_a_word_means_the_same_in_every_command() -> None:
 def test_words_are_tied_to_what_they_mean() -> None:
     assert tuple(LogFormat) == tuple(options.LOG_FORMAT.type.choices)
     assert tuple(Dialect) == options.DIALECTS
-    named = next(option.type for option in answer.command.params if option.name == "mechanism")
+    command = next(load(entry) for entry in ENTRIES if entry.name == "answer")
+    named = next(option.type for option in command.params if option.name == "mechanism")
     assert isinstance(named, click.Choice)
     assert tuple(named.choices) == MECHANISMS
 
