@@ -35,7 +35,8 @@ from keyhole.attacks.methods.l1 import L1  # noqa: E402
 from keyhole.attacks.problem.arrays import from_arrays  # noqa: E402
 from keyhole.model.prior import Prior  # noqa: E402
 from keyhole.model.transcript import Noise  # noqa: E402
-from keyhole.report.charts.attack import plot_accuracy  # noqa: E402
+from keyhole.report.charts.figures import draw_accuracy  # noqa: E402
+from keyhole.report.html.page import write_chart  # noqa: E402
 from keyhole.solve.decode.bitrows import overlaps, pack, transpose  # noqa: E402
 from keyhole.solve.decode.interior.method import Rows, RowTerm, minimise  # noqa: E402
 from keyhole.solve.decode.kaczmarz import sweep  # noqa: E402
@@ -311,7 +312,7 @@ def plot(reply: dict[str, Any], path: Path) -> None:
     shown = ("integer", "bounded", "box least squares", "least-squares")
     curves = {name: [(float(m), row[name]["share correct"]) for m, row in reply["queries"].items()] for name in shown}
     title = f"{reply['n']} secret bits, noise of deviation {reply['noise deviation']}, {reply['seeds']} seeds"
-    plot_accuracy(curves, path, title=title)
+    write_chart(draw_accuracy(curves), path, title=title)
 
 
 def _text(name: str, reply: dict[str, Any], indent: str = "") -> None:

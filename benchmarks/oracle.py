@@ -33,7 +33,8 @@ from keyhole.oracles.noise import Floats, GaussianNoise, LaplaceNoise, OracleNoi
 from keyhole.oracles.simulate import OracleMethod, StreamKind, build_stream, error_floor, play_game, play_games
 from keyhole.oracles.streams import Concentrated, Spread, blocks
 from keyhole.oracles.subspace import Subspace
-from keyhole.report.charts.oracle import guides_for, plot_errors
+from keyhole.report.charts.figures import compute_guides, draw_errors
+from keyhole.report.html.page import write_chart
 
 Rows = list[dict[str, Any]]
 SPACE = Subspace.blocks(4, 2)
@@ -66,9 +67,10 @@ def published(plots: Path | None) -> Rows:
             curves[f"{method}, {kind}"] = _mean([run.trace for run in runs])
     if plots:
         floor = error_floor(OracleMethod.SEQUENTIAL, build_stream(StreamKind.CONCENTRATED, SPACE), noise, 1_000_000)
-        all_curves = curves | guides_for(curves["sequential, concentrated"], floor)
+        all_curves = curves | compute_guides(curves["sequential, concentrated"], floor)
         title = "Published constants and sequential test, uniform:0.25"
-        plot_errors(all_curves, plots / "oracle-bisection.svg", title=title, dashed=("1/sqrt(T)", "floor"))
+        drawing = draw_errors(all_curves, dashed=("1/sqrt(T)", "floor"))
+        write_chart(drawing, plots / "oracle-bisection.svg", title=title)
     return rows
 
 
@@ -158,8 +160,9 @@ def edge(plots: Path | None) -> Rows:
                     floor = summary.floor
     if plots:
         title = "Edge thresholds beat the centred floor, uniform:0.25, concentrated"
-        shown = curves | guides_for(curves["newton"], floor)
-        plot_errors(shown, plots / "oracle-edge.svg", title=title, dashed=("1/sqrt(T)", "floor"))
+        shown = curves | compute_guides(curves["newton"], floor)
+        drawing = draw_errors(shown, dashed=("1/sqrt(T)", "floor"))
+        write_chart(drawing, plots / "oracle-edge.svg", title=title)
     return rows
 
 
@@ -281,9 +284,8 @@ def dimensions(plots: Path | None) -> Rows:
         }
         curves["floor"] = [(float(row["d"]), float(row["floor"])) for row in rows if row["method"] == "newton"]
         title = "Spread queries, T = 300,000"
-        plot_errors(
-            curves, plots / "oracle-dimension.svg", title=title, x="dimension d", y="average error", dashed=("floor",)
-        )
+        drawing = draw_errors(curves, x="dimension d", y="average error", dashed=("floor",))
+        write_chart(drawing, plots / "oracle-dimension.svg", title=title)
     return rows
 
 
@@ -313,9 +315,8 @@ def privacy(plots: Path | None) -> Rows:
             "prior": [(row["epsilon"], prior) for row in rows],
         }
         title = "A cap of 1,000 answers with epsilon-private noise"
-        plot_errors(
-            curves, plots / "oracle-privacy.svg", title=title, x="epsilon", y="average error", dashed=("prior",)
-        )
+        drawing = draw_errors(curves, x="epsilon", y="average error", dashed=("prior",))
+        write_chart(drawing, plots / "oracle-privacy.svg", title=title)
     return rows
 
 

@@ -15,7 +15,7 @@ from pathlib import Path
 from markdown_it import MarkdownIt
 
 from docs.refresh import printed, refreshed
-from keyhole.report.html.page import POLICY, style
+from keyhole.report.html.page import POLICY, read_style
 
 ROOT = Path(__file__).resolve().parent.parent
 PARTS = {
@@ -78,21 +78,21 @@ def read_page(path: Path) -> DocPage:
         if token.type == "heading_open":
             words = "".join(t.content for t in tokens[at + 1].children or [] if t.type in ("text", "code_inline"))
             title = title or words
-            anchors.add(anchor := anchor_of(words, anchors))
+            anchors.add(anchor := make_heading_anchor(words, anchors))
             token.attrSet("id", anchor)
         for child in token.children or []:
             if child.type == "link_open":
                 links.append(str(child.attrGet("href")))
-                child.attrSet("href", _as_html(str(child.attrGet("href"))))
+                child.attrSet("href", _link_html(str(child.attrGet("href"))))
             if child.type == "image":
                 links.append(str(child.attrGet("src")))
     return DocPage(path, title, reader.renderer.render(tokens, reader.options, {}), frozenset(anchors), tuple(links))
 
 
-def anchor_of(words: str, taken: set[str]) -> str:
+def make_heading_anchor(words: str, taken: set[str]) -> str:
     """The anchor of a heading.
 
-    >>> anchor_of("What it costs, and why", set()), anchor_of("Again", {"again"})
+    >>> make_heading_anchor("What it costs, and why", set()), make_heading_anchor("Again", {"again"})
     ('what-it-costs-and-why', 'again-1')
     """
     plain = re.sub(r"[^\w\- ]", "", words.lower()).strip().replace(" ", "-")
@@ -100,7 +100,7 @@ def anchor_of(words: str, taken: set[str]) -> str:
     return plain if number == 0 else f"{plain}-{number}"
 
 
-def _as_html(link: str) -> str:
+def _link_html(link: str) -> str:
     """A link to a page of the docs as one of the site; others stay."""
     found = _LINK.match(link)
     if found is None or "://" in link or not found["path"].endswith(".md"):
@@ -110,7 +110,7 @@ def _as_html(link: str) -> str:
     return target + (f"#{found['anchor']}" if found["anchor"] else "")
 
 
-def broken(pages: dict[Path, DocPage]) -> list[str]:
+def find_broken_links(pages: dict[Path, DocPage]) -> list[str]:
     """Links that lead nowhere; addresses of other sites are not looked up."""
     found = []
     for page in pages.values():
@@ -127,13 +127,13 @@ def broken(pages: dict[Path, DocPage]) -> list[str]:
     return found
 
 
-def all_pages() -> dict[Path, DocPage]:
+def read_all_pages() -> dict[Path, DocPage]:
     """README and every page of the docs."""
     paths = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
     return {path: read_page(path) for path in paths}
 
 
-def page_html(page: DocPage, pages: dict[Path, DocPage]) -> str:
+def render_doc_page(page: DocPage, pages: dict[Path, DocPage]) -> str:
     """A page with the way to all others beside it."""
     listed = []
     known = {path.name: each for path, each in pages.items()}
@@ -143,32 +143,32 @@ def page_html(page: DocPage, pages: dict[Path, DocPage]) -> str:
         there = [known[name] for name in names if name in known]
         if there:
             listed.append(f"<b>{escape(part)}</b>")
-            listed += [_entry(each, here=each is page) for each in there]
+            listed += [_render_entry(each, here=each is page) for each in there]
     return (
         f'<!DOCTYPE html>\n<html lang="en">\n<head>\n<meta charset="utf-8">\n'
         f'<meta http-equiv="Content-Security-Policy" content="{escape(POLICY)} \'self\'">\n'
         f'<meta name="viewport" content="width=device-width, initial-scale=1">\n<title>{escape(page.title)}</title>\n'
-        f"<style>\n{style()}{EXTRA_STYLE}</style>\n</head>\n<body>\n<div class='site'>\n<nav>{''.join(listed)}</nav>\n"
-        f"<main>\n{page.body}\n</main>\n</div>\n</body>\n</html>\n"
+        f"<style>\n{read_style()}{EXTRA_STYLE}</style>\n</head>\n<body>\n<div class='site'>\n"
+        f"<nav>{''.join(listed)}</nav>\n<main>\n{page.body}\n</main>\n</div>\n</body>\n</html>\n"
     )
 
 
-def _entry(page: DocPage, *, here: bool) -> str:
-    href = _as_html(page.path.name)
+def _render_entry(page: DocPage, *, here: bool) -> str:
+    href = _link_html(page.path.name)
     return f'<a href="{href}"{" class=here" if here else ""}>{escape(page.title)}</a>'
 
 
-def build(folder: Path) -> list[str]:
+def build_site(folder: Path) -> list[str]:
     """Write the site; what is returned are its broken links."""
-    pages = all_pages()
+    pages = read_all_pages()
     folder.mkdir(parents=True, exist_ok=True)
     for page in pages.values():
-        (folder / _as_html(page.path.name)).write_text(page_html(page, pages), encoding="utf-8")
+        (folder / _link_html(page.path.name)).write_text(render_doc_page(page, pages), encoding="utf-8")
     images = folder / "images"
     images.mkdir(exist_ok=True)
     for picture in (ROOT / "docs" / "images").glob("*"):
         (images / picture.name).write_bytes(picture.read_bytes())
-    return broken(pages)
+    return find_broken_links(pages)
 
 
 def build_gallery(folder: Path) -> list[Path]:
@@ -190,7 +190,7 @@ def build_gallery(folder: Path) -> list[Path]:
 def main() -> int:
     """Build, and name what is broken."""
     folder = Path(sys.argv[1]) if len(sys.argv) > 1 else ROOT / "site"
-    wrong = build(folder)
+    wrong = build_site(folder)
     if not build_gallery(folder):
         wrong.append("gallery.md: its commands made no page")
     for line in wrong:

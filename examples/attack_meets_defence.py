@@ -34,7 +34,8 @@ from keyhole.defence.responder import Defended
 from keyhole.model.prior import Knowledge
 from keyhole.model.query import Query
 from keyhole.model.schema import Schema
-from keyhole.report.charts.defend import recovered_plot
+from keyhole.report.charts.figures import draw_recovery
+from keyhole.report.html.page import write_chart
 from keyhole.sql import lower
 
 ATTACKS = ("least-squares", "bounded")
@@ -118,7 +119,8 @@ def main() -> int:
             for name in ATTACKS
         }
         exact = max(m.recovered for m in means if m.epsilon is None)
-        recovered_plot(curves, {"exact answers": exact, "a blind guess": guess}, args.plot)
+        drawing = draw_recovery(curves, {"exact answers": exact, "a blind guess": guess})
+        write_chart(drawing, args.plot, title="Share of people recovered, against epsilon")
     return 0
 
 

@@ -18,7 +18,8 @@ from sklearn.linear_model import LogisticRegression
 from sklearn.preprocessing import StandardScaler
 
 from keyhole.oracles.learners.classifier import NoisyScores, angle, steal_classifier
-from keyhole.report.charts.oracle import plot_errors
+from keyhole.report.charts.figures import draw_errors
+from keyhole.report.html.page import write_chart
 
 
 def main() -> None:
@@ -54,7 +55,8 @@ def main() -> None:
         curves[f"noise {std:g}"] = [(n, max(1e-4, angle(weights, w))) for n, weights, _ in stolen.trace]
     for name in sys.argv[1:2]:
         title = "Stealing a classifier from labels"
-        plot_errors(curves, Path(name), title=title, x="labels asked", y="angle to the true weights, degrees")
+        drawing = draw_errors(curves, x="labels asked", y="angle to the true weights, degrees")
+        write_chart(drawing, Path(name), title=title)
         print(f"\nplot: {name}")
 
 

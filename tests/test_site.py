@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from docs.site import PARTS, ROOT, all_pages, broken, build
+from docs.site import PARTS, ROOT, build_site, find_broken_links, read_all_pages, read_page
 from playwright.sync_api import Browser
 from tests.browser_here import browser, browser_page
 
@@ -12,15 +12,13 @@ __all__ = ["browser"]
 
 
 def test_no_link_is_broken() -> None:
-    assert broken(all_pages()) == []
+    assert find_broken_links(read_all_pages()) == []
 
 
 def test_a_broken_link_is_found(tmp_path: Path) -> None:
-    from docs.site import read_page
-
     page = tmp_path / "a.md"
     page.write_text("# A\n[one](b.md) [two](#nowhere) [three](#a) ![four](no.png) [five](https://example.org)\n")
-    found = broken({page: read_page(page)})
+    found = find_broken_links({page: read_page(page)})
     assert [line.split(": ")[1] for line in found] == ["b.md", "#nowhere", "no.png"]
 
 
@@ -32,7 +30,7 @@ def test_every_page_of_the_docs_is_named_once() -> None:
 
 
 def test_a_browser_opens_the_site(tmp_path: Path, browser: Browser) -> None:
-    assert build(tmp_path) == []
+    assert build_site(tmp_path) == []
     with browser_page(browser, tmp_path / "index.html") as seen:
         assert seen.page.locator("nav a").count() >= len(list((ROOT / "docs").glob("*.md")))
         assert not seen.errors

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 from tests.report.test_redacted import run_cli
 
-from keyhole.report.html.calibration import by_errors
+from keyhole.report.charts.figures import measure_coverage
 
 PEOPLE = 14
 
@@ -56,5 +56,5 @@ def test_without_the_truth_there_is_nothing_to_compare(folder: Path) -> None:
 def test_normal_errors_are_calibrated_and_boasts_are_not() -> None:
     rng = random.Random(1)
     truths = [(0.0, 1.0, rng.gauss(0, 1)) for _ in range(4000)]
-    assert all(abs(level - share) < 0.03 for level, share in by_errors(truths))
-    assert all(share < level for level, share in by_errors([(g, 0.3, t) for g, _, t in truths]))
+    assert all(abs(level - share) < 0.03 for level, share in measure_coverage(truths))
+    assert all(share < level for level, share in measure_coverage([(g, 0.3, t) for g, _, t in truths]))

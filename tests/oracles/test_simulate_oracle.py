@@ -15,7 +15,8 @@ from keyhole.cli import app
 from keyhole.cli.simulate import MethodName, StreamName
 from keyhole.errors import ConfigError
 from keyhole.oracles.simulate import OracleMethod, StreamKind
-from keyhole.report.charts.oracle import guides_for, plot_errors
+from keyhole.report.charts.figures import compute_guides, draw_errors
+from keyhole.report.html.page import write_chart
 
 
 def invoke(*arguments: str) -> tuple[int, str, str]:
@@ -123,11 +124,11 @@ def test_help_teaches() -> None:
 
 
 def test_guides_meet_the_measured_end() -> None:
-    guides = guides_for([(1, 0.5), (100, 0.05)], 0.04)
+    guides = compute_guides([(1, 0.5), (100, 0.05)], 0.04)
     assert guides["1/sqrt(T)"][-1] == pytest.approx((100, 0.05))
     assert guides["floor"][0] == pytest.approx((1, 0.4))
-    assert guides_for([], 1.0) == {}
+    assert compute_guides([], 1.0) == {}
     with pytest.raises(ConfigError, match="cannot plot"):
-        plot_errors({"a": [(1, 1)]}, Path("a.gif"), title="a")
+        write_chart(draw_errors({"a": [(1, 1)]}), Path("a.gif"), title="a")
     with pytest.raises(ConfigError, match="cannot write"):
-        plot_errors({"a": [(1, 1)]}, Path("/nonexistent/a.svg"), title="a")
+        write_chart(draw_errors({"a": [(1, 1)]}), Path("/nonexistent/a.svg"), title="a")

@@ -10,7 +10,7 @@ import pytest
 from tests.report.test_pages import parsed
 
 import keyhole
-from keyhole.report.html.audit import audit_page
+from keyhole.report.html.audit import render_audit_page
 
 
 @pytest.fixture(scope="module")
@@ -29,7 +29,7 @@ def test_everybody_is_exposed_by_proofs_of_a_thousand_statements(verdict: dict[s
     many = [{**one, "record": {"name": f"Person {k}"}, "row": k} for k in range(50_000)]
     told = {"column": "pay", "lo": 1, "hi": 2, "prior": [0, 9], "status": "open", "proof": []}
     ranges = [{"record": {"name": f"Person {k}"}, **told} for k in range(50_000)]
-    page = audit_page({**verdict, "exposed": many, "intervals": ranges})
+    page = render_audit_page({**verdict, "exposed": many, "intervals": ranges})
     assert len(page.encode()) < 3_000_000
     said = " ".join(parsed(page).text)
     assert "(the first 40; the JSON verdict has all)" in said
@@ -40,5 +40,5 @@ def test_statements_of_a_megabyte_each(verdict: dict[str, Any]) -> None:
     long = "SELECT " + "x" * 1_000_000
     each = [{"query": str(k), "sql": long, "reason": f"reason {k}"} for k in range(50)]
     refused = [{"query": str(k), "sql": long, "error": long} for k in range(50)]
-    page = audit_page({**verdict, "unjudged": each, "refused": refused, "warnings": each})
+    page = render_audit_page({**verdict, "unjudged": each, "refused": refused, "warnings": each})
     assert len(page.encode()) < 3_000_000

@@ -10,9 +10,9 @@ import pytest
 
 import keyhole
 from keyhole.cli.demo import CONFIG, LOG, PEOPLE
+from keyhole.report.charts.svg import Axis
 from keyhole.report.documents.json_text import to_builtins
-from keyhole.report.html.audit import audit_page
-from keyhole.report.html.axes import Axis
+from keyhole.report.html.audit import render_audit_page
 from keyhole.report.verdict import Verdict
 from keyhole.report.words.query_map import query_map
 
@@ -79,7 +79,7 @@ def test_a_page_names_nothing_that_it_would_have_to_load(hospital: Verdict) -> N
 
 def test_the_page_of_a_verdict_file_is_that_of_the_verdict(hospital: Verdict) -> None:
     data = json.loads(hospital.dumps()) | {"map": to_builtins(query_map(hospital.evidence))}
-    assert audit_page(data, "log.sql") == hospital.to_html("log.sql")
+    assert render_audit_page(data, "log.sql") == hospital.to_html("log.sql")
 
 
 def test_names_columns_and_statements_come_out_as_text() -> None:

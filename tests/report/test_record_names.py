@@ -9,7 +9,7 @@ from keyhole.auditing.base import Exposure
 from keyhole.auditing.examine import examine
 from keyhole.report.documents.json_text import to_builtins
 from keyhole.report.formats.as_json import describe_verdict
-from keyhole.report.html.audit import findings, ranges
+from keyhole.report.html.audit import draw_value_ranges, render_audit_page
 from keyhole.report.plain import plain
 from keyhole.report.words.sentence import sentence
 from keyhole.report.words.text import text
@@ -45,10 +45,10 @@ def test_which_record_is_said_where_an_id_has_several(found: Exposure) -> None:
 
 def test_the_html_report_says_it_too(found: Exposure) -> None:
     written = to_builtins(describe_verdict(plain(found), ()))
-    assert "P1 (row 1)" in "".join(map(str, findings(written)))
-    drawn = "".join(map(str, ranges(written)))
-    assert "P3 (row 5)" in drawn
-    assert "5 records" in drawn
+    assert "P1 (row 1)" in render_audit_page(written)
+    (drawing,) = draw_value_ranges(written)
+    assert "P3 (row 5)" in drawing.svg
+    assert "5 records" in drawing.caption
 
 
 def test_people_with_one_record_each_stay_people() -> None:

@@ -17,8 +17,8 @@ from keyhole.config.arguments import BudgetArguments
 from keyhole.defence.answering import Answered
 from keyhole.errors import ConfigError
 from keyhole.report.book import as_plain
-from keyhole.report.html import book as book_html
-from keyhole.report.html.charts import Series
+from keyhole.report.charts.drawing import Series
+from keyhole.report.html import sessions as session_pages
 from keyhole.sessions.session import Session
 
 OTHER = "SELECT COUNT(*) FROM staff WHERE dept = 'b'"
@@ -145,9 +145,9 @@ def test_chart_table_and_list_of_the_budget_have_the_same_figures(
     exact = {who: Fraction(each["amount"]) for who, each in plain["spent"].items()}
     assert exact == {"*": Fraction(1, 5), "ann": Fraction(1, 5), "bob": Fraction(1, 10)}
     drawn: list[Series] = []
-    monkeypatch.setattr(book_html, "line_chart", lambda series, *_, **__: drawn.extend(series) or "")
-    page = book_html.book_page(plain)
-    ends = {("*" if s.name == book_html.TOGETHER else s.name): s.points[-1][1] for s in drawn}
+    monkeypatch.setattr(session_pages, "draw_lines", lambda series, *_, **__: drawn.extend(series))
+    page = session_pages.render_book_page(plain)
+    ends = {("*" if s.name == session_pages.TOGETHER else s.name): s.points[-1][1] for s in drawn}
     assert ends == {who: float(amount) for who, amount in exact.items()}
     assert all(a[1] <= b[1] for s in drawn for a, b in pairwise(s.points))
     assert re.findall(r">(0\.\d+)</td>", page) == ["0.2", "0.2", "0.1"]

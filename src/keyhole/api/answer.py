@@ -47,9 +47,9 @@ class Answers:
         return f"<Answers: {len(made) - self.refused} {what}, {self.refused} refused, {left}>"
 
     def _repr_html_(self) -> str:
-        from keyhole.report.html.answers import answers_fragment
+        from keyhole.report.html.sessions import render_answers_fragment
 
-        return answers_fragment(self.to_json())
+        return render_answers_fragment(self.to_json())
 
     def to_json(self) -> dict[str, Any]:
         """As the contract has it."""

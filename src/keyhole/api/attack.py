@@ -56,9 +56,9 @@ class Attacked:
         return f"<Attacked: {made}, {len(self.labels)} records{f'; {right}' if right else ''}>"
 
     def _repr_html_(self) -> str:
-        from keyhole.report.html.attack import attack_fragment
+        from keyhole.report.html.attacks import render_attack_fragment
 
-        return attack_fragment({**self.to_json(), "truths": self.truths})
+        return render_attack_fragment({**self.to_json(), "truths": self.truths})
 
     def estimates(self, column: str | None = None) -> NDArray[Any]:
         """The guesses for a column (the first one), in the order of `labels`."""

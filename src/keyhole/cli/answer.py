@@ -91,9 +91,9 @@ def answer(
 
         emit_json(json.dumps(found.to_json(), indent=2, ensure_ascii=False), output.out)
     elif output.format is Format.HTML:
-        from keyhole.report.html.answers import answers_page
+        from keyhole.report.html.sessions import render_answers_page
 
-        emit(answers_page(found.to_json()), output.out)
+        emit(render_answers_page(found.to_json()), output.out)
     else:
         emit_text("\n".join(_prices(found) if dry_run else _lines(found)), output.out)
     if found.fault is not None:

@@ -111,9 +111,9 @@ def _show(said: Mapping[str, Any], lines: Sequence[str], output: OutputArguments
 
         emit_json(dumps(said), output.out)
     elif output.format is Format.HTML:
-        from keyhole.report.html.answers import answers_page
+        from keyhole.report.html.sessions import render_answers_page
 
-        emit(answers_page(said), output.out)
+        emit(render_answers_page(said), output.out)
     else:
         emit_text("\n".join(lines), output.out)
 

@@ -180,9 +180,9 @@ def _show(found: Attacked, beside: AttackComparison | None, output: OutputArgume
     if output.format is Format.JSON:
         emit_json(json.dumps(found.to_json() | more, indent=2, default=str), output.out)
     elif output.format is Format.HTML:
-        from keyhole.report.html.attack import attack_page
+        from keyhole.report.html.attacks import render_attack_page
 
-        emit(attack_page({**found.to_json(), **more, "truths": found.truths}), output.out)
+        emit(render_attack_page({**found.to_json(), **more, "truths": found.truths}), output.out)
     else:
         printed(output.out, lambda console: _print(console, found, beside))
 

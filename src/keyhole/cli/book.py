@@ -42,9 +42,9 @@ def show(path: Path, output: OutputArguments) -> None:
         if output.format is Format.JSON:
             emit_json(dumps(as_plain(book)), output.out)
         elif output.format is Format.HTML:
-            from keyhole.report.html.book import book_page
+            from keyhole.report.html.sessions import render_book_page
 
-            emit(book_page(as_plain(book), path.name), output.out)
+            emit(render_book_page(as_plain(book), path.name), output.out)
         else:
             emit_text("\n".join(lines(book)), output.out)
     end(0)

@@ -130,9 +130,9 @@ def plan(
     if output.format is Format.JSON:
         emit_json(dumps(plan_json(found)), output.out)
     elif output.format is Format.HTML:
-        from keyhole.report.html.plan import plan_page
+        from keyhole.report.html.attacks import render_plan_page
 
-        emit(plan_page(plan_json(found)), output.out)
+        emit(render_plan_page(plan_json(found)), output.out)
     else:
         emit_text("\n".join(plan_lines(found, max_columns)), output.out)
 
@@ -149,9 +149,9 @@ def _everybody(plans: Plans, how: Format, out: Path | None) -> None:
     if how is Format.JSON:
         emit_json(dumps(told), out)
     elif how is Format.HTML:
-        from keyhole.report.html.plan import everybody_page
+        from keyhole.report.html.attacks import render_plans_page
 
-        emit(everybody_page(told), out)
+        emit(render_plans_page(told), out)
     else:
         emit_text("\n".join(overview_lines(seen)), out)
     warn(f"set-up took {seen.seconds:.1f} s", "plan")

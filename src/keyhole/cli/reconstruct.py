@@ -93,10 +93,10 @@ def reconstruct(
 
         emit_json(dumps(as_data(found)), output.out)
     elif output.format is Format.HTML:
-        from keyhole.report.html.reconstruct import reconstruct_page
+        from keyhole.report.html.attacks import render_reconstruction_page
         from keyhole.report.reconstruction import as_data
 
-        emit(reconstruct_page(as_data(found)), output.out)
+        emit(render_reconstruction_page(as_data(found)), output.out)
     else:
         from keyhole.report.reconstruction import lines
 

@@ -32,15 +32,15 @@ def report(file: Path, out: Path | None) -> None:
     if _is_database(file):
         from keyhole.cli.book import opened_book
         from keyhole.report.book import as_plain
-        from keyhole.report.html.book import book_page
+        from keyhole.report.html.sessions import render_book_page
 
         with opened_book(file) as book:
-            emit(book_page(as_plain(book), file.name), out)
+            emit(render_book_page(as_plain(book), file.name), out)
         return
     from keyhole.report.documents.json_text import to_builtins
-    from keyhole.report.html.published import verdict_page
+    from keyhole.report.html.tables import render_verdict_page
 
-    emit(verdict_page(to_builtins(read_verdict(file))), out)
+    emit(render_verdict_page(to_builtins(read_verdict(file))), out)
 
 
 def _is_database(file: Path) -> bool:

@@ -152,9 +152,9 @@ def oracle(
     if output.format is Format.JSON:
         emit_json(json.dumps(_data(settings, runs, summary, said), indent=2), output.out)
     elif output.format is Format.HTML:
-        from keyhole.report.html.simulated import oracle_page
+        from keyhole.report.html.simulations import render_oracle_page
 
-        emit(oracle_page(_data(settings, runs, summary, said), proved), output.out)
+        emit(render_oracle_page(_data(settings, runs, summary, said), proved), output.out)
     else:
         emit_text("\n".join([_text(runs, summary), *proved]), output.out)
 

@@ -69,9 +69,9 @@ def attack(
         emit_json(json.dumps(said, indent=2), output.out)
         return
     if output.format is Format.HTML:
-        from keyhole.report.html.simulated import attacked_defence_page
+        from keyhole.report.html.simulations import render_attacked_defence_page
 
-        emit(attacked_defence_page(said), output.out)
+        emit(render_attacked_defence_page(said), output.out)
         return
     lines = [f"{len(statements)} statements; error: mean distance of a guess from the truth, or share of wrong ones"]
     lines.append(f"{'epsilon':>8} {'column':<16} {'answered':>8} {'error':>10} {'without':>10} {'exact':>7}  method")

@@ -98,9 +98,9 @@ def release(
     if output.format is Format.JSON:
         emit_json(json.dumps(found, indent=2), output.out)
     elif output.format is Format.HTML:
-        from keyhole.report.html.simulated import release_page
+        from keyhole.report.html.simulations import render_release_page
 
-        emit(release_page(found), output.out)
+        emit(render_release_page(found), output.out)
     else:
         head = f"{work.name}: {work.n:,} people, {told['cells']:,} cells, {len(work.stream):,} questions"
         emit_text("\n".join([f"{head}, {work.distinct:,} different{said}", *_lines(played)]), output.out)

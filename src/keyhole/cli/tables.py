@@ -157,10 +157,10 @@ def _show(found: TablesVerdict, repair: Suggestion | None, how: Format, out: Pat
         document = found.document()
         emit_json(dumps(document if repair is None else add_suggestion(document, repair)), out)
     elif how is Format.HTML:
-        from keyhole.report.html.published import tables_page
+        from keyhole.report.html.tables import render_tables_page
 
         told = () if repair is None else tuple(line for line, _ in suggestion_lines(repair))
-        emit(tables_page(found.to_json(), told), out)
+        emit(render_tables_page(found.to_json(), told), out)
     else:
         from keyhole.report.published_text import lines
 

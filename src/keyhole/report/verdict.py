@@ -192,11 +192,11 @@ class Verdict:
         `log` is the name it shows; what is `said` stands below the sentence; `document` has what is shown besides
         (`advice`).
         """
-        from keyhole.report.html.audit import audit_page
+        from keyhole.report.html.audit import render_audit_page
         from keyhole.report.words.query_map import query_map
 
         document = self.document() if document is None else document
-        return audit_page(to_builtins(replace(document, map=query_map(self.evidence))), log, said)
+        return render_audit_page(to_builtins(replace(document, map=query_map(self.evidence))), log, said)
 
     def dumps(self) -> str:
         """The JSON text."""

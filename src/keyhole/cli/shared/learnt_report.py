@@ -21,9 +21,9 @@ def show(found: Learnt, names: list[str], recalled: int, output: OutputArguments
     if output.format is Format.JSON:
         emit_json(json.dumps(_json(found, names, recalled), indent=2), output.out)
     elif output.format is Format.HTML:
-        from keyhole.report.html.learnt import learnt_page
+        from keyhole.report.html.attacks import render_oracle_attack_page
 
-        emit(learnt_page(_json(found, names, recalled), _sure(found, len(names))), output.out)
+        emit(render_oracle_attack_page(_json(found, names, recalled), _sure(found, len(names))), output.out)
     else:
         emit_text("\n".join(_lines(found, names, recalled)), output.out)
 

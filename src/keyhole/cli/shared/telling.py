@@ -46,7 +46,7 @@ class Telling:
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         if self.how is Format.HTML:
-            from keyhole.report.html.stream import stream_page
+            from keyhole.report.html.sessions import render_watch_page
 
-            self.stream.write(stream_page(self.page))
+            self.stream.write(render_watch_page(self.page))
             self.stream.flush()

@@ -1,1 +1,1 @@
-"""Charts of what attacks, oracles and defences do, one file per family: drawn as in the pages, or written to a file."""
+"""Charts as SVG: they need no script, follow light and dark, print, and have a table of their numbers behind them."""

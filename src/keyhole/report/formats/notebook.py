@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from html import escape
 
+from keyhole.report.charts.svg import Markup
 from keyhole.report.documents.json_text import to_builtins
 from keyhole.report.formats.as_json import describe_verdict
-from keyhole.report.html.audit import ranges
-from keyhole.report.html.fragment import fragment
-from keyhole.report.html.markup import Markup
+from keyhole.report.html.audit import draw_value_ranges
+from keyhole.report.html.page import render_fragment
 from keyhole.report.plain import Case, Plain
 from keyhole.report.words.sentence import sentence
 from keyhole.report.words.text import (
@@ -28,7 +28,8 @@ from keyhole.report.words.troubles import SHOWN, troubles
 
 def html(verdict: Plain) -> str:
     """The verdict as a fragment of HTML, its ranges drawn; every name, value and statement is escaped."""
-    return fragment(Markup("".join(_parts(verdict))), *ranges(to_builtins(describe_verdict(verdict, ()))))
+    parts, drawings = Markup("".join(_parts(verdict))), draw_value_ranges(to_builtins(describe_verdict(verdict, ())))
+    return render_fragment("notebook/verdict.html.jinja", parts=parts, drawings=drawings)
 
 
 def _parts(verdict: Plain) -> Iterator[str]:
