@@ -2,7 +2,7 @@
 
 Peers, in the same run: DuckDB running the statements of the log one by one, and DuckDB grouping by the hash of all
 booleans (which is not exact: it says what exactness costs). Sides take turns and the least time of each counts; the
-first call of `group`, which also loads the compiled kernels, is reported apart.
+first call of `group_records`, which also loads the compiled kernels, is reported apart.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ import duckdb
 
 from benchmarks.workload import Workload, people, table, workload
 from keyhole.basis import Atoms
-from keyhole.engines.duckdb.patterns import explain, group
+from keyhole.engines.duckdb.patterns import explain_grouping, group_records
 from keyhole.model.predicate import Opaque, Or, to_sql
 from keyhole.model.schema import Column, Kind, Schema
 
@@ -56,12 +56,12 @@ def measure(n: int, m: int, groupings: int, rounds: int) -> dict[str, object]:
     del rows
     predicates = log.predicates
     start = time.perf_counter()
-    atoms: Atoms = group(con, "staff", SCHEMA, predicates, [])
+    atoms: Atoms = group_records(con, "staff", SCHEMA, predicates, [])
     first = time.perf_counter() - start
     K = atoms.K
     del atoms
     sides: dict[str, Callable[[], object]] = {
-        "atoms": lambda: group(con, "staff", SCHEMA, predicates, []),
+        "atoms": lambda: group_records(con, "staff", SCHEMA, predicates, []),
         "one_by_one": lambda: one_by_one(con, log),
         "hash": lambda: by_hash(con, log),
     }
@@ -95,7 +95,7 @@ def plan_text(n: int, m: int, groupings: int) -> str:
     table(con, rows)
     asked = workload(rows, m, groupings).predicates
     older = Opaque("zip % 100 > age", frozenset({"zip", "age"}))
-    return explain(con, "staff", SCHEMA, [*asked, older, Or((asked[0], asked[1]))], ["grade"])
+    return explain_grouping(con, "staff", SCHEMA, [*asked, older, Or((asked[0], asked[1]))], ["grade"])
 
 
 def main() -> None:

@@ -140,7 +140,7 @@ def check(
     con: duckdb.DuckDBPyConnection, schema: Schema, predicates: Sequence[Predicate], weights: Sequence[str]
 ) -> Atoms:
     """`group` against one statement of the engine for each predicate and weight."""
-    atoms = patterns.group(con, "people", schema, predicates, weights)
+    atoms = patterns.group_records(con, "people", schema, predicates, weights)
     columns: list[list[object]] = []
     for p in predicates:
         columns.append([r[0] for r in con.execute(f"SELECT coalesce({to_sql(p)}, FALSE) FROM people").fetchall()])
@@ -317,7 +317,7 @@ def test_a_weight_must_be_finite(way: str, value: str) -> None:
     con = duckdb.connect()
     con.execute(f"CREATE TABLE people AS SELECT {value}::DOUBLE AS w")
     with pytest.raises(DataError, match="finite"):
-        patterns.group(con, "people", Schema("people", (Column("w", Kind.DOUBLE),)), [], ["w"])
+        patterns.group_records(con, "people", Schema("people", (Column("w", Kind.DOUBLE),)), [], ["w"])
 
 
 def test_keys_of_several_words(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -329,7 +329,7 @@ def test_keys_of_several_words(monkeypatch: pytest.MonkeyPatch) -> None:
     schema = Schema("people", tuple(Column(name, Kind.INTEGER) for name in names))
     predicates: list[Predicate] = [Comparison(name, "<", v) for name in names for v in range(0, 1009, 100)]
     check(con, schema, predicates, names)
-    assert "keys: 2 word(s)" in patterns.explain(con, "people", schema, predicates, names)
+    assert "keys: 2 word(s)" in patterns.explain_grouping(con, "people", schema, predicates, names)
 
 
 def test_a_view_or_a_table_with_gaps_goes_the_direct_way(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -342,7 +342,7 @@ def test_a_view_or_a_table_with_gaps_goes_the_direct_way(monkeypatch: pytest.Mon
     check(con, schema, asked, [])
     con.execute("DROP VIEW people; DELETE FROM base WHERE x = 3; ALTER TABLE base RENAME TO people")
     check(con, schema, asked, [])
-    assert "direct" in patterns.explain(con, "people", schema, asked, [])
+    assert "direct" in patterns.explain_grouping(con, "people", schema, asked, [])
     con.execute("CREATE OR REPLACE TABLE people AS SELECT 5 - i AS rowid, i AS x FROM range(6) t(i)")
     check(con, schema, [Comparison("x", ">", 4), Comparison("rowid", "=", 2)], [])
 
@@ -375,7 +375,7 @@ def test_a_realistic_log_equals_the_engine_grouping_by_all_booleans(weights: lis
     predicates += [Or((predicates[0], predicates[1])), Not(And((predicates[2], Or((predicates[3], predicates[4])))))]
     predicates.append(Opaque("zip % 100 > age", frozenset({"zip", "age"})))
     schema = Schema("staff", tuple(Column(c, Kind.OTHER) for c in ("age", "zip", "dept", "sex", "grade", "hired")))
-    atoms = patterns.group(con, "staff", schema, predicates, weights)
+    atoms = patterns.group_records(con, "staff", schema, predicates, weights)
     words = [
         "".join(f"((CASE WHEN {to_sql(p)} THEN 1 ELSE 0 END)::VARCHAR) || " for p in predicates[at : at + 20]) + "''"
         for at in range(0, len(predicates), 20)
@@ -406,7 +406,7 @@ def test_explain_names_routes_bits_and_memory(monkeypatch: pytest.MonkeyPatch) -
         And((Comparison("age", "<", 3), Or((Comparison("score", "<", 2), Like("team", "g%"))))),
         Opaque("age > score", frozenset({"age", "score"})),
     ] * 10
-    text = patterns.explain(con, "people", schema, predicates, ["age"])
+    text = patterns.explain_grouping(con, "people", schema, predicates, ["age"])
     routes = {line.split()[0]: line.split()[1] for line in text.splitlines()[2:7]}
     assert routes == {"id": "cuts", "name": "constants", "age": "values", "score": "cuts", "team": "dictionary"}
     assert "10 predicates combine several" in text
@@ -414,10 +414,10 @@ def test_explain_names_routes_bits_and_memory(monkeypatch: pytest.MonkeyPatch) -
     assert "weight age: 7 values" in text
     assert "memory: keys 560.0 kB" in text
     check(con, schema, predicates[:4], ["age"])
-    assert "direct" in patterns.explain(duckdb_small(), "people", schema, [Comparison("age", ">", 1)], [])
+    assert "direct" in patterns.explain_grouping(duckdb_small(), "people", schema, [Comparison("age", ">", 1)], [])
     monkeypatch.setattr(patterns, "MAX_BYTES", 10)
     with pytest.raises(DataError, match="audit the log in parts"):
-        patterns.group(con, "people", schema, predicates, [])
+        patterns.group_records(con, "people", schema, predicates, [])
 
 
 def duckdb_small() -> duckdb.DuckDBPyConnection:
@@ -433,7 +433,7 @@ def test_the_pairs_of_the_workload_differ_by_one_person() -> None:
     assert len(log.planted) == 25
     con = duckdb.connect()
     table(con, rows)
-    atoms = patterns.group(con, "staff", Schema("staff", ()), log.predicates, [])
+    atoms = patterns.group_records(con, "staff", Schema("staff", ()), log.predicates, [])
     masks = np.array([unpack(atoms.table[p], atoms.K) for p in range(len(log.predicates))])
     for row in log.planted:
         alone = atoms.of[row]

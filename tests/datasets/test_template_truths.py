@@ -102,7 +102,7 @@ def test_one_condition_that_overflows_sends_its_template_to_the_engine_one_by_on
     con.execute(TABLE)
     texts = [f'TRY("small" * {n} < 5)' for n in (*range(1, 9), 2147483647)]
     assert template_truths.template_truths(con, "t", texts, 40) == {}
-    found = list(codes.truths(con, "t", texts, 40))
+    found = list(codes.evaluate_conditions(con, "t", texts, 40))
     assert [yes.tolist() for yes, _ in found] == [[v is True for v in alone(con, text) or ()] for text in texts]
 
 

@@ -15,7 +15,7 @@ from keyhole.auditing import Status
 from keyhole.checker.replay import replay
 from keyhole.config import Columns
 from keyhole.datasets import load
-from keyhole.engines.duckdb.computed import CHANGES
+from keyhole.engines.duckdb.roster import CHANGES
 from keyhole.errors import DIFFERS
 from keyhole.gather import whole_table as reader
 from keyhole.model.schema import WholeTableColumn

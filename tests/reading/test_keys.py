@@ -79,7 +79,7 @@ def test_a_private_uuid_can_be_loaded(tmp_path: Path) -> None:
 def test_keys_that_are_merged_on_the_way_are_noticed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """A liar: nanoseconds are fetched as Python's times, which have microseconds."""
     data = table(tmp_path, *KEYS[0][:2])
-    monkeypatch.setattr(roster, "_spelled", lambda con, table, keys: list(keys))
+    monkeypatch.setattr(roster, "_fetched_keys", lambda con, table, keys: list(keys))
     verdict = keyhole.examine([TEXT], data=data, private="pay", id="name")
     assert (verdict.exit_code, [u.reason for u in verdict.unjudged]) == (3, [DIFFERS])
     assert not verdict.findings

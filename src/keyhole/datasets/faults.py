@@ -1,4 +1,4 @@
-"""Faults of the data, found when the custodian loads it and never at query time."""
+"""Faults of the data, found when its owner loads it and never at query time."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ import duckdb
 
 from keyhole.config import Columns, PrivateColumn, toml_key
 from keyhole.datasets.files.csv_layout import no_header
-from keyhole.engines.duckdb.roster import first
+from keyhole.engines.duckdb.connections import fetch_first
 from keyhole.errors import ConfigError, DataError
 from keyhole.model.predicate import literal, quote_name
 from keyhole.model.prior import FEW_VALUES
@@ -48,11 +48,11 @@ def check_ids(con: Connection, schema: Schema, *, records: bool) -> bool:
         return False
     listed = ", ".join(quote_name(name) for name in names)
     for name in names:
-        at = first(con, f"SELECT rowid FROM loaded WHERE {quote_name(name)} IS NULL LIMIT 1")
+        at = fetch_first(con, f"SELECT rowid FROM loaded WHERE {quote_name(name)} IS NULL LIMIT 1")
         if at:
             told = "some row has no id: every person needs one"
             raise DataError(f"row {int(at[0]) + 1} has no {name!r}: every person needs an id", told=told)
-    twice = first(con, f"SELECT {listed}, count(*) AS c FROM loaded GROUP BY ALL HAVING c > 1 LIMIT 1")
+    twice = fetch_first(con, f"SELECT {listed}, count(*) AS c FROM loaded GROUP BY ALL HAVING c > 1 LIMIT 1")
     if twice and not records:
         who = ", ".join(f"{n} = {v}" for n, v in zip(names, twice, strict=False))
         raise DataError(
@@ -68,7 +68,7 @@ def check_ids(con: Connection, schema: Schema, *, records: bool) -> bool:
 def make_finite(con: Connection, schema: Schema) -> None:
     """Where answers are private, loading is total: NaN and infinite numbers are NULL, and nothing is told of them."""
     for column in schema.columns:
-        if column.role is not Role.HIDDEN and type_of(con, column.name) in ("DOUBLE", "FLOAT"):
+        if column.role is not Role.HIDDEN and column_type(con, column.name) in ("DOUBLE", "FLOAT"):
             name = quote_name(column.name)
             con.execute(f"UPDATE loaded SET {name} = NULL WHERE NOT isfinite({name})")
 
@@ -79,15 +79,15 @@ def check_values(con: Connection, schema: Schema, roles: Columns, absent: tuple[
         name = quote_name(column.name)
         if column.name in absent:
             continue
-        if type_of(con, column.name) in ("DOUBLE", "FLOAT") and column.role is not Role.HIDDEN:
-            at = first(con, f"SELECT rowid FROM loaded WHERE NOT isfinite({name}) LIMIT 1")
+        if column_type(con, column.name) in ("DOUBLE", "FLOAT") and column.role is not Role.HIDDEN:
+            at = fetch_first(con, f"SELECT rowid FROM loaded WHERE NOT isfinite({name}) LIMIT 1")
             if at:
                 raise _not_finite(column, int(at[0]))
-            at = first(con, f"SELECT rowid FROM loaded WHERE abs({name}) > {LARGEST_DOUBLE} LIMIT 1")
+            at = fetch_first(con, f"SELECT rowid FROM loaded WHERE abs({name}) > {LARGEST_DOUBLE} LIMIT 1")
             if at:
-                raise _too_large(column, int(at[0]))
+                raise _too_holds_large_numbers(column, int(at[0]))
         if column.kind is Kind.TEXT and column.role is Role.PRIVATE:
-            _check_words(con, column)
+            _check_not_finite_words(con, column)
         declared = roles.private.get(column.name)
         if column.role is not Role.PRIVATE or declared is None:
             continue
@@ -96,7 +96,7 @@ def check_values(con: Connection, schema: Schema, roles: Columns, absent: tuple[
                 f'{column.name!r} holds {column.kind}, so it takes values = ["..."], in quotes, under '
                 f"[columns.private.{toml_key(column.name)}], and no range or list of numbers"
             )
-        wrong = _first_wrong(con, column, declared)
+        wrong = _find_undeclared_value(con, column, declared)
         if wrong is not None:
             row, how = wrong
             raise DataError(
@@ -105,7 +105,7 @@ def check_values(con: Connection, schema: Schema, roles: Columns, absent: tuple[
                 told=f"column {column.name!r} holds a value outside what was declared for it",
             )
         if declared.step is not None and column.kind is Kind.DOUBLE:
-            _put_on_grid(con, column.name)
+            _round_to_grid(con, column.name)
 
 
 def check_unbounded(con: Connection, roles: Columns, absent: tuple[str, ...]) -> None:
@@ -117,7 +117,7 @@ def check_unbounded(con: Connection, roles: Columns, absent: tuple[str, ...]) ->
         if declared.state == "undeclared" or any(bound is not None for bound in bounds):
             continue
         counted = "count(*)" if name in absent else f"count(DISTINCT {quote_name(name)})"
-        found = first(con, f"SELECT {counted} FROM loaded")
+        found = fetch_first(con, f"SELECT {counted} FROM loaded")
         if found and int(found[0]) <= FEW_VALUES:
             what = 'domain = "real"' if declared.state == "real" else f"step = {declared.step} without min and max"
             raise DataError.of_file(
@@ -127,11 +127,11 @@ def check_unbounded(con: Connection, roles: Columns, absent: tuple[str, ...]) ->
             )
 
 
-def _first_wrong(con: Connection, column: Column, declared: PrivateColumn) -> tuple[int, str] | None:
+def _find_undeclared_value(con: Connection, column: Column, declared: PrivateColumn) -> tuple[int, str] | None:
     """The first row whose value is not as declared, and how; large numbers in fractions, others by the engine."""
     name, outside, off_step = quote_name(column.name), [], ""
-    if column.kind.numeric and _large(con, name, declared):
-        return _first_off(con, name, declared)
+    if column.kind.numeric and _holds_large_numbers(con, name, declared):
+        return _find_undeclared_fraction(con, name, declared)
     if declared.min is not None:
         outside.append(f"{name} < {literal(declared.min)}")
     if declared.max is not None:
@@ -142,22 +142,22 @@ def _first_wrong(con: Connection, column: Column, declared: PrivateColumn) -> tu
     if declared.values is not None:
         outside.append(f"{name}::VARCHAR NOT IN ({', '.join(literal(v) for v in declared.values)})")
     for conditions, how in ((" OR ".join(outside), OUTSIDE), (off_step, OFF_STEP)):
-        at = first(con, f"SELECT rowid FROM loaded WHERE {conditions} LIMIT 1") if conditions else None
+        at = fetch_first(con, f"SELECT rowid FROM loaded WHERE {conditions} LIMIT 1") if conditions else None
         if at:
             return int(at[0]), how
     return None
 
 
-def _large(con: Connection, name: str, declared: PrivateColumn) -> bool:
+def _holds_large_numbers(con: Connection, name: str, declared: PrivateColumn) -> bool:
     """Is some number beyond what all types of the engine hold with nine digits after the point?"""
     said = [abs(v) for v in (declared.min, declared.max, declared.step) if v is not None]
     if not said or declared.values is not None:
         return False
-    at = first(con, f"SELECT 1 FROM loaded WHERE abs(CAST({name} AS DOUBLE)) >= {LARGE} LIMIT 1")
+    at = fetch_first(con, f"SELECT 1 FROM loaded WHERE abs(CAST({name} AS DOUBLE)) >= {LARGE} LIMIT 1")
     return at is not None or max(said) >= LARGE
 
 
-def _first_off(con: Connection, name: str, declared: PrivateColumn) -> tuple[int, str] | None:
+def _find_undeclared_fraction(con: Connection, name: str, declared: PrivateColumn) -> tuple[int, str] | None:
     """The same in fractions, row by row. Cost: a pass over the column in Python."""
     low, high, step = (None if v is None else Fraction(v) for v in (declared.min, declared.max, declared.step))
     cursor = con.execute(f"SELECT rowid, {name}::VARCHAR, typeof({name}) FROM loaded WHERE {name} IS NOT NULL")
@@ -173,14 +173,16 @@ def _first_off(con: Connection, name: str, declared: PrivateColumn) -> tuple[int
     return None
 
 
-def _put_on_grid(con: Connection, name: str) -> None:
+def _round_to_grid(con: Connection, name: str) -> None:
     """Values of DOUBLE that lie on a declared grid up to dust are the numbers of the grid: 0.1 * 3 is 0.3 then."""
     column = quote_name(name)
-    near = f"CAST(TRY_CAST({column} AS DECIMAL(38, 9)) AS {type_of(con, name)})"  # NULL for numbers too large for dust
+    near = (
+        f"CAST(TRY_CAST({column} AS DECIMAL(38, 9)) AS {column_type(con, name)})"  # NULL for numbers too large for dust
+    )
     con.execute(f"UPDATE loaded SET {column} = {near} WHERE {column} <> {near} AND abs({column}) < {LARGE}")
 
 
-def _check_words(con: Connection, column: Column) -> None:
+def _check_not_finite_words(con: Connection, column: Column) -> None:
     """A column of numbers becomes text if some of them are written inf or nan."""
     name = quote_name(column.name)
     words = f"lower({name}::VARCHAR) IN ('inf', '-inf', '+inf', 'infinity', '-infinity', '+infinity', 'nan')"
@@ -196,13 +198,13 @@ def _not_finite(column: Column, row: int) -> DataError:
     return DataError(f"{told} (first in row {row + 1}): write NULL instead", told=f"{told}: write NULL instead")
 
 
-def _too_large(column: Column, row: int) -> DataError:
+def _too_holds_large_numbers(column: Column, row: int) -> DataError:
     told = f"column {column.name!r} holds a number beyond {LARGEST_DOUBLE}, whose sums may be infinite"
     mend = "write NULL instead, or other units"
     return DataError(f"{told} (first in row {row + 1}): {mend}", told=f"{told}: {mend}")
 
 
-def type_of(con: Connection, name: str, table: str = "loaded") -> str:
+def column_type(con: Connection, name: str, table: str = "loaded") -> str:
     """The engine's type of a column."""
-    found = first(con, f"SELECT column_type FROM (DESCRIBE {table}) WHERE column_name = ?", [name])
+    found = fetch_first(con, f"SELECT column_type FROM (DESCRIBE {table}) WHERE column_name = ?", [name])
     return str(found[0]) if found else ""

@@ -1,7 +1,7 @@
 """Loading a table into DuckDB: read, cast to its kinds, check, and split into `people` and `secrets`.
 
 Data faults (two rows with one id, NaN, a value that is not of its kind or outside its declared range) are found here,
-by the custodian, and never at query time.
+by the owner of the data, and never at query time.
 """
 
 from __future__ import annotations
@@ -9,55 +9,52 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, replace
+from functools import cache
 from pathlib import Path
 from typing import Any, TypeAlias
 
 import duckdb
 
 from keyhole.config import Columns, FileLayout, TableRoles
-from keyhole.datasets.faults import check_ids, check_names, check_unbounded, check_values, make_finite, type_of
+from keyhole.datasets.column_kinds import (
+    Reading,
+    columns_with_ambiguous_spellings,
+    dates_of_frame,
+    declared_values,
+    describe_columns,
+    frame_with_dates,
+    has_nanoseconds,
+    kind_of_absent_column,
+    numbers_as_written,
+    wanted_kind,
+)
+from keyhole.datasets.faults import check_ids, check_names, check_unbounded, check_values, column_type, make_finite
 from keyhole.datasets.files.growing import unchanged
 from keyhole.datasets.files.prepare import prepared
-from keyhole.datasets.files.written import written_alike
-from keyhole.datasets.frames import as_dates, origin_with
-from keyhole.datasets.halves import as_held, split
-from keyhole.datasets.listed import listed_values
-from keyhole.datasets.opening import called, create_loaded, names_of, opened, origin_as
-from keyhole.datasets.related import joined, read_related
+from keyhole.datasets.origins import cast_origin, create_loaded, name_data, names_of, open_origin
+from keyhole.datasets.related_tables import copy_public_rows, join_related, read_related
 from keyhole.engines.base import Roster, Source
-from keyhole.engines.duckdb.kinds import cast_to, finer_than_micro, kind_of_type
-from keyhole.engines.duckdb.roster import DuckDBRoster, scalar
+from keyhole.engines.duckdb.connections import copy_rows, fetch_first, fetch_value, lock_down
+from keyhole.engines.duckdb.roster import DuckDBRoster
 from keyhole.engines.duckdb.source import DuckDBSource
 from keyhole.engines.open_files import Lifetime
-from keyhole.errors import ConfigError, DataError
+from keyhole.errors import DataError
 from keyhole.model.predicate import quote_name
 from keyhole.model.schema import Column, Kind, Role, Schema, folded
 
 Connection: TypeAlias = duckdb.DuckDBPyConnection
 
-
-@dataclass(frozen=True, slots=True)
-class Reading:
-    """How a table is read: `keyhole.datasets.open.Use` says which use is read how."""
-
-    may_lack: bool = False  # private columns that the data has not are taken as declared
-    leave_out: bool = False  # private columns are left out by name, as if the data had none
-    declared: bool = False  # kinds of private columns of text files are declared or implied, never read off values
-    guarded: bool = False  # every column may be a secret: no kind of a text file is read off, ranges are not checked
-    text: frozenset[str] = frozenset()  # private columns that the data may lack and that hold text
-    decides: bool = False  # before each answer: a column without bounds must hold more than a few values
-    records: bool = False  # rows with one id are records of one person, and other tables have rows of his
-    reviewed: bool = False  # nobody may ask about columns whose role is a guess
+MAX_DIGITS = 9  # a DOUBLE column whose values have at most this many decimals is held as exact decimals
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Loaded:
-    """A table in two databases: `people` in the first, `secrets` (the columns `held`) in the second, in equal order."""
+    """A table in two databases, in equal order: `people` in the first, `secrets` (columns `at_hand`) in the second."""
 
     people: Connection
     secrets: Connection
     schema: Schema
-    held: tuple[str, ...]
+    at_hand: tuple[str, ...]
     life: Lifetime  # of both databases, and of what is made of them
     left_out: tuple[str, ...] = ()
     assumed: tuple[tuple[str, Kind], ...] = ()  # private columns whose kind was read off their values
@@ -68,7 +65,7 @@ class Loaded:
 
     def source(self) -> DuckDBSource:
         """The whole."""
-        return DuckDBSource(self.people, self.secrets, self.schema, self.held, self.life)
+        return DuckDBSource(self.people, self.secrets, self.schema, self.at_hand, self.life)
 
 
 def load(data: object, roles: Columns, *, table: str | None = None, view: str | None = None) -> Source:
@@ -144,31 +141,31 @@ def _read(
     con = life.closes(duckdb.connect(":memory:"))
     con.execute("SET preserve_insertion_order = true")
     con.execute("SET TimeZone = 'UTC'")  # what a time with zone is does not depend on where keyhole runs
-    stem, origin, typed, asked, origins = opened(con, data, table, view)
+    stem, origin, typed, asked, origins = open_origin(con, data, table, view)
     columns = names_of(con, origin, data, asked)
     left_out = tuple(name for name in roles.private if how.leave_out and name in columns)
     there = [name for name in columns if name not in left_out]
     absent = tuple(name for name in roles.private if name not in there) if how.may_lack else ()
     check_names(there, roles, absent)
-    kinds = {name: kind for name in there if (kind := _wanted(roles, how, name, typed)) is not None}
+    kinds = {name: kind for name in there if (kind := wanted_kind(roles, how, name, typed)) is not None}
     told = {} if how.guarded else others
     named, only = table or stem, not how.records
     related = read_related(con, origins, told, named, public_only=only, quiet=how.declared, may_lack=how.leave_out)
     dates = {}
     if origin == "frame":  # a kind of a private column is never read off where others can look
-        dates = as_dates(con, data, there, {*kinds, *(roles.private if how.declared or how.guarded else ())})
-        origin = origin_with(dates)
-    create_loaded(con, origin_as(con, data, origin, asked, kinds), left_out, data, asked)
-    written = {} if typed or asked is not None else _as_written(con, roles, kinds)
+        dates = dates_of_frame(con, data, there, {*kinds, *(roles.private if how.declared or how.guarded else ())})
+        origin = frame_with_dates(dates)
+    create_loaded(con, cast_origin(con, data, origin, asked, kinds), left_out, data, asked)
+    written = {} if typed or asked is not None else numbers_as_written(con, roles, kinds)
     if origin.startswith("read_csv(") and asked is None:
-        written |= written_alike(con, origin, roles, kinds)
+        written |= columns_with_ambiguous_spellings(con, origin, roles, kinds)
     if written:
         con.execute("DROP TABLE loaded")
-        create_loaded(con, origin_as(con, data, origin, asked, kinds | written), left_out, data, asked)
-    related = joined(con, related, tuple(roles.private), quiet=how.declared)
-    found = _describe(con, roles, kinds | written, how, typed=typed)
+        create_loaded(con, cast_origin(con, data, origin, asked, kinds | written), left_out, data, asked)
+    related = join_related(con, related, tuple(roles.private), quiet=how.declared)
+    found = describe_columns(con, roles, kinds | written, how, typed=typed)
     for name in absent:
-        kind, listed = _kind_of_absent(roles, how, name), listed_values(roles.private[name].values, None)
+        kind, listed = kind_of_absent_column(roles, how, name), declared_values(roles.private[name].values, None)
         found.append(Column(name, kind, Role.PRIVATE, nullable=False, listed=listed))
     unnamed = table is None and not isinstance(data, str | Path)
     strict = table is not None or (how.declared and not unnamed)
@@ -177,8 +174,8 @@ def _read(
     names_unreviewed = {folded(name) for name in roles.unreviewed} if how.reviewed else set()
     unreviewed = tuple(column.name for column in found if folded(column.name) in names_unreviewed)
     schema = replace(schema, unread=unread, unreviewed=unreviewed)
-    if not how.guarded and int(scalar(con, "SELECT count(*) FROM loaded")) == 0:
-        raise DataError.of_file(f"{called(data)} has no rows: there is nobody to ask about")
+    if not how.guarded and int(fetch_value(con, "SELECT count(*) FROM loaded")) == 0:
+        raise DataError.of_file(f"{name_data(data)} has no rows: there is nobody to ask about")
     schema = replace(schema, repeated=check_ids(con, schema, records=how.records))
     if how.guarded:
         make_finite(con, schema)
@@ -186,12 +183,81 @@ def _read(
         check_values(con, schema, roles, absent)
     if how.decides:
         check_unbounded(con, roles, absent)
-    people, held = split(con, schema, absent)
+    people, at_hand = separate_secrets(con, schema, absent)
     life.closes(people)
     if not (how.declared or how.guarded):  # where answers are computed
-        schema = as_held(con, schema, held)
-    guessed = [c for c in schema.columns if c.name in held and c.name not in kinds and (not typed or c.name in dates)]
-    return Loaded(people, con, schema, held, life, left_out, tuple((c.name, c.kind) for c in guessed))
+        schema = schema_as_held(con, schema, at_hand)
+    guessed = [
+        c for c in schema.columns if c.name in at_hand and c.name not in kinds and (not typed or c.name in dates)
+    ]
+    return Loaded(people, con, schema, at_hand, life, left_out, tuple((c.name, c.kind) for c in guessed))
+
+
+def separate_secrets(con: Connection, schema: Schema, absent: tuple[str, ...]) -> tuple[Connection, tuple[str, ...]]:
+    """Move `people` (no secret) out of this database, keep `secrets` alone in it; which columns are in it."""
+    public, secret, at_hand = [], [], []
+    for column in schema.columns:
+        name = quote_name(column.name)
+        if column.role is Role.HIDDEN:
+            continue
+        if column.name in absent:  # nobody is NULL in it, and conditions may ask
+            public.append(f"TRUE AS {name}")
+        elif column.role is Role.PRIVATE:
+            public.append(f"CASE WHEN {name} IS NULL THEN NULL ELSE TRUE END AS {name}")
+            exact = _fewest_decimals(con, column) if column_type(con, column.name) in ("DOUBLE", "FLOAT") else None
+            held_as = (
+                "TIMESTAMP" if column.kind is Kind.TIMESTAMP else None if exact is None else f"DECIMAL(38, {exact})"
+            )
+            secret.append(name if held_as is None else f"CAST({name} AS {held_as}) AS {name}")
+            at_hand.append(column.name)
+        elif column.kind is Kind.TIMESTAMP and not (
+            column_type(con, column.name) == "TIMESTAMP_NS" and has_nanoseconds(con, column.name)
+        ):
+            public.append(f"CAST({name} AS TIMESTAMP) AS {name}")  # without a time zone: fetching one needs pytz
+        else:
+            public.append(name)
+    people = _without_secrets().cursor()
+    try:
+        copy_rows(con, f"SELECT {', '.join(public) or '1 AS one'} FROM loaded", people, "people")
+        copy_public_rows(con, people, schema.related)
+    except BaseException:
+        people.close()
+        raise
+    con.execute(f"CREATE TEMP TABLE secrets AS SELECT {', '.join(secret) or '1 AS none'} FROM loaded")
+    con.execute("DROP TABLE loaded")
+    return people, tuple(at_hand)
+
+
+@cache
+def _without_secrets() -> Connection:
+    """The engine of every `people` of this process: to open one takes 20 ms.
+
+    Each has its own connection and is a TEMP table there, which no other connection sees; no secret enters this engine.
+    """
+    con = duckdb.connect(":memory:")
+    con.execute("SET preserve_insertion_order = true")
+    con.execute("SET TimeZone = 'UTC'")
+    return lock_down(con)
+
+
+def schema_as_held(con: Connection, schema: Schema, held: Sequence[str]) -> Schema:
+    """A column with more digits than decimals hold is a DOUBLE, and is called so."""
+    rough = {n for n in held if column_type(con, n, "secrets") in ("DOUBLE", "FLOAT")}
+    columns = (replace(c, kind=Kind.DOUBLE) if c.name in rough else c for c in schema.columns)
+    return replace(schema, columns=tuple(columns))
+
+
+def _fewest_decimals(con: Connection, column: Column) -> int | None:
+    """The fewest decimals that hold every value of a DOUBLE column, if nine suffice: its sums are then exact."""
+    name = quote_name(column.name)
+    tests = ", ".join(f"bool_and(round({name}, {d}) = {name})" for d in range(MAX_DIGITS + 1))
+    row = fetch_first(con, f"SELECT max(abs({name})), {tests} FROM loaded")
+    if row is None or row[0] is None or float(row[0]) >= 1e15:
+        return 0 if row is not None and row[0] is None else None
+    for digits in range(MAX_DIGITS + 1):
+        if row[digits + 1] and float(row[0]) * 10**digits < 2**53:
+            return digits
+    return None
 
 
 def read_columns(data: object, names: Sequence[str]) -> list[tuple[Any, ...]]:
@@ -202,80 +268,10 @@ def read_columns(data: object, names: Sequence[str]) -> list[tuple[Any, ...]]:
 
 def _columns(data: object, names: Sequence[str]) -> list[tuple[Any, ...]]:
     with duckdb.connect(":memory:") as con:
-        _, origin, _, _, _ = opened(con, data, None, None)
+        _, origin, _, _, _ = open_origin(con, data, None, None)
         there = names_of(con, origin, data, None)
         for name in names:
             if name not in there:
-                raise DataError(f"{called(data)} has no column {name!r}; it has {', '.join(there)}")
+                raise DataError(f"{name_data(data)} has no column {name!r}; it has {', '.join(there)}")
         listed = ", ".join(quote_name(name) for name in names)
         return con.execute(f"SELECT {listed} FROM {origin}").fetchall()
-
-
-def _wanted(roles: Columns, how: Reading, name: str, typed: bool) -> str | None:
-    """The kind that a column is cast to; None: the one it has, or (in a text file) seems to have."""
-    private = roles.private.get(name)
-    public = roles.public.get(name) or next((c for n, c in roles.public.items() if folded(n) == folded(name)), None)
-    declared = private or (public if public is not None and public.has_kind else None)
-    if private is not None and private.values is not None and not how.guarded:
-        if private.kind not in (None, "text"):
-            raise ConfigError(
-                f"{_where_declared(roles, name)}: values lists texts, and kind is {private.kind}: write min, max and "
-                "step for numbers, or leave kind out"
-            )
-        return "text"  # of a file with types, too: a number is none of the values that are listed
-    if declared is not None and (declared.kind is not None or not typed):
-        implied = declared.implied()
-        sure = how.guarded or (how.declared and private is not None)
-        listed = declared.values is not None and implied == "text"
-        return implied if declared.kind is not None or sure or listed else None
-    # Where every column may be a secret, one without a declaration is text: nothing can be asked about it anyway.
-    return "text" if how.guarded and not typed and name not in roles.hidden else None
-
-
-def _as_written(con: Connection, roles: Columns, kinds: Mapping[str, str]) -> dict[str, str]:
-    """Private numbers of a text file that the reader takes for DOUBLE: their decimals are read as they are written."""
-    rough = [name for name in roles.private if name not in kinds and type_of(con, name) == "DOUBLE"]
-    return dict.fromkeys(rough, "decimal")
-
-
-def _kind_of_absent(roles: Columns, how: Reading, name: str) -> Kind:
-    declared = roles.private[name]
-    if declared.kind is not None or how.declared:
-        return Kind(declared.implied())
-    return Kind.TEXT if name in how.text or declared.values is not None else Kind.DOUBLE
-
-
-def _describe(con: Connection, roles: Columns, kinds: Mapping[str, str], how: Reading, *, typed: bool) -> list[Column]:
-    """The columns as they are held, after those in `kinds` were cast; what does not fit its kind is a fault."""
-    found, listed = [], {}
-    for raw_name, was in con.execute("SELECT column_name, column_type FROM (DESCRIBE loaded)").fetchall():
-        name = str(raw_name)
-        if name in roles.private and not how.guarded:
-            listed[name] = listed_values(roles.private[name].values, str(was) if typed else None)
-        if name in kinds:
-            secret = name not in roles.public or name in roles.unreviewed
-            cast_to(con, name, kinds[name], _where_declared(roles, name), secret=secret, total=how.guarded)
-    for raw_name, raw_type in con.execute("SELECT column_name, column_type FROM (DESCRIBE loaded)").fetchall():
-        name = str(raw_name)
-        kind = Kind(kinds[name]) if name in kinds else kind_of_type(str(raw_type))
-        if str(raw_type) == "TIMESTAMP_NS" and (
-            finer_than_micro(con, name) or (how.declared and name in roles.private)
-        ):
-            kind = Kind.OTHER  # Python has no such times: only the engine itself may compare them
-        role = (
-            Role.ID
-            if name in roles.id
-            else Role.HIDDEN
-            if name in roles.hidden
-            else Role.PRIVATE
-            if name in roles.private
-            else Role.PUBLIC
-        )
-        has_null = bool(scalar(con, f"SELECT count(*) - count({quote_name(name)}) > 0 FROM loaded"))
-        digits = None if name in kinds or kind is not Kind.DECIMAL else int(str(raw_type).rstrip(")").split(",")[1])
-        found.append(Column(name, kind, role, has_null, digits, listed=listed.get(name)))
-    return found
-
-
-def _where_declared(roles: Columns, name: str) -> str:
-    return f"[columns.{'private' if name in roles.private else 'public'}.{name!r}]"

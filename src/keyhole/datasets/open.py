@@ -14,8 +14,9 @@ from types import TracebackType
 from typing import Self
 
 from keyhole.config.settings import Settings
+from keyhole.datasets.column_kinds import Reading
 from keyhole.datasets.fact_conditions import public_facts
-from keyhole.datasets.load import Loaded, Reading, read, read_columns
+from keyhole.datasets.load import Loaded, read, read_columns
 from keyhole.engines.base import Roster, Seal, Source
 from keyhole.engines.open_files import Lifetime
 from keyhole.errors import ConfigError, DataError
@@ -105,7 +106,7 @@ def open_table(given: Settings, use: Use, *, text: frozenset[str] = frozenset(),
         if use in (Use.ANSWER, Use.EXACT):
             raise _quiet(error) from None
         raise
-    absent = tuple(name for name in given.columns.private if name not in (*loaded.held, *loaded.left_out))
+    absent = tuple(name for name in given.columns.private if name not in (*loaded.at_hand, *loaded.left_out))
     _check_spelling(loaded, absent)
     wanted = use in (Use.AUDIT, Use.EXACT, Use.ANSWER) or (use is Use.ANSWERED and not absent)
     source = loaded.source()

@@ -15,12 +15,19 @@ from typing import Any
 import duckdb
 
 from keyhole.config import FileLayout
-from keyhole.datasets.files.csv_layout import Separation, check_escapes, csv_reader, first_rows, no_header
+from keyhole.datasets.files.csv_layout import (
+    Separation,
+    check_escapes,
+    csv_reader,
+    first_rows,
+    in_our_words,
+    no_header,
+    unreadable,
+)
 from keyhole.datasets.files.encodings import encoding_of
 from keyhole.datasets.files.growing import TABLES
-from keyhole.datasets.files.misquoted import in_our_words, unreadable
 from keyhole.datasets.files.prepare import BLANKS, Content, cannot_attach, content_of, prepared
-from keyhole.engines.duckdb.kinds import kind_of_type
+from keyhole.engines.duckdb.connections import kind_of_type, types_of
 from keyhole.errors import ConfigError, DataError
 from keyhole.model.predicate import literal, quote_name
 from keyhole.model.schema import Kind, folded
@@ -150,10 +157,7 @@ class Survey:
 
     def _table(self, name: str, origin: str, typed: bool) -> SurveyedTable:
         try:
-            described = self._con.execute(
-                f"SELECT column_name, column_type FROM (DESCRIBE SELECT * FROM {origin})"
-            ).fetchall()
-            kinds = {str(column): kind_of_type(str(type_)) for column, type_ in described}
+            kinds = {column: kind_of_type(type_) for column, type_ in types_of(self._con, origin).items()}
             counts = ", ".join(f"count({quote_name(c)}), count(DISTINCT {quote_name(c)})" for c in kinds)
             texts = [c for c, kind in kinds.items() if kind is Kind.TEXT]
             signed = "".join(
@@ -202,7 +206,7 @@ def _found(path: Path, layout: FileLayout, life: ExitStack) -> FileLayout:
     except duckdb.Error as error:
         why = unreadable(plain, separation, error)
         raise DataError.of_file(f"cannot read {path.name}: {why}") from None
-    listed = [str(row[0]) for row in con.execute("SELECT column_name FROM (DESCRIBE raw)").fetchall()]
+    listed = list(types_of(con, "raw"))
     words = layout.null or tuple(word for word in NOTHING if _stands_for_nothing(con, listed, word))
     padded = layout.trim or any(
         _holds(con, f"{quote_name(c)} <> trim({quote_name(c)}, {literal(BLANKS)})", _filled(c, ())) for c in listed

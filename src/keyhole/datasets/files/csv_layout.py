@@ -17,6 +17,7 @@ from typing import ClassVar, TypedDict
 
 import duckdb
 
+from keyhole.engines.duckdb.connections import types_of
 from keyhole.errors import DataError
 from keyhole.model.predicate import literal, quote_name
 from keyhole.model.schema import folded
@@ -26,6 +27,7 @@ QUOTES = (('"', '"'), ('"', "\\"), ("'", "'"))  # and what is put before a quote
 SAMPLE = 1 << 16  # characters
 ROWS = 200
 TRUTHS = ("true", "false", "t", "f", "yes", "no", "y", "n", "on", "off")  # what engines take for truth values
+CURE = 'inside quotes a quote is written twice (""), and --delimiter names what separates the fields'
 TIMES = "timestampformat='%Y-%m-%d %H:%M:%S'"
 DATES = "dateformat='%Y-%m-%d'"  # other forms stay text: whether 03/04 is in March or in April is not guessed
 
@@ -152,7 +154,7 @@ def words_like_truths(path: Path, separation: Separation) -> list[str]:
         return []
     try:
         with duckdb.connect(":memory:") as con:
-            there = [str(row[0]) for row in con.execute(f"SELECT column_name FROM (DESCRIBE FROM {origin})").fetchall()]
+            there = list(types_of(con, origin))
             names = [there[k] for k in maybe if k < len(there)]
             tests = [_only(name, TRUTHS) + " AND NOT " + _only(name, TRUTHS[:2]) for name in names]
             found = con.execute(f"SELECT {', '.join(tests)} FROM {origin}").fetchall()[0]
@@ -221,7 +223,7 @@ def lines_of(text: str) -> list[str]:
     return list(StringIO(text, newline=""))
 
 
-def uneven(path: Path, separation: Separation) -> str | None:
+def _find_uneven_row(path: Path, separation: Separation) -> str | None:
     """Which row has another number of fields than the first one, or another line end; None if none has."""
     with path.open(encoding="utf-8-sig", errors="replace", newline="") as file:
         ends = _LineEnds(file)
@@ -271,6 +273,34 @@ class _LineEnds:
                 f"line {number} ends with {one} and the first line with {other}: "
                 "save the file with one kind of line end"
             )
+
+
+def unreadable(path: Path, separation: Separation, error: duckdb.Error) -> str:
+    """Why the engine does not read a text file: which line, and what to do.
+
+    The engine's own words name a copy that nobody knows, and quote lines that may hold somebody's value.
+    """
+    return _find_uneven_row(path, separation) or _find_bad_quotes(path, separation) or in_our_words(error)
+
+
+def in_our_words(error: duckdb.Error) -> str:
+    """What the engine says of a file, without paths."""
+    message = str(error).splitlines()[0]
+    if "sniffing" in message or "CSV Error" in message:
+        return f"its quotes cannot be made out: {CURE}"
+    return re.sub(r"[^\s\"']*/(?=[^\s\"'/])", "", message)
+
+
+def _find_bad_quotes(path: Path, separation: Separation) -> str | None:
+    """The line at which a quoted value does not end where its quote does."""
+    with path.open(encoding="utf-8-sig", errors="replace", newline="") as file:
+        reader = csv.reader(file, strict=True, **separation.words)
+        try:
+            for _ in reader:
+                pass
+        except csv.Error:
+            return f"line {reader.line_num}: the value does not end where its quotes do: {CURE}"
+    return None
 
 
 def no_header(names: Sequence[str], rows: Sequence[Sequence[str]] = ()) -> bool:

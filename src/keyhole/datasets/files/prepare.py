@@ -20,12 +20,11 @@ from pathlib import Path
 import duckdb
 
 from keyhole.config import FileLayout
-from keyhole.datasets.files.csv_layout import Separation, check_escapes, check_header, header
+from keyhole.datasets.files.csv_layout import Separation, check_escapes, check_header, header, in_our_words, unreadable
 from keyhole.datasets.files.encodings import GZIP, UTF8, checked, encoding_of, transcoded
 from keyhole.datasets.files.growing import TABLES
-from keyhole.datasets.files.misquoted import in_our_words, unreadable
 from keyhole.datasets.files.workbook import Workbook
-from keyhole.engines.duckdb.roster import first
+from keyhole.engines.duckdb.connections import fetch_first, types_of
 from keyhole.errors import ConfigError, DataError
 from keyhole.model.predicate import literal, quote_name
 
@@ -197,7 +196,7 @@ def _rewritten(path: Path, shown: Path, layout: FileLayout, texts: Collection[st
     except duckdb.Error as error:
         why = unreadable(path, separation, error)
         raise DataError.of_file(f"cannot read {shown.name}: {why}") from None
-    names = [str(row[0]) for row in con.execute("SELECT column_name FROM (DESCRIBE raw)").fetchall()]
+    names = list(types_of(con, "raw"))
     cells = ", ".join(f"{_cell(con, name, layout, texts)} AS {quote_name(name)}" for name in names)
     con.execute(f"COPY (SELECT {cells} FROM raw) TO {literal(str(to))} (FORMAT csv, HEADER true)")
     return to
@@ -223,7 +222,7 @@ def _cell(con: duckdb.DuckDBPyConnection, name: str, layout: FileLayout, texts: 
     whole = rf"(\d{{1,3}}({_sign(group)}\d{{3}})+|\d+)" if group else r"\d+"
     number = literal(rf"[+-]?{whole}({_sign(point)}\d*)?")
     test = f"SELECT bool_and(regexp_full_match({bare}, {number})) FROM raw"
-    found = first(con, test)
+    found = fetch_first(con, test)
     if found is None or not found[0]:
         return cell
     without = f"replace({bare}, {literal(group)}, '')" if group else bare

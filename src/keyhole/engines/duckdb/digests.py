@@ -17,7 +17,7 @@ from typing import Any
 import duckdb
 
 from keyhole.engines.base import Seal
-from keyhole.engines.duckdb.roster import first
+from keyhole.engines.duckdb.connections import fetch_first
 from keyhole.model.predicate import held_as, quote_name
 from keyhole.model.schema import Column, Role, Schema
 
@@ -45,7 +45,7 @@ def digest_public_half(con: duckdb.DuckDBPyConnection, schema: Schema, n: int) -
         """Two sums over all rows of an MD5 of these columns."""
         line = _row_text([f"{quote_name(name)}::VARCHAR" for name in names], "md5")
         halves = (f"coalesce(sum(('0x' || substr({line}, {at}, 15))::BIGINT::HUGEINT), 0)::VARCHAR" for at in (1, 16))
-        return list(first(con, f"SELECT {', '.join(halves)} FROM {table}") or ())
+        return list(fetch_first(con, f"SELECT {', '.join(halves)} FROM {table}") or ())
 
     private = [c for c in schema.columns if c.role is Role.PRIVATE]
     in_people = [c for c in schema.columns if not c.secret] + [c for c in private if c.nullable]

@@ -1,7 +1,7 @@
 """Records grouped by their pattern of matches: exact bits, in time that hardly depends on the number of predicates.
 
 A record's bit for a term is the AND of one look-up for each column, so only the codes of its columns matter (see
-patterns_codes). Records are grouped by their codes first, packed into one integer; then the few distinct
+`codes`). Records are grouped by their codes first, packed into one integer; then the few distinct
 combinations of codes are grouped by their patterns, which are never stored: they are read off the tables where they
 are hashed, compared and written. A hash only says where to look; patterns are compared bit by bit.
 """
@@ -32,9 +32,9 @@ from keyhole.basis.atoms.plan import (
     settle_predicate,
 )
 from keyhole.basis.bits import Words, truth_sets
-from keyhole.engines.duckdb.codes import CELLS, decided, encode, truths
+from keyhole.engines.duckdb.codes import CELLS, decide_codes, encode_columns, evaluate_conditions, weigh
+from keyhole.engines.duckdb.connections import fetch_value, types_of
 from keyhole.engines.duckdb.template_truths import FEWEST
-from keyhole.engines.duckdb.weights import weigh
 from keyhole.errors import DataError
 from keyhole.model.predicate import Predicate, fold, leaves, to_sql
 from keyhole.model.schema import Schema
@@ -71,7 +71,7 @@ class _Prepared:
     weights: tuple[tuple[Ints, Weights], ...]
 
 
-def group(
+def group_records(
     con: duckdb.DuckDBPyConnection, table: str, schema: Schema, predicates: Sequence[Predicate], weights: Sequence[str]
 ) -> Atoms:
     """The atoms of `table` under `predicates` and `weights`, numbered by first appearance.
@@ -79,7 +79,7 @@ def group(
     Two records share an atom if and only if the same predicates are true of them (NULL is not true) and their
     weights are equal; no hash decides. Cost: one pass of the engine over each column used, O(n) for the codes and
     O(K' P / 64) for K' distinct combinations of codes. Memory: about 45 bytes a record, the tables, and the bits
-    themselves, P K / 8 bytes (twice that if some predicate combines several terms); `explain` says how much.
+    themselves, P K / 8 bytes (twice that if some predicate combines several terms); `explain_grouping` says how much.
     Small tables take the direct way: the engine evaluates every predicate on every record.
 
     >>> from keyhole.basis.bits import unpack
@@ -88,29 +88,29 @@ def group(
     >>> con = duckdb.connect()
     >>> _ = con.execute("CREATE TABLE people AS FROM (VALUES (31), (NULL), (45), (33)) AS t(age)")
     >>> schema = Schema("people", (Column("age", Kind.INTEGER),))
-    >>> atoms = group(con, "people", schema, [Comparison("age", "<", 40), IsNull("age")], [])
+    >>> atoms = group_records(con, "people", schema, [Comparison("age", "<", 40), IsNull("age")], [])
     >>> atoms.of, atoms.sizes, atoms.first, unpack(atoms.table[0], 3)
     (array([0, 1, 2, 0], dtype=int32), array([2, 1, 1]), array([0, 1, 2]), array([ True, False, False]))
     """
     n = _count(con, table)
-    if _small(con, table, n, len(predicates)):
-        return _direct(con, table, n, predicates, weights)
-    return _grouped(_prepare(con, table, n, schema, predicates, weights), n)
+    if _is_small(con, table, n, len(predicates)):
+        return _group_directly(con, table, n, predicates, weights)
+    return _group_keys(_prepare(con, table, n, schema, predicates, weights), n)
 
 
-def explain(
+def explain_grouping(
     con: duckdb.DuckDBPyConnection, table: str, schema: Schema, predicates: Sequence[Predicate], weights: Sequence[str]
 ) -> str:
-    """How `group` would go about it: each column's route, codes and classes, the bits, and the memory it needs.
+    """How `group_records` would go about it: each column's route, codes and classes, the bits, and the memory it needs.
 
     Runs the dictionaries but not the grouping.
     """
     n = _count(con, table)
     lines = [f"{n:,} records, {len(predicates):,} predicates, {len(weights):,} weights"]
-    if _small(con, table, n, len(predicates)):
+    if _is_small(con, table, n, len(predicates)):
         lines.append("direct: the engine evaluates every predicate on every record")
         need = 2 * n * ((len(predicates) + 63) // 64 + len(weights)) * 8 + min(n * len(predicates), CELLS)
-        lines.append(f"memory: {_size(need)} of verdicts and patterns")
+        lines.append(f"memory: {_in_bytes(need)} of verdicts and patterns")
         return "\n".join(lines)
     made = _prepare(con, table, n, schema, predicates, weights)
     width = max([6, *(len(s.name) for s in made.slots)])
@@ -128,13 +128,13 @@ def explain(
     looked = f"{len(made.fields)} slots read through {len(made.starts)} tables"
     lines.append(f"keys: {made.keys.shape[1]} word(s) a record; {looked}")
     lines.append(
-        f"memory: keys {_size(made.keys.nbytes)}, tables {_size(made.tables.nbytes)}, at most {_size(_most(made, n))} "
-        "if every record is an atom"
+        f"memory: keys {_in_bytes(made.keys.nbytes)}, tables {_in_bytes(made.tables.nbytes)}, "
+        f"at most {_in_bytes(_most_bytes(made, n))} if every record is an atom"
     )
     return "\n".join(lines)
 
 
-def _most(made: _Prepared, n: int) -> int:
+def _most_bytes(made: _Prepared, n: int) -> int:
     """Bytes at the widest point of `_grouped` if every record is an atom."""
     words, bits = made.keys.shape[1], len(made.plan.terms)
     if made.plan.combined:
@@ -144,11 +144,10 @@ def _most(made: _Prepared, n: int) -> int:
 
 
 def _count(con: duckdb.DuckDBPyConnection, table: str) -> int:
-    [(n,)] = con.execute(f"SELECT count(*) FROM {table}").fetchall()
-    return int(n)
+    return int(fetch_value(con, f"SELECT count(*) FROM {table}"))
 
 
-def _small(con: duckdb.DuckDBPyConnection, table: str, n: int, P: int) -> bool:
+def _is_small(con: duckdb.DuckDBPyConnection, table: str, n: int, P: int) -> bool:
     """Does the direct way win, or is it the only one? The other needs row numbers without gaps."""
     if n <= DIRECT_ROWS and n * P <= DIRECT:
         return True
@@ -156,18 +155,17 @@ def _small(con: duckdb.DuckDBPyConnection, table: str, n: int, P: int) -> bool:
         [row] = con.execute(f"SELECT min(rowid), max(rowid) FROM {table}").fetchall()
     except duckdb.Error:  # a view
         return True
-    names = {str(r[0]).casefold() for r in con.execute(f"DESCRIBE SELECT * FROM {table}").fetchall()}
-    return row != (0, n - 1) or "rowid" in names
+    return row != (0, n - 1) or "rowid" in {name.casefold() for name in types_of(con, table)}
 
 
-def _direct(
+def _group_directly(
     con: duckdb.DuckDBPyConnection, table: str, n: int, predicates: Sequence[Predicate], weights: Sequence[str]
 ) -> Atoms:
     """The engine evaluates every predicate on every record."""
     P = len(predicates)
     patterns = np.zeros((n, (P + 63) // 64 * 8), dtype=np.uint8)
     held = np.zeros((8, n), dtype=np.uint8)
-    for p, yes in enumerate(_holding(con, table, n, predicates)):
+    for p, yes in enumerate(_evaluate_predicates(con, table, n, predicates)):
         held[p % 8] = yes
         if p % 8 == 7 or p == P - 1:
             patterns[:, p // 8] = np.packbits(held[: p % 8 + 1], axis=0, bitorder="little")[0]
@@ -182,16 +180,16 @@ def _direct(
     return _atoms(of, first, bits, weighed)
 
 
-def _holding(
+def _evaluate_predicates(
     con: duckdb.DuckDBPyConnection, table: str, n: int, predicates: Sequence[Predicate]
 ) -> Iterator[NDArray[np.bool_]]:
     """Where each predicate is true: its conditions by the engine, put together here where few texts are many."""
     listed = list(dict.fromkeys(leaf for p in predicates for leaf in leaves(p)))
     if len(predicates) < FEWEST or len(listed) > 4 * len(predicates):
-        yield from (yes for yes, _ in truths(con, table, [to_sql(p) for p in predicates], n))
+        yield from (yes for yes, _ in evaluate_conditions(con, table, [to_sql(p) for p in predicates], n))
         return
-    found = dict(zip(listed, truths(con, table, [to_sql(leaf) for leaf in listed], n), strict=True))
-    algebra = truth_sets(np.ones(n, dtype=np.bool_), found.__getitem__)
+    truths = dict(zip(listed, evaluate_conditions(con, table, [to_sql(leaf) for leaf in listed], n), strict=True))
+    algebra = truth_sets(np.ones(n, dtype=np.bool_), truths.__getitem__)
     yield from (fold(p, algebra)[0] for p in predicates)
 
 
@@ -238,7 +236,7 @@ def _prepare(
 ) -> _Prepared:
     known = Leaves()
     formulas = [settle_predicate(p, known) for p in predicates]
-    coded = encode(con, table, n, schema, known.all)
+    coded = encode_columns(con, table, n, schema, known.all)
     slot_of = [""] * len(known.all)
     for c in coded:
         for leaf in c.leaves:
@@ -251,7 +249,7 @@ def _prepare(
         units = made.units.get(c.slot, [])
         if not units:
             continue
-        present, truth = decided(con, table, n, c, known.all)
+        present, truth = decide_codes(con, table, n, c, known.all)
         verdicts = np.empty((len(units), len(present)), dtype=np.bool_)
         for u, unit in enumerate(units):
             verdicts[u] = decide_formula(unit, truth, len(present))
@@ -267,7 +265,7 @@ def _prepare(
     return _Prepared(made, tuple(slots), keys.words(), *join_tables(tables, places, width), tuple(weighing), weighed)
 
 
-def _grouped(made: _Prepared, n: int) -> Atoms:
+def _group_keys(made: _Prepared, n: int) -> Atoms:
     """Group by keys, then the distinct keys by patterns, then combine terms."""
     from keyhole.basis.atoms import kernels as kernels
 
@@ -286,10 +284,10 @@ def _grouped(made: _Prepared, n: int) -> Atoms:
     of, chosen = kernels.classes(hashes, kernels.pattern_leaders, at, made.tables, extra)
     del hashes
     K, T, P = len(chosen), len(made.plan.terms), len(made.plan.outputs)
-    _bounded(K, T)
+    _check_memory(K, T)
     bits = np.zeros((T, (K + 63) // 64), dtype=np.uint64)
     kernels.spread(kernels.write_bits, bits.shape[1], 8, chosen, at, made.tables, bits)
-    bits = _outputs(made.plan, bits, K)
+    bits = _combine_outputs(made.plan, bits, K)
     if made.plan.combined:  # atoms that only the parts of a predicate told apart are one
         width = (P + 63) // 64
         patterns = np.empty((K, width + extra.shape[1]), dtype=np.uint64)
@@ -305,36 +303,37 @@ def _grouped(made: _Prepared, n: int) -> Atoms:
     return _atoms(of[key_of], first_of_key[chosen], bits, made.weights)
 
 
-def _outputs(made: Plan, terms: Words, K: int) -> Words:
+def _combine_outputs(made: Plan, terms: Words, K: int) -> Words:
     """The bits of the predicates, made in place from those of the terms."""
     last = np.uint64((1 << (K - 1) % 64 + 1) - 1)
     for p, output in enumerate(made.outputs):
         if isinstance(output, Tree) or output.flip:
-            terms[p] = _combined(output, terms)
+            terms[p] = _combine_terms(output, terms)
             terms[p, -1] &= last  # flipping sets the bits behind the last atom
     return terms[: len(made.outputs)]
 
 
-def _combined(output: Pick | Tree, terms: Words) -> Words:
+def _combine_terms(output: Pick | Tree, terms: Words) -> Words:
     if isinstance(output, Pick):
         row: Words = terms[output.term]
         return ~row if output.flip else row
-    found = _combined(output.parts[0], terms)
+    combined = _combine_terms(output.parts[0], terms)
     for part in output.parts[1:]:
-        found = found & _combined(part, terms) if output.every else found | _combined(part, terms)
-    return found
+        bits = _combine_terms(part, terms)
+        combined = combined & bits if output.every else combined | bits
+    return combined
 
 
-def _bounded(K: int, rows: int) -> None:
+def _check_memory(K: int, rows: int) -> None:
     need = rows * ((K + 63) // 64) * 8
     if need > MAX_BYTES:
         raise DataError(
-            f"{K:,} atoms and {rows:,} conditions need {_size(need)} of patterns (at most {_size(MAX_BYTES)}): "
+            f"{K:,} atoms and {rows:,} conditions need {_in_bytes(need)} of patterns (at most {_in_bytes(MAX_BYTES)}): "
             "audit the log in parts, or one private column at a time"
         )
 
 
-def _size(count: float) -> str:
+def _in_bytes(count: float) -> str:
     for unit in ("bytes", "kB", "MB"):
         if count < 1000:
             return f"{count:.0f} {unit}" if unit == "bytes" else f"{count:.1f} {unit}"

@@ -7,27 +7,26 @@ numbers. The database is in memory, closed to everything else, and limited in me
 from __future__ import annotations
 
 import datetime as dt
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager, contextmanager
 from decimal import Decimal
-from typing import Any
+from typing import Any, TypeAlias
 
 import duckdb
 import numpy as np
 from numpy.typing import NDArray
 
 from keyhole.engines.base import AsWritten, Filling, MadeUp
-from keyhole.engines.duckdb.copy import copied
-from keyhole.engines.duckdb.limited import limited
-from keyhole.engines.duckdb.other_tables import OtherTables
-from keyhole.engines.duckdb.roster import closed
+from keyhole.engines.duckdb.connections import copy_rows, lock_down, plain_value, types_of, with_timeout
 from keyhole.engines.duckdb.template_truths import template_truths
 from keyhole.errors import pass_on_interruption
 from keyhole.model.predicate import Has, Leaf, Scalar, held_as, literal, quote_name, to_sql
-from keyhole.model.schema import Column, Kind, Schema
+from keyhole.model.schema import Column, Kind, Role, Schema
 
 SAMPLE = 300  # records of the real table whose public columns are taken; all if there are no more
 SECONDS = 10.0
+SECONDS_TO_COMPARE = 20.0
 BATCH = 10  # statements that are run as one
 SHORT = 40  # rows that are spelled out
 ALIKE = 40  # the same, if their columns have the same types
@@ -41,6 +40,7 @@ _TYPES = {
     Kind.TIMESTAMP: "TIMESTAMP",
     Kind.OTHER: "VARCHAR",
 }
+MOST_PUBLIC_ROWS = 50_000  # of another table that are taken
 _UNITS = {Kind.INTEGER: 1, Kind.DECIMAL: 100, Kind.DOUBLE: 4}
 _OWN = "keyhole_probe"
 _PUBLIC = f"memory.{_OWN}.public"
@@ -54,6 +54,19 @@ _CLASSES = {
     Filling.EVEN_NULL: ("TRUE", "FALSE"),
     Filling.ODD_NULL: ("TRUE", "FALSE"),
 }
+
+_DRAWN = {  # for `give_the_same_rows`: a value from a number of the row
+    Kind.INTEGER: "({0} % 2001 - 1000)::BIGINT",
+    Kind.DECIMAL: "(({0} % 2001 - 1000) / 4)::DECIMAL(18, 2)",
+    Kind.DOUBLE: "(({0} % 2001 - 1000) / 4)::DOUBLE",
+    Kind.BOOLEAN: "({0} % 2 = 0)",
+    Kind.DATE: "(DATE '2001-01-01' + ({0} % 9000)::INTEGER)",
+    Kind.TIMESTAMP: "(DATE '2001-01-01' + ({0} % 9000)::INTEGER)::TIMESTAMP",
+}
+_DRAWN_TEXT = "('made up ' || ({0} % 3))"
+
+Row: TypeAlias = Mapping[str, Scalar | None]
+TextTable: TypeAlias = Callable[[Sequence[Sequence[str | None]]], AbstractContextManager[str]]
 
 
 class DuckDBProbe:
@@ -70,14 +83,13 @@ class DuckDBProbe:
             con.execute(f"SET disabled_optimizers = '{every}'")
             listed = ", ".join(quote_name(c.name) for c in self._public) or "1 AS one"
             some = f" WHERE rowid % {-(-n // SAMPLE)} = 0" if n > SAMPLE else ""
-            copied(people, f"SELECT {listed} FROM people{some}", con, "sample")
+            copy_rows(people, f"SELECT {listed} FROM people{some}", con, "sample")
             con.execute(f"CREATE SCHEMA {_OWN}")
             con.execute(f"CREATE TABLE {_OWN}.taken AS SELECT * FROM temp.sample")
             con.execute("DROP TABLE temp.sample")
             self._others = OtherTables(people, con, schema)
-            described = con.execute(f"SELECT column_name, column_type FROM (DESCRIBE {_OWN}.taken)").fetchall()
-            self._types = {str(name): str(kind) for name, kind in described}
-            self._con = closed(con)
+            self._types = types_of(con, f"{_OWN}.taken")
+            self._con = lock_down(con)
         except BaseException:
             con.close()
             raise
@@ -96,7 +108,7 @@ class DuckDBProbe:
         if self._sample is None:
             names = [c.name for c in self._public]
             rows = self._con.execute(f"SELECT * FROM {_OWN}.taken").fetchall()
-            self._sample = [dict(zip(names, map(_plain, row), strict=False)) for row in rows]
+            self._sample = [dict(zip(names, map(plain_value, row), strict=False)) for row in rows]
         return self._sample
 
     def place(self, extra: Sequence[Mapping[str, Scalar | None]]) -> int:
@@ -263,7 +275,7 @@ class DuckDBProbe:
             alike.setdefault((text.head, text.columns if text.head else 0), []).append(i)
         found: list[list[tuple[Any, ...]] | None] = [None] * len(texts)
         left: list[int] = []
-        with limited(self._con, SECONDS):
+        with with_timeout(self._con, SECONDS):
             for (head, _), numbers in alike.items():
                 size = ALIKE if head else BATCH
                 for some in (numbers[start : start + size] for start in range(0, len(numbers), size)):
@@ -287,7 +299,7 @@ class DuckDBProbe:
 
     def _executed(self, parts: Sequence[str]) -> bool:
         try:
-            with limited(self._con, SECONDS):
+            with with_timeout(self._con, SECONDS):
                 self._con.execute(self._statement(" UNION ALL ", parts)).fetchall()
         except (duckdb.Error, RuntimeError) as error:
             pass_on_interruption(error)
@@ -326,11 +338,82 @@ class DuckDBProbe:
 
     def _alone(self, text: str) -> list[tuple[Any, ...]] | None:
         try:
-            with limited(self._con, SECONDS):
+            with with_timeout(self._con, SECONDS):
                 return self._con.execute(text).fetchall()
         except (duckdb.Error, RuntimeError) as error:
             pass_on_interruption(error)
             return None
+
+
+class OtherTables:
+    """Tables `keyhole NAME` in a made-up database. Nothing private is in them: there is none to be had here."""
+
+    def __init__(self, people: duckdb.DuckDBPyConnection, con: duckdb.DuckDBPyConnection, schema: Schema) -> None:
+        self._con, self._schema = con, schema
+        for each in schema.related:
+            if not each.secret:  # a dimension as it is, of other public rows what is public of them
+                name = f"keyhole {each.name}" if each.dimension else f"public {each.name}"
+                copy_rows(people, f"SELECT * FROM {held_as(each.name)} LIMIT {MOST_PUBLIC_ROWS}", con, name)
+
+    def look_up(self, table: str) -> None:
+        """Columns of dimensions, for the keys that the records of a table have now."""
+        for each in self._schema.related:
+            if not each.dimension:
+                continue
+            names = [f"{each.name}.{c.name}" for c in each.columns]
+            but = ", ".join(map(quote_name, names))
+            more = ", ".join(
+                f"r.{quote_name(c.name)} AS {quote_name(n)}" for c, n in zip(each.columns, names, strict=True)
+            )
+            same = " AND ".join(f"p.{quote_name(other)} = r.{quote_name(own)}" for own, other in each.keys)
+            made = f"SELECT p.* EXCLUDE ({but}), {more} FROM {table} p LEFT JOIN {held_as(each.name)} r ON {same}"
+            listed = ", ".join(quote_name(c.name) for c in self._schema.columns if not c.secret)
+            self._con.execute(f"CREATE OR REPLACE TABLE {table} AS SELECT {listed} FROM ({made})")
+
+    def truths(self, wanted: Sequence[Has], table: str) -> dict[Leaf, NDArray[np.int8]]:
+        """Which records of a table have such rows: each condition on each row by the engine, then by the keys.
+
+        No EXISTS is run for it, so it is a second opinion on the statements that have one.
+        """
+        truths: dict[Leaf, NDArray[np.int8]] = {}
+        groups: dict[tuple[str, tuple[tuple[str, str], ...]], list[Has]] = {}
+        for leaf in wanted:
+            groups.setdefault((leaf.table, leaf.on), []).append(leaf)
+        for (name, on), leaves in groups.items():
+            mine = ", ".join(quote_name(a) for a, _ in on)
+            theirs = [quote_name(b) for _, b in on]
+            asked = [f"coalesce(({to_sql(leaf.where)})::INT, -1)::TINYINT" for leaf in leaves]
+            keys = self._con.execute(f"SELECT {mine} FROM {table}").fetchall()
+            rows = self._con.execute(f"SELECT {', '.join([*theirs, *asked])} FROM {held_as(name)}").fetchall()
+            owners: list[set[tuple[object, ...]]] = [set() for _ in leaves]
+            for row in rows:
+                key = row[: len(on)]
+                if None not in key:
+                    for i, truth in enumerate(row[len(on) :]):
+                        if truth == 1:
+                            owners[i].add(key)
+            for leaf, have in zip(leaves, owners, strict=True):
+                truths[leaf] = np.array([key in have for key in keys], dtype=np.int8)
+        return truths
+
+    def fill(self, rows: Mapping[str, Sequence[Row]], as_table: TextTable) -> None:
+        """Rows of people: these, and no others."""
+        for each in self._schema.related:
+            if each.dimension:
+                continue
+            types = [f"{quote_name(c.name)} {_TYPES[c.kind]}" for c in each.columns]
+            self._con.execute(f"CREATE OR REPLACE TEMP TABLE {held_as(each.name)} ({', '.join(types)})")
+            if not each.secret:
+                public = ", ".join(quote_name(c.name) for c in each.columns if not c.secret)
+                known = quote_name(f"public {each.name}")
+                self._con.execute(f"INSERT INTO {held_as(each.name)} ({public}) SELECT {public} FROM {known}")
+            mine = rows.get(each.name, ())
+            if not mine:
+                continue
+            columns = [_texts([row.get(c.name) for row in mine]) for c in each.columns]
+            cast = [f"TRY_CAST(c{i} AS {_TYPES[c.kind]})" for i, c in enumerate(each.columns)]
+            with as_table(columns) as table:
+                self._con.execute(f"INSERT INTO {held_as(each.name)} SELECT {', '.join(cast)} FROM {table}")
 
 
 def _array(found: Any, kind: Kind) -> tuple[NDArray[Any], NDArray[np.bool_]] | None:
@@ -401,9 +484,59 @@ def _texts(values: Sequence[Scalar | None]) -> list[str | None]:
     return [v if v is None or type(v) is str else str(v) if type(v) is int else _text(v) for v in values]
 
 
-def _plain(value: Any) -> Scalar | None:
-    if isinstance(value, float):
-        return Decimal(repr(value))
-    if value is None or isinstance(value, bool | int | str | Decimal | dt.date | dt.datetime):
-        return value
-    return str(value)
+def give_the_same_rows(
+    people: duckdb.DuckDBPyConnection, schema: Schema, table: tuple[str, ...], one: str, other: str
+) -> bool:
+    """Do two statements give the same rows, over all public rows and two sets of made-up private values?
+
+    Private columns are NULL where they are in `people`. Cost: a copy of the table, and each text twice.
+    """
+    if not 1 <= len(table) <= 2:
+        return False
+    con = duckdb.connect(":memory:")
+    place = ".".join(map(quote_name, table))
+    try:
+        con.execute("SET TimeZone = 'UTC'")
+        copy_rows(people, "SELECT * FROM people", con, "keyhole_public")
+        if len(table) == 2:
+            con.execute(f"CREATE SCHEMA IF NOT EXISTS {quote_name(table[0])}")
+        for seed in (1, 2):
+            listed = ", ".join(_fill_column(column, seed) for column in schema.columns)
+            con.execute(f"CREATE OR REPLACE TABLE {place} AS SELECT {listed} FROM keyhole_public")
+            if seed == 1:
+                con.execute("SET enable_external_access = false; SET lock_configuration = true")
+            with with_timeout(con, SECONDS_TO_COMPARE):
+                first, second = (_count_rows(con, text) for text in (one, other))
+            if first != second:
+                return False
+    except (duckdb.Error, RuntimeError) as error:
+        pass_on_interruption(error)
+        return False
+    finally:
+        con.close()
+    return True
+
+
+def _fill_column(column: Column, seed: int) -> str:
+    """A value for each row, from a number of it; NULL where the row has none."""
+    name = quote_name(column.name)
+    if not column.secret:
+        return name
+    number = f"(hash(rowid, {seed}, {literal(column.name)}) % 1000003)::BIGINT"
+    made = _DRAWN.get(column.kind, _DRAWN_TEXT).format(number)
+    return (
+        f"CASE WHEN {name} IS NOT NULL THEN {made} END AS {name}"
+        if column.role is Role.PRIVATE
+        else f"{made} AS {name}"
+    )
+
+
+def _count_rows(con: duckdb.DuckDBPyConnection, text: str) -> Counter[tuple[Any, ...]]:
+    return Counter(tuple(map(_in_twelve_digits, row)) for row in con.execute(text).fetchall())
+
+
+def _in_twelve_digits(value: Any) -> Any:
+    """Numbers to twelve digits, since the order of a sum of DOUBLE is the engine's."""
+    if isinstance(value, float | int | Decimal) and not isinstance(value, bool):
+        return f"{value:.12g}"
+    return str(value) if isinstance(value, dict | list) else value

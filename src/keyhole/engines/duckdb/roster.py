@@ -7,7 +7,6 @@ Whatever SQL a condition brings along, the worst it can read is `people`.
 
 from __future__ import annotations
 
-import datetime as dt
 from collections.abc import Sequence
 from dataclasses import replace
 from decimal import Decimal
@@ -18,8 +17,16 @@ import numpy as np
 from numpy.typing import NDArray
 
 from keyhole.basis import Atoms
-from keyhole.engines.base import GroupKey, ProbeTable, Rows
-from keyhole.engines.duckdb.patterns import group
+from keyhole.engines.base import GroupKey, ProbeTable, Roster, Rows
+from keyhole.engines.duckdb.connections import (
+    fetch_first,
+    fetch_value,
+    kind_of_type,
+    plain_value,
+    types_of,
+    with_timeout,
+)
+from keyhole.engines.duckdb.patterns import group_records
 from keyhole.engines.duckdb.template_truths import template_truths
 from keyhole.engines.open_files import Lifetime
 from keyhole.errors import UnsupportedQuery
@@ -37,10 +44,15 @@ from keyhole.model.predicate import (
     to_sql,
 )
 from keyhole.model.query import COUNTED, OrderTerm, Query, Statement
-from keyhole.model.schema import Role, Schema, WholeTableColumn
+from keyhole.model.schema import Column, Role, Schema, WholeTableColumn
 
 if TYPE_CHECKING:
     from keyhole.engines.duckdb.probe import DuckDBProbe
+
+
+SECONDS_TO_COMPUTE = 20.0
+CHANGES = "several people share a place in the order, so it changes from run to run: add the id to its ORDER BY"
+FAILS = "the engine cannot compute what it asks of the whole table"
 
 
 class DuckDBRoster:
@@ -49,7 +61,7 @@ class DuckDBRoster:
     def __init__(self, con: duckdb.DuckDBPyConnection, schema: Schema, life: Lifetime) -> None:
         self._con, self._life = con, life
         self._schema = schema
-        self._n = int(scalar(con, "SELECT count(*) FROM people"))
+        self._n = int(fetch_value(con, "SELECT count(*) FROM people"))
         self._probe: DuckDBProbe | None = None
 
     def close(self) -> None:
@@ -68,7 +80,7 @@ class DuckDBRoster:
             return self.n
         return int(self.classes([quote_name(c.name) for c in self.schema.of_role(Role.ID)]).max()) + 1
 
-    def each_alone(self) -> DuckDBRoster:
+    def each_alone(self) -> Roster:
         """The same records, each taken as somebody of his own, without rows of other tables."""
         dimensions = tuple(r for r in self.schema.related if r.dimension)
         return DuckDBRoster(self._con, replace(self.schema, repeated=False, related=dimensions), self._life)
@@ -90,7 +102,7 @@ class DuckDBRoster:
 
     def atoms(self, predicates: Sequence[Predicate], weights: Sequence[str]) -> Atoms:
         """Records grouped by (which predicates hold, values of the weights), inside the engine."""
-        return group(self._con, "people", self.schema, predicates, weights).named(predicates, weights)
+        return group_records(self._con, "people", self.schema, predicates, weights).named(predicates, weights)
 
     def classes(self, expressions: Sequence[str]) -> Rows:
         """Records by the value of public expressions: a number from 0 for each value, -1 where one is NULL."""
@@ -105,7 +117,7 @@ class DuckDBRoster:
     def fault(self, predicate: Predicate, weight: str | None) -> str | None:
         """The engine's objection, or None."""
         try:
-            first(self._con, f"SELECT count(*), max({weight or '0'}) FROM people WHERE {to_sql(predicate)}")
+            fetch_first(self._con, f"SELECT count(*), max({weight or '0'}) FROM people WHERE {to_sql(predicate)}")
         except duckdb.Error as error:
             return str(error).splitlines()[0]
         return None
@@ -126,13 +138,32 @@ class DuckDBRoster:
         return self._probe
 
     def compute(self, columns: Sequence[WholeTableColumn]) -> str:
-        """Add public columns that the engine computes over the whole table; why that cannot be, else empty."""
-        from keyhole.engines.duckdb.computed import compute
+        """Add public columns that the engine computes over the whole table; why that cannot be, else empty.
 
-        found = compute(self._con, self.schema, columns)
-        if isinstance(found, str):
-            return found
-        self.adopt(found)
+        There is no secret in this database. What is there already stays, and so do order and number of the records.
+        Cost: one copy of the table.
+        """
+        con, new = self._con, [column for column in columns if self.schema.find(column.name) is None]
+        try:
+            with with_timeout(con, SECONDS_TO_COMPUTE):
+                if any(column.ties and con.execute(column.ties).fetchall() for column in new):
+                    return CHANGES
+                for at, column in enumerate(new):
+                    con.execute(f"CREATE OR REPLACE TEMP TABLE keyhole_{at} AS {column.sql}")
+                added = "".join(f", keyhole_{at}.v AS {quote_name(c.name)}" for at, c in enumerate(new))
+                joins = "".join(f" LEFT JOIN keyhole_{at} ON p.rowid = keyhole_{at}.r" for at in range(len(new)))
+                con.execute(
+                    f"CREATE OR REPLACE TEMP TABLE keyhole_next AS SELECT p.*{added} FROM people p{joins} "
+                    "ORDER BY p.rowid"
+                )
+                con.execute("DROP TABLE people; ALTER TABLE keyhole_next RENAME TO people")
+                for at in range(len(new)):
+                    con.execute(f"DROP TABLE keyhole_{at}")
+        except duckdb.Error:
+            return FAILS
+        types = types_of(con, "people")
+        computed = [Column(column.name, kind_of_type(types[column.name]), computed=True) for column in new]
+        self.adopt(replace(self.schema, columns=(*self.schema.columns, *computed)))
         return ""
 
     def adopt(self, schema: Schema) -> None:
@@ -142,10 +173,9 @@ class DuckDBRoster:
 
     def alike(self, table: tuple[str, ...], one: str, other: str) -> bool:
         """Do two statements give the same rows over all public rows with made-up private values?"""
-        from keyhole.engines.duckdb.computed import alike
+        from keyhole.engines.duckdb.probe import give_the_same_rows
 
-        held = {c.name for c in self.schema.columns if c.role is Role.PRIVATE}
-        return alike(self._con, self.schema, table, one, other, held=held)
+        return give_the_same_rows(self._con, self.schema, table, one, other)
 
     def keys(self, statement: Statement) -> list[GroupKey]:
         """The public key values that occur, for each grouping set."""
@@ -165,7 +195,7 @@ class DuckDBRoster:
         ends = {False: "NULLS LAST", True: "NULLS FIRST"}
         terms = [f"{places.get(s.sql, s.sql)} {ways[s.descending]} {ends[s.nulls_first]}" for s in order]
         over = f"ORDER BY {', '.join(terms)}" if terms else ""
-        keys = ", ".join(_spelled(self._con, groups, list(named.values())))
+        keys = ", ".join(_fetched_keys(self._con, groups, list(named.values())))
         text = f'SELECT {keys}, RANK() OVER ({over}) AS "keyhole rank" FROM {groups} ORDER BY "keyhole rank"'
         rows = self._con.execute(text).fetchall()
         names = [k.name for k in statement.keys]
@@ -173,7 +203,7 @@ class DuckDBRoster:
 
     def figure(self, query: Query) -> Decimal | bool | None:
         """The answer of a query that looks at public things only: its rendering, run over `people`."""
-        return number(self._con, query, "people")
+        return evaluate_query(self._con, query, "people")
 
     def figures(
         self, statement: Statement, queries: Sequence[Query]
@@ -184,13 +214,16 @@ class DuckDBRoster:
         found: list[tuple[GroupKey, list[Decimal | bool | None]]] = []
         for chosen in statement.sets:
             keys = [statement.keys[i] for i in chosen]
-            listed = _spelled(self._con, "people", [k.sql for k in keys]) if keys else []
+            listed = _fetched_keys(self._con, "people", [k.sql for k in keys]) if keys else []
             places = ", ".join(str(i + 1) for i in range(len(keys)))
             text = f"SELECT {', '.join((*listed, *items))} FROM people WHERE {public}"
             rows = self._con.execute(f"{text} GROUP BY {places}" if keys else text).fetchall()
             names = [k.name for k in keys]
             found.extend(
-                ({k: plain_value(v) for k, v in zip(names, row, strict=False)}, [_number(v) for v in row[len(keys) :]])
+                (
+                    {k: plain_value(v) for k, v in zip(names, row, strict=False)},
+                    [_finite_number(v) for v in row[len(keys) :]],
+                )
                 for row in rows
             )
         return found
@@ -229,7 +262,7 @@ class DuckDBRoster:
     def _private(self, predicate: Predicate) -> bool:
         if any(isinstance(leaf, Has) for leaf in leaves(predicate)):
             return True
-        read = _read(predicate)
+        read = _columns_read(predicate)
         return any(c.secret and c.name in read for c in self.schema.columns)
 
     def _keys(
@@ -249,7 +282,7 @@ class DuckDBRoster:
             if not keys:
                 found.append({})
                 continue
-            listed = ", ".join(_spelled(con, table, [k.sql for k in keys]))
+            listed = ", ".join(_fetched_keys(con, table, [k.sql for k in keys]))
             text = f"SELECT DISTINCT {listed} FROM {table} WHERE {to_sql(where)} ORDER BY ALL"
             names = [k.name for k in keys]
             rows = con.execute(text).fetchall()
@@ -287,7 +320,7 @@ class DuckDBRoster:
         return frozenset(c.name for c in self.schema.columns if c.secret)
 
 
-def _spelled(con: duckdb.DuckDBPyConnection, table: str, keys: Sequence[str]) -> list[str]:
+def _fetched_keys(con: duckdb.DuckDBPyConnection, table: str, keys: Sequence[str]) -> list[str]:
     """Keys to be fetched; times in nanoseconds as text, since Python's have microseconds, which would merge groups."""
     kinds = con.execute(f"SELECT column_type FROM (DESCRIBE SELECT {', '.join(keys)} FROM {table})").fetchall()
     fine = (kind == ("TIMESTAMP_NS",) for kind in kinds)
@@ -305,7 +338,7 @@ def _conjuncts(predicate: Predicate) -> tuple[Predicate, ...]:
     return predicate.parts if isinstance(predicate, And) else () if predicate == TRUE else (predicate,)
 
 
-def _read(predicate: Predicate) -> frozenset[str]:
+def _columns_read(predicate: Predicate) -> frozenset[str]:
     """Columns whose values (not merely their being NULL) a predicate looks at."""
     found: set[str] = set()
     for leaf in leaves(predicate):
@@ -318,44 +351,13 @@ def _read(predicate: Predicate) -> frozenset[str]:
     return frozenset(found)
 
 
-def plain_value(value: Any) -> Scalar | None:
-    """A value as the engine hands it over: numbers exact, what Python has no word for as text."""
-    if isinstance(value, float):
-        return Decimal(repr(value))
-    if value is None or isinstance(value, bool | int | str | Decimal | dt.date | dt.datetime):
-        return value
-    return str(value)
-
-
-def closed(con: duckdb.DuckDBPyConnection) -> duckdb.DuckDBPyConnection:
-    """A database that nothing new enters: no file, no extension, no Python object by its name, no setting."""
-    con.execute("SET python_enable_replacements = false")
-    con.execute("SET autoinstall_known_extensions = false")
-    con.execute("SET enable_external_access = false")
-    con.execute("SET lock_configuration = true")
-    return con
-
-
-def first(con: duckdb.DuckDBPyConnection, text: str, given: Sequence[object] = ()) -> tuple[Any, ...] | None:
-    """The first row that a query returns; all are fetched, since an unfinished result bars other work."""
-    rows = con.execute(text, list(given)).fetchall()
-    return rows[0] if rows else None
-
-
-def scalar(con: duckdb.DuckDBPyConnection, text: str) -> Any:
-    """The one value that a query returns."""
-    row = first(con, text)
-    assert row is not None
-    return row[0]
-
-
-def number(con: duckdb.DuckDBPyConnection, query: Query, table: str) -> Decimal | bool | None:
+def evaluate_query(con: duckdb.DuckDBPyConnection, query: Query, table: str) -> Decimal | bool | None:
     """What the engine answers to the rendering of a query; what is not finite is None."""
-    return _number(scalar(con, f"SELECT {query.canonical()} FROM {table}"))
+    return _finite_number(fetch_value(con, f"SELECT {query.canonical()} FROM {table}"))
 
 
-def _number(value: Any) -> Decimal | bool | None:
+def _finite_number(value: Any) -> Decimal | bool | None:
     if value is None or isinstance(value, bool):
         return value
-    found = Decimal(repr(value)) if isinstance(value, float) else Decimal(value)
-    return found if found.is_finite() else None
+    number = Decimal(repr(value)) if isinstance(value, float) else Decimal(value)
+    return number if number.is_finite() else None

@@ -7,7 +7,7 @@ both, and not before.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from decimal import Decimal
 from fractions import Fraction
@@ -18,16 +18,19 @@ import duckdb
 import numpy as np
 from numpy.typing import NDArray
 
-from keyhole.engines.base import GroupKey, PrivateValues, Seal
-from keyhole.engines.duckdb.copy import copied
+from keyhole.engines.base import GroupKey, PrivateValues, Roster, Seal
+from keyhole.engines.duckdb.connections import copy_rows, fetch_first, fetch_value, plain_value
 from keyhole.engines.duckdb.digests import digest_rows, seal_columns
-from keyhole.engines.duckdb.roster import DuckDBRoster, first, number, plain_value
-from keyhole.engines.duckdb.wide import wide_number
+from keyhole.engines.duckdb.roster import DuckDBRoster, evaluate_query
 from keyhole.engines.open_files import Lifetime
 from keyhole.errors import DataError
-from keyhole.model.predicate import Leaf, Opaque, Scalar, held_as, quote_name, to_sql
-from keyhole.model.query import CUT, Aggregate, Query, Statement
-from keyhole.model.schema import Kind, Role, Schema
+from keyhole.model.meaning import compared, value
+from keyhole.model.numbers import shorten_fraction
+from keyhole.model.predicate import Leaf, Opaque, Scalar, held_as, literal, quote_name, to_sql
+from keyhole.model.query import CUT, Aggregate, Query, Statement, Term
+from keyhole.model.schema import Kind, Related, Role, Schema
+
+BATCH = 50_000  # rows that are added up at a time
 
 
 class DuckDBSource(DuckDBRoster):
@@ -38,11 +41,11 @@ class DuckDBSource(DuckDBRoster):
         con: duckdb.DuckDBPyConnection,
         secrets: duckdb.DuckDBPyConnection,
         schema: Schema,
-        held: Sequence[str],
+        at_hand: Sequence[str],
         life: Lifetime,
     ) -> None:
         super().__init__(con, schema, life)
-        self._secrets, self._held = secrets, tuple(held)
+        self._secrets, self._at_hand = secrets, tuple(at_hand)
         self._whole = False
         self._counted = "everything"  # what tallies are of
 
@@ -54,8 +57,8 @@ class DuckDBSource(DuckDBRoster):
         """
         if not self._whole:
             kept = [quote_name(c.name) for c in self.schema.columns if not c.secret]
-            copied(self._con, f"SELECT {', '.join(kept) or '1 AS one'} FROM people", self._secrets, "people")
-            listed = ", ".join([*kept, *(f"secrets.{quote_name(name)}" for name in self._held)])
+            copy_rows(self._con, f"SELECT {', '.join(kept) or '1 AS one'} FROM people", self._secrets, "people")
+            listed = ", ".join([*kept, *(f"secrets.{quote_name(name)}" for name in self._at_hand)])
             self._secrets.execute(
                 f"CREATE TEMP VIEW everything AS SELECT {listed or '1 AS one'} FROM people POSITIONAL JOIN secrets"
             )
@@ -71,7 +74,7 @@ class DuckDBSource(DuckDBRoster):
             self._whole = False
 
     @cached_property
-    def roster(self) -> DuckDBRoster:
+    def roster(self) -> Roster:
         """The public half alone."""
         return DuckDBRoster(self._con, self.schema, self._life)
 
@@ -82,14 +85,14 @@ class DuckDBSource(DuckDBRoster):
         if public:
             return self.figure(query)
         if query.aggregate in CUT and self._double(query.terms[0].column):
-            return number(self.connection, *self._as_double(query))
+            return evaluate_query(self.connection, *self._as_double(query))
         try:
-            found = number(self.connection, query, "everything")
+            answer = evaluate_query(self.connection, query, "everything")
         except duckdb.Error:  # its message may quote a value
-            return wide_number(self.connection, query, "everything")
-        if found is None and query.aggregate is Aggregate.SUM:  # NULL, or too large for the engine
-            return wide_number(self.connection, query, "everything")
-        return found
+            return add_up_exactly(self.connection, query, "everything")
+        if answer is None and query.aggregate is Aggregate.SUM:  # NULL, or too large for the engine
+            return add_up_exactly(self.connection, query, "everything")
+        return answer
 
     def _double(self, name: str | None) -> bool:
         column = self.schema.find(name or "")
@@ -111,21 +114,19 @@ class DuckDBSource(DuckDBRoster):
     def strays(self, table: str) -> str:
         """How many rows of a table belong to nobody, in words; of a dimension, how many records it has no row for; of
         the people, which ids are alike."""
-        from keyhole.engines.duckdb.strays import alike_ids, strays, unmatched
-
         if table == self.schema.table:
-            return alike_ids(self.connection, "everything", self.schema)
+            return describe_similar_ids(self.connection, "everything", self.schema)
         related = self.schema.table_named(table)
         if related is None:
             return ""
         if related.dimension:
-            return unmatched(self.connection, "everything", self.schema, related)
-        return strays(self.connection, "everything", self.schema, related)
+            return describe_records_without_row(self.connection, "everything", self.schema, related)
+        return describe_orphan_rows(self.connection, "everything", self.schema, related)
 
     def values(self, column: str) -> PrivateValues:
         """A private numeric column in row order, as exact decimals where it has them."""
         name = quote_name(column)
-        raw = first(self._secrets, f"SELECT typeof(any_value({name})) FROM secrets")
+        raw = fetch_first(self._secrets, f"SELECT typeof(any_value({name})) FROM secrets")
         kind = str(raw[0]) if raw else "DOUBLE"
         present = self._secrets.execute(f"SELECT ({name} IS NOT NULL) AS p FROM secrets").fetchnumpy()["p"]
         floats = self._secrets.execute(f"SELECT coalesce({name}, 0)::DOUBLE AS v FROM secrets").fetchnumpy()["v"]
@@ -152,7 +153,7 @@ class DuckDBSource(DuckDBRoster):
     def value_ends(self, column: str) -> tuple[Fraction, Fraction] | None:
         """The least and the greatest number of a private column; None if it has none."""
         name = quote_name(column)
-        least, greatest = first(self._secrets, f"SELECT min({name}), max({name}) FROM secrets") or (None, None)
+        least, greatest = fetch_first(self._secrets, f"SELECT min({name}), max({name}) FROM secrets") or (None, None)
         return None if least is None or greatest is None else (Fraction(least), Fraction(greatest))
 
     def row_values(self, table: str, column: str) -> list[Scalar | None]:
@@ -163,7 +164,7 @@ class DuckDBSource(DuckDBRoster):
 
     def holds(self, condition: str) -> bool:
         """Does an SQL condition hold for some record? A failure of the engine is told without its words."""
-        return bool(self._told(f"SELECT 1 FROM everything WHERE {condition} LIMIT 1").fetchall())
+        return bool(self._execute_quietly(f"SELECT 1 FROM everything WHERE {condition} LIMIT 1").fetchall())
 
     def tally(self, code: str) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
         """How many records there are for each value of a whole-numbered expression: (values, counts), in one scan."""
@@ -176,7 +177,7 @@ class DuckDBSource(DuckDBRoster):
         """
         listed = "".join(f", COALESCE(sum({each}), 0)::BIGINT AS s{k}" for k, each in enumerate(sums))
         wanted = f"SELECT {code} AS cell, count(*) AS c{listed} FROM {self._counted} GROUP BY cell"
-        rows = self._told(wanted).fetchnumpy()
+        rows = self._execute_quietly(wanted).fetchnumpy()
         names = ("cell", "c", *(f"s{k}" for k in range(len(sums))))
         return [np.asarray(rows[name], dtype=np.int64) for name in names]
 
@@ -198,7 +199,7 @@ class DuckDBSource(DuckDBRoster):
 
     def distinct(self, code: str, where: str) -> int:
         """How many different values an expression has among the counted records under a condition."""
-        rows = self._told(f"SELECT count(DISTINCT {code}) FROM {self._counted} WHERE {where}").fetchall()
+        rows = self._execute_quietly(f"SELECT count(DISTINCT {code}) FROM {self._counted} WHERE {where}").fetchall()
         return int(rows[0][0])
 
     def keyed(self, columns: Sequence[str], where: str) -> list[tuple[tuple[str, ...], int]]:
@@ -206,31 +207,162 @@ class DuckDBSource(DuckDBRoster):
         listed = ", ".join(f"{quote_name(name)}::VARCHAR AS k{k}" for k, name in enumerate(columns))
         present = " AND ".join(f"{quote_name(name)} IS NOT NULL" for name in columns)
         text = f"SELECT {listed}, count(*) FROM {self._counted} WHERE ({where}) AND {present} GROUP BY ALL ORDER BY ALL"
-        return [(tuple(map(str, row[:-1])), int(row[-1])) for row in self._told(text).fetchall()]
+        return [(tuple(map(str, row[:-1])), int(row[-1])) for row in self._execute_quietly(text).fetchall()]
 
     def seal(self) -> Seal | None:
         """Keyed digests of the private columns at hand; None if none is."""
-        return seal_columns(lambda: self.connection, self.schema, self._held) if self._held else None
+        return seal_columns(lambda: self.connection, self.schema, self._at_hand) if self._at_hand else None
 
     def digest(self, key: bytes) -> str:
         """A keyed digest of all that is not hidden."""
         return digest_rows(self.connection, [c for c in self.schema.columns if c.role is not Role.HIDDEN], key)
 
-    def _told(self, text: str) -> duckdb.DuckDBPyConnection:
+    def _execute_quietly(self, text: str) -> duckdb.DuckDBPyConnection:
         try:
             return self.connection.execute(text)
         except duckdb.Error as error:
             kind = str(error).partition(":")[0]  # what follows may quote a value
-            told = f"the engine cannot count the table by its declared cells ({kind})"
-            raise DataError(told, told=told) from None
+            message = f"the engine cannot count the table by its declared cells ({kind})"
+            raise DataError(message, told=message) from None
 
     def truths(self, leaves: Sequence[Leaf]) -> Mapping[Leaf, NDArray[np.int8]]:
         """Each private condition on each record, by the engine: 1 true, 0 false, -1 NULL."""
-        found: dict[Leaf, NDArray[np.int8]] = {}
+        truths: dict[Leaf, NDArray[np.int8]] = {}
         for leaf in leaves:
             read = leaf.columns if isinstance(leaf, Opaque) else {leaf.column}
-            alone = bool(read) and read <= set(self._held)
-            con, table = (self._secrets, "secrets") if alone else (self.connection, "everything")
+            private = bool(read) and read <= set(self._at_hand)
+            con, table = (self._secrets, "secrets") if private else (self.connection, "everything")
             text = f"SELECT coalesce(({to_sql(leaf)})::INT, -1)::TINYINT AS v FROM {table}"
-            found[leaf] = np.asarray(con.execute(text).fetchnumpy()["v"], dtype=np.int8)
-        return found
+            truths[leaf] = np.asarray(con.execute(text).fetchnumpy()["v"], dtype=np.int8)
+        return truths
+
+
+def add_up_exactly(con: duckdb.DuckDBPyConnection, query: Query, table: str) -> Decimal | bool | None:
+    """The true answer of a query of sums in rational arithmetic; the engine only says who counts, and with what.
+
+    DuckDB's decimals end at 38 digits: beyond them SUM(pay * 10**18) fails for some values of pay and not for others,
+    and its message shows the sum. A quotient is rounded to a double, as the engine has it. Cost: a pass in Python for
+    each term. A query of another kind that the engine cannot answer is a `DataError` without the engine's words.
+
+    >>> con = duckdb.connect()
+    >>> _ = con.execute("CREATE TABLE t AS SELECT 99999999999999999999::DECIMAL(38, 6) AS pay")
+    >>> add_up_exactly(con, Query(Aggregate.SUM, (Term("pay", factor=Fraction(10**18)),)), "t")
+    Decimal('99999999999999999999000000000000000000')
+    """
+    if query.aggregate is not Aggregate.SUM:
+        raise DataError("the engine cannot answer this from the table")
+    met = all(fetch_value(con, f"SELECT count(*) FROM {table} WHERE {to_sql(need)}") for need in query.needs)
+    top, per = (sum((_add_up_term(con, t, table) for t in terms), Fraction(0)) for terms in (query.terms, query.per))
+    answer = value(query, top, per, met=met)
+    if isinstance(answer, Fraction) and query.digits is not None:
+        answer = Fraction(round(answer * 10**query.digits), 10**query.digits)
+    if query.test is not None:
+        return compared(query, answer)
+    return _as_decimal(answer) if isinstance(answer, Fraction) else None
+
+
+def _add_up_term(con: duckdb.DuckDBPyConnection, term: Term, table: str) -> Fraction:
+    """factor * sum of weight * column ** power, over those who satisfy the condition."""
+    column = "1" if term.column is None else quote_name(term.column)
+    cursor = con.execute(
+        f"SELECT ({column})::VARCHAR, ({term.weight or '1'})::VARCHAR FROM {table} WHERE {to_sql(term.where)}"
+    )
+    total = Fraction(0)
+    while rows := cursor.fetchmany(BATCH):
+        total += sum(Fraction(x) ** term.power * Fraction(w) for x, w in rows if x is not None and w is not None)
+    return term.factor * total
+
+
+def _as_decimal(number: Fraction) -> Decimal:
+    rest = number.denominator
+    for prime in (2, 5):
+        while rest % prime == 0:
+            rest //= prime
+    if rest == 1:
+        return shorten_fraction(number)
+    try:
+        return Decimal(repr(float(number)))
+    except OverflowError:
+        return Decimal(number.numerator) / Decimal(number.denominator)
+
+
+def describe_orphan_rows(con: duckdb.DuckDBPyConnection, people: str, schema: Schema, related: Related) -> str:
+    """How many rows of a table belong to nobody by any of its keys, for the owner; empty if none does.
+
+    A key is quoted only where it is public. Cost: one look-up a row and key.
+    """
+    table = held_as(related.name)
+    nobody = " AND ".join(f"NOT {_matches(own, other, people)}" for own, other in related.keys)
+    near = (
+        " OR ".join(_matches(own, other, people, _without_case_and_blanks) for own, other in _text_keys(related))
+        or "FALSE"
+    )
+    own = related.keys[0][0]
+    counts = fetch_first(
+        con,
+        f"SELECT count(*), count(*) FILTER (WHERE {nobody}), count(*) FILTER (WHERE {nobody} AND ({near})), "
+        f"min({quote_name(own)}::VARCHAR) FILTER (WHERE {nobody} AND ({near})), "
+        f"min({quote_name(own)}::VARCHAR) FILTER (WHERE {nobody}) FROM {table} r",
+    )
+    if not counts or not counts[1]:
+        return ""
+    rows, lost, nearly, *examples = counts
+    sentence = f"{related.name}: {lost:,} of {rows:,} rows belong to nobody in {schema.table}"
+    if nearly:
+        sentence += f"; the key of {nearly:,} differs only by capitals or blanks from one that occurs"
+    column = related.find(own)
+    example = next((each for each in examples if each is not None), None)
+    public = not related.secret and column is not None and not column.secret
+    return f"{sentence} (such as {literal(example)})" if public and example is not None else sentence
+
+
+def describe_records_without_row(con: duckdb.DuckDBPyConnection, people: str, schema: Schema, related: Related) -> str:
+    """How many records have a key that a dimension lacks: a join leaves them out. Cost: a look-up a record."""
+    lost = " OR ".join(f"NOT {_matches(other, own, held_as(related.name))}" for own, other in related.keys)
+    counts = fetch_first(con, f"SELECT count(*), count(*) FILTER (WHERE {lost}) FROM {people} r")
+    if not counts or not counts[1]:
+        return ""
+    named = " and ".join(dict.fromkeys(other for _, other in related.keys))
+    lacking = f"{counts[1]:,} of {counts[0]:,} rows have no row of {related.name} with their {named}"
+    return f"{schema.table}: {lacking}; a join leaves them out"
+
+
+def describe_similar_ids(con: duckdb.DuckDBPyConnection, people: str, schema: Schema) -> str:
+    """Which ids differ only by capitals or blanks, for the owner; empty if none. Cost: one look at each record."""
+    ids = list(schema.of_role(Role.ID))
+    if not any(column.kind is Kind.TEXT for column in ids):
+        return ""
+    names = [quote_name(column.name) for column in ids]
+    texts = [f"{name}::VARCHAR" for name in names]
+    apart = f"SELECT DISTINCT {', '.join(names)} FROM {people} WHERE {' AND '.join(f'{n} IS NOT NULL' for n in names)}"
+    printed = f"concat_ws(' ', {', '.join(texts)})"
+    alike = ", ".join(map(_without_case_and_blanks, texts))
+    grouped = f"SELECT count(*) AS n, min({printed}) AS a, max({printed}) AS b FROM ({apart}) GROUP BY {alike}"
+    counts = fetch_first(con, f"SELECT sum(n), min(a), arg_min(b, a) FROM ({grouped}) WHERE n > 1")
+    if not counts or not counts[0]:
+        return ""
+    many, one, other = counts
+    listed = " and ".join(column.name for column in ids)
+    return (
+        f"{many:,} ids ({listed}) differ from another only by capitals or blanks, such as {literal(one)} and "
+        f"{literal(other)}: each counts as a person of its own; if they are the same people, mend the data"
+    )
+
+
+def _text_keys(related: Related) -> list[tuple[str, str]]:
+    kinds = {c.name: c.kind for c in related.columns}
+    return [(own, other) for own, other in related.keys if kinds.get(own) is Kind.TEXT]
+
+
+def _as_written(sql: str) -> str:
+    return sql
+
+
+def _without_case_and_blanks(sql: str) -> str:
+    return f"lower(trim({sql}))"
+
+
+def _matches(own: str, other: str, people: str, as_: Callable[[str], str] = _as_written) -> str:
+    """Is the key of a row that of somebody? A row without a key is nobody's."""
+    theirs = f"SELECT {as_(quote_name(other))} FROM {people} WHERE {quote_name(other)} IS NOT NULL"
+    return f"coalesce({as_('r.' + quote_name(own))} IN ({theirs}), FALSE)"

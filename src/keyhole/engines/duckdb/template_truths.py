@@ -17,6 +17,8 @@ import duckdb
 import numpy as np
 from numpy.typing import NDArray
 
+from keyhole.engines.duckdb.connections import types_of
+
 Bools: TypeAlias = NDArray[np.bool_]
 
 FEWEST = 8  # conditions of one template from which it pays
@@ -76,7 +78,7 @@ def template_truths(
     many = {template: listed for template, listed in shared.items() if len(listed) >= FEWEST}
     if not many or not n:
         return {}
-    types = {str(row[0]): str(row[1]) for row in con.execute(f"DESCRIBE SELECT * FROM {table}").fetchall()}
+    types = types_of(con, table)
     if any(name.casefold().startswith("keyhole") for name in types):
         return {}  # our own names are taken
     found: dict[int, tuple[Bools, Bools]] = {}
@@ -84,13 +86,13 @@ def template_truths(
         if not all(types.get(name) in _TYPES for name in looks[template]):
             continue
         try:
-            found |= dict(_evaluated(con, table, template, listed, n))
+            found |= dict(_evaluate_template(con, table, template, listed, n))
         except duckdb.Error:
             continue  # one of them fails: each is then asked alone
     return found
 
 
-def _evaluated(
+def _evaluate_template(
     con: duckdb.DuckDBPyConnection, table: str, template: str, listed: Sequence[tuple[int, tuple[int, ...]]], n: int
 ) -> Iterator[tuple[int, tuple[Bools, Bools]]]:
     """One expression on every pair of a row and a tuple of constants."""

@@ -8,61 +8,19 @@ private, and without their private columns beside the people if not.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
-from pathlib import Path
+from dataclasses import replace
 
 import duckdb
 
 from keyhole.config import TableRoles
-from keyhole.datasets.files.csv_layout import csv_reader
-from keyhole.datasets.files.misquoted import in_our_words
-from keyhole.engines.duckdb.copy import copied
-from keyhole.engines.duckdb.kinds import kind_of_type
-from keyhole.engines.duckdb.roster import first, scalar
+from keyhole.datasets.files.csv_layout import in_our_words
+from keyhole.datasets.origins import Origin
+from keyhole.engines.duckdb.connections import copy_rows, fetch_first, fetch_value, kind_of_type, types_of
 from keyhole.errors import ConfigError, DataError
-from keyhole.model.predicate import held_as, literal, quote_name
-from keyhole.model.schema import Column, Kind, Related, Role, Schema, folded
+from keyhole.model.predicate import held_as, quote_name
+from keyhole.model.schema import Column, Kind, Related, Role, folded
 
 NEED = "[tables.*] are tables of a .duckdb file or files of a folder: data = that file or folder"
-
-
-@dataclass(frozen=True, slots=True)
-class Origin:
-    """One of several tables of the data: what to select from, and whether its types are written down."""
-
-    sql: str
-    typed: bool
-
-
-def folder(path: Path, readers: Mapping[str, str], text: Sequence[str]) -> dict[str, Origin]:
-    """The files of a folder as tables, by their stems."""
-    found: dict[str, Origin] = {}
-    for file in sorted(path.iterdir()):
-        suffix = file.suffix.lower()
-        if suffix not in readers or not file.is_file() or file.stat().st_size == 0:
-            continue
-        if file.stem in found:
-            raise DataError.of_file(f"{path} has two files named {file.stem}: keep one of them")
-        found[file.stem] = Origin(reader_of(file, readers), suffix not in text)
-    if not found:
-        raise DataError.of_file(f"{path} is a folder without a file that can be read: put .csv or .parquet files there")
-    return found
-
-
-def reader_of(path: Path, readers: Mapping[str, str]) -> str:
-    """What the engine selects from, for a plain file; how the fields of a text are separated is found first."""
-    suffix = path.suffix.lower()
-    return csv_reader(path) if suffix in (".csv", ".tsv") else readers[suffix].format(literal(str(path)))
-
-
-def chosen(names: Sequence[str], table: str | None, where: str) -> str:
-    """The table of the people among several."""
-    if table is None and len(names) != 1:
-        raise ConfigError(f"{where} holds {len(names)} tables ({', '.join(names)}): choose one with --table")
-    name = table if table is not None else names[0]
-    if name not in names:
-        raise ConfigError(f"{where} has no table {name!r}; it has {', '.join(names)}")
-    return name
 
 
 def read_related(
@@ -75,50 +33,48 @@ def read_related(
     quiet: bool = False,
     may_lack: bool = False,
 ) -> list[Related]:
-    """Fill the tables `keyhole NAME`; with `public_only` dimensions alone. Keys are looked at by `joined`.
+    """Fill the tables `keyhole NAME`; with `public_only` dimensions alone. Keys are looked at by `join_related`.
 
     With `may_lack` the data need not have tables of private rows: those it has not are passed over. With `quiet` the
     kind of a private column is what the database declares, and never read off its values.
     """
     if may_lack:
-        roles = {n: told for n, told in roles.items() if told.private != "all" or _origin(origins, n) is not None}
+        roles = {n: told for n, told in roles.items() if told.private != "all" or _find_table(origins, n) is not None}
     if roles and not origins:
         raise ConfigError(NEED)
     found = []
     for name, told in roles.items():
         if public_only and told.public is None:
             continue
-        real = _origin(origins, name)
+        real = _find_table(origins, name)
         if real is None:
             raise ConfigError(f"[tables.{name}]: the data has no table {name!r}; it has {', '.join(origins)}")
         if folded(real) == folded(main):
             raise ConfigError(
                 f"[tables.{name}]: {name!r} is the table of the people itself; its columns go to [columns]"
             )
-        read = _read(con, name, origins[real].sql, told)
-        found.append(_kept_quiet(read) if quiet and not origins[real].typed else read)
+        read = _read_table(con, name, origins[real].sql, told)
+        found.append(_without_read_kinds(read) if quiet and not origins[real].typed else read)
     return found
 
 
-def _origin(origins: Mapping[str, Origin], name: str) -> str | None:
+def _find_table(origins: Mapping[str, Origin], name: str) -> str | None:
     """The table of that name, as the data spells it."""
     return next((n for n in origins if n == name), next((n for n in origins if folded(n) == folded(name)), None))
 
 
-def _kept_quiet(each: Related) -> Related:
+def _without_read_kinds(each: Related) -> Related:
     """Without the kinds that were read off private values."""
     keys = {own for own, _ in each.keys}
     unknown = (replace(c, kind=Kind.OTHER) if c.secret and c.name not in keys else c for c in each.columns)
     return replace(each, columns=tuple(unknown))
 
 
-def _read(con: duckdb.DuckDBPyConnection, name: str, origin: str, told: TableRoles) -> Related:
+def _read_table(con: duckdb.DuckDBPyConnection, name: str, origin: str, told: TableRoles) -> Related:
     try:
-        described = con.execute(
-            f'SELECT column_name, column_type, "null" FROM (DESCRIBE SELECT * FROM {origin})'
-        ).fetchall()
-        strict = {str(r[0]) for r in _described(con, origin) if r[1] == "NO"}
-        there = [str(row[0]) for row in described]
+        types = types_of(con, origin)
+        there = list(types)
+        strict = _columns_without_null(con, origin)
         for given in (*told.hidden, *(told.private if isinstance(told.private, tuple) else ())):
             if given not in there:
                 raise ConfigError(f"[tables.{name}]: it has no column {given!r}; it has {', '.join(there)}")
@@ -126,7 +82,6 @@ def _read(con: duckdb.DuckDBPyConnection, name: str, origin: str, told: TableRol
         con.execute(f"CREATE TEMP TABLE {held_as(name)} AS SELECT {', '.join(kept)} FROM {origin}")
     except duckdb.Error as error:
         raise DataError(f"cannot read {name}: {in_our_words(error)}") from None
-    kinds = {str(n): kind_of_type(str(kind)) for n, kind, _ in described}
     columns = []
     for each in there:
         if each in told.hidden:
@@ -134,8 +89,8 @@ def _read(con: duckdb.DuckDBPyConnection, name: str, origin: str, told: TableRol
         secret = told.private == "all" or each in (told.private or ())
         nullable = each not in strict
         if told.public is not None:
-            nullable = bool(scalar(con, f"SELECT count(*) > count({quote_name(each)}) FROM {held_as(name)}"))
-        columns.append(Column(each, kinds[each], Role.PRIVATE if secret else Role.PUBLIC, nullable))
+            nullable = bool(fetch_value(con, f"SELECT count(*) > count({quote_name(each)}) FROM {held_as(name)}"))
+        columns.append(Column(each, kind_of_type(types[each]), Role.PRIVATE if secret else Role.PUBLIC, nullable))
     keys = []
     for own, other in told.pairs:
         mine = next((c for c in columns if folded(c.name) == folded(own)), None)
@@ -145,14 +100,15 @@ def _read(con: duckdb.DuckDBPyConnection, name: str, origin: str, told: TableRol
     return Related(name, tuple(columns), tuple(keys), told.public is not None, told.private == "all")
 
 
-def _described(con: duckdb.DuckDBPyConnection, origin: str) -> list[tuple[str, str]]:
-    """(column, whether it may be NULL) as a database declares it; nothing for a file."""
+def _columns_without_null(con: duckdb.DuckDBPyConnection, origin: str) -> set[str]:
+    """The columns that a database declares NOT NULL; none of a file."""
     if not origin.startswith("file."):
-        return []
-    return con.execute(f'SELECT column_name, "null" FROM (DESCRIBE {origin})').fetchall()
+        return set()
+    rows = con.execute(f'SELECT column_name, "null" FROM (DESCRIBE {origin})').fetchall()
+    return {str(name) for name, null in rows if null == "NO"}
 
 
-def joined(
+def join_related(
     con: duckdb.DuckDBPyConnection, related: Sequence[Related], private: Sequence[str], *, quiet: bool = False
 ) -> list[Related]:
     """Put the columns of dimensions beside those of the records in `loaded`; keys as the table spells them.
@@ -162,7 +118,7 @@ def joined(
     """
     waiting, found = list(related), []
     while waiting:
-        there = _columns(con)
+        there = _kinds_of_loaded(con)
         ready = [r for r in waiting if all(_spelled(there, other) for _, other in r.keys)]
         if not ready:
             loose = waiting[0]
@@ -179,10 +135,11 @@ def joined(
             each = replace(each, keys=tuple((own, _spelled(there, other)) for own, other in each.keys))
             _check_keys(con, each, private)
             if each.dimension:
-                _attach(con, each)
+                _join_dimension(con, each)
             found.append(each)
     return [
-        r if r.dimension else replace(r, agrees=not (quiet and _keyed_in_secret(r)) and _agrees(con, r)) for r in found
+        r if r.dimension else replace(r, agrees=not (quiet and _keyed_in_secret(r)) and _keys_agree(con, r))
+        for r in found
     ]
 
 
@@ -192,9 +149,8 @@ def _keyed_in_secret(each: Related) -> bool:
     return each.secret or any(c.secret for c in each.columns if c.name in keys)
 
 
-def _columns(con: duckdb.DuckDBPyConnection) -> dict[str, Kind]:
-    rows = con.execute("SELECT column_name, column_type FROM (DESCRIBE loaded)").fetchall()
-    return {str(name): kind_of_type(str(kind)) for name, kind in rows}
+def _kinds_of_loaded(con: duckdb.DuckDBPyConnection) -> dict[str, Kind]:
+    return {name: kind_of_type(type_) for name, type_ in types_of(con, "loaded").items()}
 
 
 def _spelled(there: Mapping[str, Kind], name: str) -> str:
@@ -204,7 +160,7 @@ def _spelled(there: Mapping[str, Kind], name: str) -> str:
 
 def _check_keys(con: duckdb.DuckDBPyConnection, each: Related, private: Sequence[str]) -> None:
     """Keys are public columns of the same kind, and some row must be somebody's."""
-    there = _columns(con)
+    there = _kinds_of_loaded(con)
     for own, other in each.keys:
         mine = each.find(own)
         if other in private:
@@ -217,8 +173,8 @@ def _check_keys(con: duckdb.DuckDBPyConnection, each: Related, private: Sequence
                 f"[tables.{each.name}]: the key {own!r} holds {mine.kind}, but {other!r} holds {there[other]}"
             )
     matched = " OR ".join(_matches((pair,)) for pair in each.keys) if not each.dimension else _matches(each.keys)
-    some = first(con, f"SELECT 1 FROM loaded p JOIN {held_as(each.name)} r ON {matched} LIMIT 1")
-    rows = int(scalar(con, f"SELECT count(*) FROM {held_as(each.name)}"))
+    some = fetch_first(con, f"SELECT 1 FROM loaded p JOIN {held_as(each.name)} r ON {matched} LIMIT 1")
+    rows = int(fetch_value(con, f"SELECT count(*) FROM {held_as(each.name)}"))
     if rows and not some:
         names = ", ".join(own for own, _ in each.keys)
         raise DataError(f"no row of {each.name} belongs to anybody by {names}: is it keyed by another column?")
@@ -228,11 +184,11 @@ def _matches(keys: Sequence[tuple[str, str]]) -> str:
     return " AND ".join(f"p.{quote_name(other)} = r.{quote_name(own)}" for own, other in keys)
 
 
-def _attach(con: duckdb.DuckDBPyConnection, each: Related) -> None:
+def _join_dimension(con: duckdb.DuckDBPyConnection, each: Related) -> None:
     """The columns of a dimension become public columns of every record."""
     listed = ", ".join(quote_name(own) for own, _ in each.keys)
     there = " AND ".join(f"{quote_name(own)} IS NOT NULL" for own, _ in each.keys)
-    twice = first(
+    twice = fetch_first(
         con, f"SELECT {listed} FROM {held_as(each.name)} WHERE {there} GROUP BY ALL HAVING count(*) > 1 LIMIT 1"
     )
     if twice:
@@ -251,7 +207,7 @@ def _attach(con: duckdb.DuckDBPyConnection, each: Related) -> None:
     con.execute("DROP TABLE wider")
 
 
-def _agrees(con: duckdb.DuckDBPyConnection, each: Related) -> bool:
+def _keys_agree(con: duckdb.DuckDBPyConnection, each: Related) -> bool:
     """Does every row that belongs to a record by one key belong to it by the others?"""
     table = held_as(each.name)
     for pair in each.keys:
@@ -261,21 +217,16 @@ def _agrees(con: duckdb.DuckDBPyConnection, each: Related) -> bool:
         same = " AND ".join(f"p.{quote_name(b)} IS NOT DISTINCT FROM r.{quote_name(a)}" for a, b in others)
         if pair == each.keys[0]:
             continue  # the first key names the person: he may have rows of no record
-        if first(con, f"SELECT 1 FROM loaded p JOIN {table} r ON {_matches((pair,))} WHERE NOT ({same}) LIMIT 1"):
+        if fetch_first(con, f"SELECT 1 FROM loaded p JOIN {table} r ON {_matches((pair,))} WHERE NOT ({same}) LIMIT 1"):
             return False
     return True
 
 
-def hand_over(
+def copy_public_rows(
     secrets: duckdb.DuckDBPyConnection, people: duckdb.DuckDBPyConnection, related: Sequence[Related]
 ) -> None:
     """What is public of the other tables goes to the database of the people."""
     for each in related:
         public = [quote_name(c.name) for c in each.columns if not c.secret]
         if not each.secret and public:
-            copied(secrets, f"SELECT {', '.join(public)} FROM {held_as(each.name)}", people, f"keyhole {each.name}")
-
-
-def declared_keys(schema: Schema) -> frozenset[str]:
-    """The columns of the table that rows of people are joined on."""
-    return frozenset(other for each in schema.related if not each.dimension for _, other in each.keys)
+            copy_rows(secrets, f"SELECT {', '.join(public)} FROM {held_as(each.name)}", people, f"keyhole {each.name}")

@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TypeAlias
 
 import duckdb
 
-from keyhole.datasets.files.csv_layout import Separation, with_texts
-from keyhole.datasets.files.misquoted import in_our_words, unreadable
+from keyhole.datasets.files.csv_layout import Separation, csv_reader, in_our_words, unreadable, with_texts
 from keyhole.datasets.files.prepare import cannot_attach
-from keyhole.datasets.related import Origin, chosen, folder, reader_of
+from keyhole.engines.duckdb.connections import types_of
 from keyhole.errors import ConfigError, DataError
 from keyhole.extras import require_extra
 from keyhole.model.predicate import literal, quote_name
@@ -19,17 +19,26 @@ from keyhole.model.predicate import literal, quote_name
 Connection: TypeAlias = duckdb.DuckDBPyConnection
 TEXT_FILES = (".csv", ".tsv", ".json", ".jsonl")  # their kinds are not written down: they are declared, or read off
 READERS = {
-    ".csv": "",  # how its fields are separated is found first: `reader_of`
+    ".csv": "",  # how its fields are separated is found first: `csv_reader`
     ".tsv": "",
     ".parquet": "read_parquet({})",
     ".json": "read_json({})",
     ".jsonl": "read_json({})",
 }
 
+
+@dataclass(frozen=True, slots=True)
+class Origin:
+    """One of several tables of the data: what to select from, and whether its types are written down."""
+
+    sql: str
+    typed: bool
+
+
 Opened: TypeAlias = tuple[str, str, bool, str | None, Mapping[str, Origin]]
 
 
-def opened(con: Connection, data: object, table: str | None, view: str | None) -> Opened:
+def open_origin(con: Connection, data: object, table: str | None, view: str | None) -> Opened:
     """(natural name, what to select from, are its types written down, what a view may read from, all its tables)."""
     if not isinstance(data, str | Path):
         if type(data).__module__.partition(".")[0] == "polars":  # DuckDB reads such frames through pyarrow
@@ -40,7 +49,7 @@ def opened(con: Connection, data: object, table: str | None, view: str | None) -
             what = f"{type(data).__name__} is no table" if not hasattr(data, "columns") else "the table has no columns"
             raise DataError.of_file(f"{what}: give a path, or a pandas, polars or Arrow table") from None
         stem = table or "people"
-        seen = ("frame", True, None) if view is None else _view(con, view, {stem: "frame"}, True)
+        seen = ("frame", True, None) if view is None else _create_view(con, view, {stem: "frame"}, True)
         return (stem, *seen, {})
     path = Path(data)
     if not path.exists():
@@ -48,44 +57,75 @@ def opened(con: Connection, data: object, table: str | None, view: str | None) -
         hint = f" In that folder: {', '.join(sorted(near))}." if path.parent.is_dir() and near else ""
         raise DataError.of_file(f"there is no file {path}.{hint}")
     if path.is_dir():
-        tables = folder(path, READERS, TEXT_FILES)
+        tables = _folder_tables(path)
         if view is not None:
             typed = all(each.typed for each in tables.values())
-            return (table or path.name, *_view(con, view, {n: o.sql for n, o in tables.items()}, typed), tables)
-        name = chosen(list(tables), table, str(path))
+            return (table or path.name, *_create_view(con, view, {n: o.sql for n, o in tables.items()}, typed), tables)
+        name = _choose_table(list(tables), table, str(path))
         return name, tables[name].sql, tables[name].typed, None, tables
     if path.stat().st_size == 0:
         raise DataError.of_file(f"{path.name} is empty: it needs a header and one row per person")
     suffix = path.suffix.lower()
     if suffix in (".duckdb", ".db"):
-        return _attach(con, path, table, view)
+        return _attach_database(con, path, table, view)
     if suffix not in READERS:
         raise DataError.of_file(f"cannot read {path.name}: write a .csv, .tsv, .parquet, .json or .duckdb file")
-    reader, typed = reader_of(path, READERS), suffix not in TEXT_FILES
+    reader, typed = _reader_of(path), suffix not in TEXT_FILES
     if view is None:
         return path.stem, reader, typed, None, {}
-    return (path.stem, *_view(con, view, {path.stem: reader}, typed), {})
+    return (path.stem, *_create_view(con, view, {path.stem: reader}, typed), {})
 
 
-def _attach(con: Connection, path: Path, table: str | None, view: str | None) -> Opened:
+def _folder_tables(path: Path) -> dict[str, Origin]:
+    """The files of a folder as tables, by their stems."""
+    tables: dict[str, Origin] = {}
+    for file in sorted(path.iterdir()):
+        suffix = file.suffix.lower()
+        if suffix not in READERS or not file.is_file() or file.stat().st_size == 0:
+            continue
+        if file.stem in tables:
+            raise DataError.of_file(f"{path} has two files named {file.stem}: keep one of them")
+        tables[file.stem] = Origin(_reader_of(file), suffix not in TEXT_FILES)
+    if not tables:
+        raise DataError.of_file(f"{path} is a folder without a file that can be read: put .csv or .parquet files there")
+    return tables
+
+
+def _reader_of(path: Path) -> str:
+    """What the engine selects from, for a plain file; how the fields of a text are separated is found first."""
+    suffix = path.suffix.lower()
+    return csv_reader(path) if suffix in (".csv", ".tsv") else READERS[suffix].format(literal(str(path)))
+
+
+def _choose_table(names: Sequence[str], table: str | None, where: str) -> str:
+    """The table of the people among several."""
+    if table is None and len(names) != 1:
+        raise ConfigError(f"{where} holds {len(names)} tables ({', '.join(names)}): choose one with --table")
+    name = table if table is not None else names[0]
+    if name not in names:
+        raise ConfigError(f"{where} has no table {name!r}; it has {', '.join(names)}")
+    return name
+
+
+def _attach_database(con: Connection, path: Path, table: str | None, view: str | None) -> Opened:
     try:
         con.execute(f"ATTACH {literal(str(path))} AS file (READ_ONLY)")
     except duckdb.Error as error:
         raise cannot_attach(path, error) from None
-    found = con.execute(
+    rows = con.execute(
         "SELECT table_name FROM duckdb_tables() WHERE database_name = 'file' UNION ALL "
         "SELECT view_name FROM duckdb_views() WHERE database_name = 'file' AND NOT internal"
     ).fetchall()
-    names = [str(row[0]) for row in found]
+    names = [str(row[0]) for row in rows]
     tables = {name: Origin(f"file.{quote_name(name)}", True) for name in names}
     if view is not None:
-        return (table or path.stem, *_view(con, view, {n: o.sql for n, o in tables.items()}, True), tables)
-    name = chosen(names, table, path.name)
+        return (table or path.stem, *_create_view(con, view, {n: o.sql for n, o in tables.items()}, True), tables)
+    name = _choose_table(names, table, path.name)
     return name, tables[name].sql, True, None, tables
 
 
-def _view(con: Connection, view: str, tables: Mapping[str, str], typed: bool) -> tuple[str, bool, str | None]:
-    """The custodian's own SELECT over the tables of the data; one row a person is checked afterwards."""
+def _create_view(con: Connection, view: str, tables: Mapping[str, str], typed: bool) -> tuple[str, bool, str | None]:
+    """The owner's own SELECT over the tables of the data; one row a person is checked afterwards."""
     for name, origin in tables.items():
         try:
             con.execute(f"CREATE TEMP VIEW {quote_name(name)} AS SELECT * FROM {origin}")
@@ -98,14 +138,12 @@ def names_of(con: Connection, origin: str, data: object, asked: str | None) -> l
     """The columns, in order; of a text file from its header alone."""
     bare = origin.replace(", sample_size=-1", ", all_varchar=true") if origin.startswith("read_csv(") else origin
     try:
-        return [
-            str(row[0]) for row in con.execute(f"SELECT column_name FROM (DESCRIBE SELECT * FROM {bare})").fetchall()
-        ]
+        return list(types_of(con, bare))
     except duckdb.Error as error:
-        raise _failed(error, data, asked) from None
+        raise _explain_failure(error, data, asked) from None
 
 
-def origin_as(con: Connection, data: object, origin: str, asked: str | None, kinds: Mapping[str, str]) -> str:
+def cast_origin(con: Connection, data: object, origin: str, asked: str | None, kinds: Mapping[str, str]) -> str:
     """A text file whose columns in `kinds` are read as they are written; nothing is guessed from their values."""
     if not kinds:
         return origin
@@ -113,10 +151,10 @@ def origin_as(con: Connection, data: object, origin: str, asked: str | None, kin
         return with_texts(origin, kinds)
     if origin.startswith("read_json("):
         try:
-            rows = con.execute(f"SELECT column_name, column_type FROM (DESCRIBE SELECT * FROM {origin})").fetchall()
+            types = types_of(con, origin)
         except duckdb.Error as error:
-            raise _failed(error, data, asked) from None
-        typed = ", ".join(f"{literal(str(n))}: {literal('VARCHAR' if n in kinds else str(t))}" for n, t in rows)
+            raise _explain_failure(error, data, asked) from None
+        typed = ", ".join(f"{literal(n)}: {literal('VARCHAR' if n in kinds else t)}" for n, t in types.items())
         return f"{origin[:-1]}, columns={{{typed}}})"
     return origin
 
@@ -127,7 +165,7 @@ def create_loaded(con: Connection, origin: str, left_out: tuple[str, ...], data:
     try:
         con.execute(f"CREATE TEMP TABLE loaded AS SELECT *{but} FROM {origin}")
     except duckdb.Error as error:
-        raise _failed(error, data, asked) from None
+        raise _explain_failure(error, data, asked) from None
     for (name,) in con.execute("SELECT view_name FROM duckdb_views() WHERE temporary AND NOT internal").fetchall():
         if name != "frame":
             con.execute(f"DROP VIEW {quote_name(str(name))}")
@@ -137,19 +175,21 @@ def create_loaded(con: Connection, origin: str, left_out: tuple[str, ...], data:
         con.execute("DETACH file")
 
 
-def _failed(error: duckdb.Error, data: object, asked: str | None) -> ConfigError | DataError:
+def _explain_failure(error: duckdb.Error, data: object, asked: str | None) -> ConfigError | DataError:
     """The engine cannot read the file or run the view: its words are told, unless they may quote a value."""
     said = str(error).splitlines()[0]
     if asked is None:
         if isinstance(data, str | Path) and Path(data).suffix.lower() in (".csv", ".tsv"):
-            return DataError(f"cannot read {called(data)}: {unreadable(Path(data), Separation.of(Path(data)), error)}")
-        return DataError(f"cannot read {called(data)}: {in_our_words(error)}")
+            return DataError(
+                f"cannot read {name_data(data)}: {unreadable(Path(data), Separation.of(Path(data)), error)}"
+            )
+        return DataError(f"cannot read {name_data(data)}: {in_our_words(error)}")
     if isinstance(error, duckdb.ParserException | duckdb.BinderException | duckdb.CatalogException):
         return ConfigError(f"--view does not run: {said}. It may read from: {asked}.")
     told = "--view does not run: the engine fails on some row; no value is shown here"
     return DataError(f"--view does not run: {said}. It may read from: {asked}.", told=told)
 
 
-def called(data: object) -> str:
+def name_data(data: object) -> str:
     """What the data is called in a message."""
     return Path(data).name if isinstance(data, str | Path) else "the table"
