@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import sqlite3
 import traceback
+from importlib import import_module
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -14,9 +15,9 @@ from click.testing import CliRunner
 
 from keyhole.cli.demo import CONFIG, LOG, PEOPLE, SAFE, TRANSCRIPT
 from keyhole.cli.root import app
-from keyhole.datasets import halves
 from keyhole.solve.integers.apart import _CHILD
 
+loading = import_module("keyhole.datasets.load")  # the package has a function of that name
 COULD_NOT_RUN = 2
 
 
@@ -133,11 +134,11 @@ class Opened:
 
     def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
         self.connections: list[tuple[str, Any]] = []
-        shared = halves._without_secrets()  # the engine of all public halves lives as long as the process
+        shared = loading._without_secrets()  # the engine of all public halves lives as long as the process
         for module in (sqlite3, duckdb):
             monkeypatch.setattr(module, "connect", self.keeping(module.__name__, module.connect))
         cursor = self.keeping("cursor of the public halves", shared.cursor)
-        monkeypatch.setattr(halves, "_without_secrets", lambda: type("Shared", (), {"cursor": staticmethod(cursor)}))
+        monkeypatch.setattr(loading, "_without_secrets", lambda: type("Shared", (), {"cursor": staticmethod(cursor)}))
 
     def keeping(self, what: str, make: Any) -> Any:
         def connect(*args: Any, **kwargs: Any) -> Any:
