@@ -30,7 +30,7 @@ from keyhole.config.settings import settings, with_private
 from keyhole.datasets.open import Use, compared_with_text, open_table
 from keyhole.gather import gather, transcribe
 from keyhole.logs.open import as_log
-from keyhole.report.words.tally import count_statements
+from keyhole.report.exposure import count_statements
 
 HERE = Path(__file__).parent / "corpora"
 NOW = dt.datetime(2025, 6, 30, 12)

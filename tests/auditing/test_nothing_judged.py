@@ -12,7 +12,7 @@ from click.testing import CliRunner
 
 from keyhole import examine
 from keyhole.cli import app
-from keyhole.report.words.sentence import sentence
+from keyhole.report.words.sentence import summarize_verdict
 
 PEOPLE = {"name": ["Ann", "Bob", "Cyd"], "age": [20, 30, 40], "pay": [1, 2, 3]}
 SESSION = "SET search_path = x; SHOW tables; BEGIN; COMMIT;"
@@ -86,16 +86,16 @@ def test_an_empty_log_could_not_be_audited(folder: Path) -> None:
 def test_no_statement_at_all_in_python() -> None:
     verdict = examine([], data=pa.table(PEOPLE), private=["pay"], id="name")
     assert (verdict.exit_code, verdict.judged, verdict.queries, len(verdict)) == (3, 0, 0, 0)
-    assert sentence(verdict.plain).startswith("Nothing was judged")
+    assert summarize_verdict(verdict.plain).startswith("Nothing was judged")
     assert "Nothing was judged" in verdict._repr_html_()
-    assert "Nobody" not in sentence(verdict.plain)
+    assert "Nobody" not in summarize_verdict(verdict.plain)
 
 
 def test_one_judged_statement_is_enough_and_public_ones_count() -> None:
     for log in ("SELECT COUNT(*) FROM t WHERE age > 25", "SELECT SUM(pay) FROM t"):
         verdict = examine(log, data=pa.table(PEOPLE), private=["pay"], id="name")
         assert (verdict.exit_code, verdict.judged) == (0, 1)
-        assert sentence(verdict.plain) == "Nobody of 3 people is exposed by 1 statement."
+        assert summarize_verdict(verdict.plain) == "Nobody of 3 people is exposed by 1 statement."
     mixed = examine(f"{SESSION} SELECT SUM(pay) FROM t", data=pa.table(PEOPLE), private=["pay"], id="name")
     assert (mixed.exit_code, mixed.judged) == (0, 1)  # what steers a session is in no count
 

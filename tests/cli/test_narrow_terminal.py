@@ -20,7 +20,8 @@ from keyhole.cli.demo import CONFIG, LOG, PEOPLE
 from keyhole.cli.root import ENTRIES, Subcommand, app, load
 from keyhole.cli.shared.fitting import BROKEN_AT, fitted
 from keyhole.cli.shared.help_lines import broken
-from keyhole.report.words.text import WIDTH, wrapped
+from keyhole.report.words.proofs import WIDTH
+from keyhole.report.words.text import wrap_line
 
 PROGRAM = [sys.executable, "-c", "from keyhole.cli import main; main()"]
 
@@ -61,7 +62,7 @@ def test_a_verdict_fits_80_columns_and_breaks_no_word(tmp_path: Path) -> None:
 def test_what_was_broken_for_a_wide_page_is_put_together_first() -> None:
     assert BROKEN_AT == WIDTH
     words = "so Blood sugar of any of " + ", ".join(f"Person {k}" for k in range(30))
-    wide = list(wrapped(words, ""))
+    wide = list(wrap_line(words, ""))
     assert len(wide) > 2
     narrow = [line for line, _ in fitted([("Why:", "bold"), *wide, ("next", "")], 60)]
     assert " ".join(narrow).split() == ["Why:", *words.split(), "next"]

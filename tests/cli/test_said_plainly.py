@@ -12,8 +12,8 @@ from keyhole.auditing.examine import examine
 from keyhole.cli import app
 from keyhole.config import Config
 from keyhole.errors import ConfigError, DataError
-from keyhole.report.plain import plain
-from keyhole.report.words.text import text
+from keyhole.report.exposure import describe_exposure
+from keyhole.report.words.text import render_text
 
 PEOPLE = "name,dept,sev,pay\nAnn,a,1,30\nBob,a,2,41\nCyd,b,2,52\nDan,b,3,38\n"
 
@@ -45,7 +45,7 @@ def test_crossed_bounds_of_a_fact_are_called_crossed() -> None:
 
 def test_the_groups_that_were_not_shown_are_any_other_value(folder: Path) -> None:
     asked = ["SELECT sev, COUNT(*) FROM people GROUP BY sev"]
-    said = text(plain(examine(asked, data="people.csv", id="name", private="sev:0..9:1")))
+    said = render_text(describe_exposure(examine(asked, data="people.csv", id="name", private="sev:0..9:1")))
     assert "GROUP BY sev [any other value]  → 0" in said
 
 

@@ -10,7 +10,7 @@ from tests.third_party import folder
 
 from keyhole.api.tables import tables
 from keyhole.checker.replay import replay
-from keyhole.report.published import TablesVerdict
+from keyhole.report.tables import TablesVerdict
 
 HERE = Path(__file__).parent
 TOWNS, SIZES = HERE / "towns.csv", HERE / "sizes.csv"

@@ -14,7 +14,7 @@ from keyhole.api.tables import drawn_from, judge, tables
 from keyhole.crosstab.cells import GRAND
 from keyhole.crosstab.words import TableWords
 from keyhole.errors import KeyholeError
-from keyhole.report.published import TablesVerdict
+from keyhole.report.tables import TablesVerdict
 
 LONG = "sex,town,n\nf,A,x\nf,B,2\nm,A,4\nm,B,7\nf,Total,5\nm,Total,11\nTotal,A,7\nTotal,B,9\nTotal,Total,16\n"
 WIDE = "sex \\ town,A,B,Total\nf,x,2,5\nm,4,7,11\nTotal,7,9,16\n"

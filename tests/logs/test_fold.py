@@ -16,7 +16,7 @@ from keyhole.auditing.base import Exposure
 from keyhole.auditing.examine import examine
 from keyhole.logs.fold import fold_log, folded
 from keyhole.logs.open import Log, LogFormat, as_log, open_log
-from keyhole.report.words.tally import count_statements
+from keyhole.report.exposure import count_statements
 
 TEXTS = (
     "SELECT SUM(pay) FROM t",

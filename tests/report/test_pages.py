@@ -12,9 +12,9 @@ import keyhole
 from keyhole.cli.demo import CONFIG, LOG, PEOPLE
 from keyhole.report.charts.svg import Axis
 from keyhole.report.documents.json_text import to_builtins
+from keyhole.report.formats.document import describe_query_map
 from keyhole.report.html.audit import render_audit_page
 from keyhole.report.verdict import Verdict
-from keyhole.report.words.query_map import query_map
 
 NASTY = "<script>alert(1)</script>\"'&=1+1"
 TURNED = "\u202eevil\u2067 אבג"
@@ -78,7 +78,7 @@ def test_a_page_names_nothing_that_it_would_have_to_load(hospital: Verdict) -> N
 
 
 def test_the_page_of_a_verdict_file_is_that_of_the_verdict(hospital: Verdict) -> None:
-    data = json.loads(hospital.dumps()) | {"map": to_builtins(query_map(hospital.evidence))}
+    data = json.loads(hospital.dumps()) | {"map": to_builtins(describe_query_map(hospital.evidence))}
     assert render_audit_page(data, "log.sql") == hospital.to_html("log.sql")
 
 

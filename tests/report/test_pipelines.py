@@ -19,10 +19,10 @@ from keyhole.errors import ConfigError
 from keyhole.logs.open import Log, open_log
 from keyhole.report.documents.json_text import read_document, read_json
 from keyhole.report.documents.verdict import VerdictDocument
+from keyhole.report.exposure import describe_exposure
 from keyhole.report.formats.baseline import Baseline, mark_known
 from keyhole.report.formats.junit import junit
 from keyhole.report.formats.sarif import RULES, sarif
-from keyhole.report.plain import plain
 from keyhole.report.verdict import Verdict
 
 TROUBLE = """
@@ -147,7 +147,7 @@ def test_junit_counts_people_in_the_words_of_the_findings(story: tuple[Verdict, 
         ((narrowed,), (), "1 narrowed down"),
         ((found, narrowed, narrowed), (pair,), "1 exposed, 2 narrowed down, 1 determined in total"),
     ):
-        text = junit(plain(replace(verdict.exposure, findings=findings, groups=groups)), log)
+        text = junit(describe_exposure(replace(verdict.exposure, findings=findings, groups=groups)), log)
         failure = ElementTree.fromstring(text).find("testsuite/testcase/failure")
         assert failure is not None
         assert failure.get("message") == said

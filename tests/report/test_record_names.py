@@ -8,11 +8,11 @@ import pytest
 from keyhole.auditing.base import Exposure
 from keyhole.auditing.examine import examine
 from keyhole.report.documents.json_text import to_builtins
-from keyhole.report.formats.as_json import describe_verdict
+from keyhole.report.exposure import describe_exposure
+from keyhole.report.formats.document import describe_verdict
 from keyhole.report.html.audit import draw_value_ranges, render_audit_page
-from keyhole.report.plain import plain
-from keyhole.report.words.sentence import sentence
-from keyhole.report.words.text import text
+from keyhole.report.words.sentence import summarize_verdict
+from keyhole.report.words.text import render_text
 
 VISITS = pa.table(
     {
@@ -31,12 +31,12 @@ def found() -> Exposure:
 
 
 def test_ranges_are_counted_by_record(found: Exposure) -> None:
-    assert "2 of 3 people are exposed" in sentence(plain(found))
-    assert "A narrower range than was declared follows for 4 records." in sentence(plain(found))
+    assert "2 of 3 people are exposed" in summarize_verdict(describe_exposure(found))
+    assert "A narrower range than was declared follows for 4 records." in summarize_verdict(describe_exposure(found))
 
 
 def test_which_record_is_said_where_an_id_has_several(found: Exposure) -> None:
-    said = text(plain(found))
+    said = render_text(describe_exposure(found))
     assert "Q1.1 = P1's cost (row 1) = 10" in said
     assert "  P2: cost lies in [0, 50]" in said
     assert "the other record of Q1.3 is at least 0 (known); so cost of any of P3 (row 4), P3 (row 5) is" in said
@@ -44,7 +44,7 @@ def test_which_record_is_said_where_an_id_has_several(found: Exposure) -> None:
 
 
 def test_the_html_report_says_it_too(found: Exposure) -> None:
-    written = to_builtins(describe_verdict(plain(found), ()))
+    written = to_builtins(describe_verdict(describe_exposure(found), ()))
     assert "P1 (row 1)" in render_audit_page(written)
     (drawing,) = draw_value_ranges(written)
     assert "P3 (row 5)" in drawing.svg
@@ -53,7 +53,7 @@ def test_the_html_report_says_it_too(found: Exposure) -> None:
 
 def test_people_with_one_record_each_stay_people() -> None:
     alone = VISITS.set_column(0, "pid", pa.array(list("abcde")))
-    said = text(plain(examine(LOG, data=alone, id="pid", private="cost:0..1000")))
+    said = render_text(describe_exposure(examine(LOG, data=alone, id="pid", private="cost:0..1000")))
     assert "follows for 4 people." in said
     assert "the other person of Q1.3" in said
     assert "(row " not in said

@@ -19,7 +19,7 @@ from keyhole.cli import app
 from keyhole.report.verdict import Verdict
 from keyhole.report.words.digits import digits, rounded
 from keyhole.report.words.glossary import OTHERS, PAGES, WORDS, found
-from keyhole.report.words.sentence import sentence
+from keyhole.report.words.sentence import summarize_verdict
 
 DOCS = Path(__file__).resolve().parents[2] / "docs"
 N = 60
@@ -68,15 +68,15 @@ def test_narrowest_first_among_ranges() -> None:
 
 def test_statements_are_counted_as_statements() -> None:
     grouped = "SELECT no % 2 AS half, SUM(pay), COUNT(*) FROM t GROUP BY no % 2"
-    assert "is exposed by 1 statement." in sentence(staff([grouped]).plain)
+    assert "is exposed by 1 statement." in summarize_verdict(staff([grouped]).plain)
     assert "1 statement with 4 parts" in staff([grouped]).text()
-    assert "by 3 statements (2 different)." in sentence(staff([SUM, SUM, one(3)]).plain)
+    assert "by 3 statements (2 different)." in summarize_verdict(staff([SUM, SUM, one(3)]).plain)
 
 
 @pytest.mark.parametrize(("judged", "waiting"), [(1, 1), (1, 5), (3, 4), (3, 3)])
 def test_nobody_is_no_first_word_where_most_was_not_judged(judged: int, waiting: int) -> None:
     log = [f"{SUM} WHERE no > {-i}" for i in range(1, judged + 1)] + [ODD.format(i) for i in range(waiting)]
-    first, _, rest = sentence(staff(log).plain).partition(". ")
+    first, _, rest = summarize_verdict(staff(log).plain).partition(". ")
     verb = "was" if waiting == 1 else "were"
     assert first == f"{waiting} of {judged + waiting} statements {verb} not judged, so this is not an all-clear"
     assert rest.startswith(f"Nobody of {N} people is exposed by the other {judged}.")
@@ -84,7 +84,9 @@ def test_nobody_is_no_first_word_where_most_was_not_judged(judged: int, waiting:
 
 def test_what_is_not_judged_is_said_after_an_exposure() -> None:
     log = [one(3), *(ODD.format(i) for i in range(5))]
-    assert sentence(staff(log).plain).startswith(f"1 of {N} people is exposed by 6 statements. 5 of 6 statements were")
+    assert summarize_verdict(staff(log).plain).startswith(
+        f"1 of {N} people is exposed by 6 statements. 5 of 6 statements were"
+    )
 
 
 def test_a_reason_is_told_once() -> None:

@@ -23,7 +23,7 @@ from keyhole.auditing.index import Index
 from keyhole.gather.evidence import Evidence
 from keyhole.model.transcript import Transcript
 from keyhole.report.documents.json_text import dumps, json_number
-from keyhole.report.plain import plain
+from keyhole.report.exposure import describe_exposure
 from keyhole.report.verdict import Verdict
 
 WARD = pa.table({"name": ["a", "b", "c"], "g": ["F", "M", "M"], "ssn": [7, 8, 9], "x": [1, 2, 3]})
@@ -255,7 +255,7 @@ def test_a_verdict_offers_what_an_exposure_has() -> None:
                  "promise", "records", "queries", "atoms", "findings", "evidence", "complete"):  # fmt: skip
         assert getattr(verdict, name) == getattr(exposure, name), name
     assert repr(verdict) == "<Verdict: 1 exposed, 0 inferred of 3 people, 2 statements>"
-    assert plain(exposure).exposed[0].argument == verdict.plain.exposed[0].argument
+    assert describe_exposure(exposure).exposed[0].argument == verdict.plain.exposed[0].argument
 
 
 def test_one_name_or_several() -> None:

@@ -16,7 +16,7 @@ from keyhole.defence.budget.loss import Loss, Number
 from keyhole.errors import KeyholeError
 from keyhole.logs.open import read_log
 from keyhole.model.query import Refused
-from keyhole.report.answer import answer_json, price_json
+from keyhole.report.replies import describe_answer, describe_price
 from keyhole.sessions.open import open_private_session
 from keyhole.sessions.private import Private
 
@@ -54,9 +54,9 @@ class Answers:
     def to_json(self) -> dict[str, Any]:
         """As the contract has it."""
         shown: dict[str, Any] = {
-            "answers": [price_json(p) for p in self.prices]
+            "answers": [describe_price(p) for p in self.prices]
             if self.dry_run
-            else [answer_json(a, self.n) for a in self.answers],
+            else [describe_answer(a, self.n) for a in self.answers],
             "spent": float(self.spent),
             "budget": float(self.budget.amount),
             "unit": self.budget.unit,

@@ -15,8 +15,8 @@ from keyhole.auditing.advice.withhold import SECONDS, Remedy, withhold
 from keyhole.crosstab.cells import Key
 from keyhole.crosstab.hidden import HiddenCells, combined_formula
 from keyhole.crosstab.recovered import recovered
-from keyhole.report.plain import INFERRED, Argument, Case
-from keyhole.report.published import TablesVerdict
+from keyhole.report.cases import INFERRED, Argument, Case
+from keyhole.report.tables import TablesVerdict
 
 Way = TypeVar("Way")
 SUGGESTED = "(suggested)"

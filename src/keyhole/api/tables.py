@@ -31,7 +31,7 @@ from keyhole.datasets.open import Use, open_table
 from keyhole.errors import ConfigError
 from keyhole.gather import gather, transcribe
 from keyhole.logs.open import Log, LogFormat
-from keyhole.report.published import TablesVerdict
+from keyhole.report.tables import TablesVerdict
 from keyhole.report.verdict import Verdict
 
 BY_RULE = "(rule)"

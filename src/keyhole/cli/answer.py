@@ -102,20 +102,20 @@ def answer(
 
 
 def _lines(found: Answers) -> Iterator[str]:
-    from keyhole.report.answer import answer_lines
+    from keyhole.report.replies import render_answer
 
     for a in found.answers:
-        yield from answer_lines(a, found.budget.unit)
+        yield from render_answer(a, found.budget.unit)
     cap = found.budget
     yield f"spent {float(found.spent):g} of {cap.unit} {float(cap.amount):g} (book {found.ledger})"
 
 
 def _prices(found: Answers) -> Iterator[str]:
-    from keyhole.report.answer import price_lines, remainder
+    from keyhole.report.replies import format_remainder, render_price
 
     for p in found.prices:
-        yield from price_lines(p, found.budget.unit)
+        yield from render_price(p, found.budget.unit)
     total = sum((p.cost for p in found.prices), Fraction(0))
     rest = f" ({found.refused} would be refused)" if found.refused else ""
-    left = f"{found.budget.unit} {remainder(found.left)}"
+    left = f"{found.budget.unit} {format_remainder(found.left)}"
     yield f"nothing was spent; all would cost {float(total):g}{rest}; left is {left}"

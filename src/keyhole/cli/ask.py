@@ -71,7 +71,7 @@ def ask(
     """Open the session, ask, show."""
     from keyhole.api.ask import asking, policy_of
     from keyhole.config.settings import settings
-    from keyhole.report.reply import reply_json, reply_lines
+    from keyhole.report.replies import describe_reply, render_reply
     from keyhole.sessions.private import Private
     from keyhole.sql.statements.clock import as_it_ran, said_now
 
@@ -93,11 +93,11 @@ def ask(
         replies, fault = _asked_until(session, texts, dialect, terms.analyst)
     noisy = session.policy if isinstance(session.policy, Private) else None
     more, n = ({}, None) if noisy is None else ({"unit": noisy.unit}, noisy.answering.setting.n)
-    listed = [reply_json(r, explain=explain, n=n) for r in replies]
+    listed = [describe_reply(r, explain=explain, n=n) for r in replies]
     said: dict[str, Any] = {"policy": policy_of(given), "replies": listed, **more}
     said |= {"bounds": advised} if advised else {}
     said |= {"dry_run": True} if dry_run else {}
-    written = (line for r in replies for line in reply_lines(r, explain=explain, **more))
+    written = (line for r in replies for line in render_reply(r, explain=explain, **more))
     _show(said, [*advised, *written, *(["nothing was kept: this was a dry run"] if dry_run else [])], output)
     if fault is not None:
         raise fault

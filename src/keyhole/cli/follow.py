@@ -85,13 +85,13 @@ def data_of(entered: Entered) -> dict[str, Any]:
 
 def text_of(entered: Entered) -> Iterator[str]:
     """The same for people; whom it exposes, and the proof."""
-    from keyhole.report.admission import explained
+    from keyhole.report.replies import explain_admission
 
     said = entered.admission
     about = ", ".join(part for part in (entered.analyst, entered.time) if part)
     yield f"Q{entered.number} {entered.how}{f' ({about})' if about else ''}: {entered.reason}"
     if said is not None and said.who:
-        yield from explained(said)
+        yield from explain_admission(said)
     elif said is None:
         yield f"  {' '.join(entered.sql.split())[:200]}"
 

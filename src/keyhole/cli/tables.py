@@ -16,7 +16,7 @@ from keyhole.errors import ConfigError
 if TYPE_CHECKING:
     from keyhole.api.suggest import Suggestion
     from keyhole.api.tables import Drawn
-    from keyhole.report.published import TablesVerdict
+    from keyhole.report.tables import TablesVerdict
 
 HELP = """Prove which suppressed cells of published tables can be recovered.
 
@@ -162,6 +162,6 @@ def _show(found: TablesVerdict, repair: Suggestion | None, how: Format, out: Pat
         told = () if repair is None else tuple(line for line, _ in suggestion_lines(repair))
         emit(render_tables_page(found.to_json(), told), out)
     else:
-        from keyhole.report.published_text import lines
+        from keyhole.report.words.tables import render_tables
 
-        emit_lines([*lines(found), *(() if repair is None else suggestion_lines(repair))], out)
+        emit_lines([*render_tables(found), *(() if repair is None else suggestion_lines(repair))], out)

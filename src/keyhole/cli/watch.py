@@ -253,6 +253,6 @@ def text_of(verdict: Admission, explain: bool, instead: str | None = None) -> It
     if instead is not None:
         yield f"  allowed now: {' '.join(instead.split())}"
     if explain:
-        from keyhole.report.admission import explained
+        from keyhole.report.replies import explain_admission
 
-        yield from explained(verdict)
+        yield from explain_admission(verdict)

@@ -11,7 +11,7 @@ from keyhole.attacks.plan import How, QueryPlan
 from keyhole.model.numbers import format_fraction, shorten_fraction
 from keyhole.model.predicate import Scalar
 from keyhole.report.documents.json_text import json_number, json_values
-from keyhole.report.reply import reply_json
+from keyhole.report.replies import describe_reply
 from keyhole.sessions.reply import Outcome, Reply
 
 DOES = {"monitored": ", which answers whatever is asked", "audited": ", which answers what exposes nobody"}
@@ -237,7 +237,7 @@ def _played_json(each: PlayedPlan) -> dict[str, Any]:
         "value": value,
         "noisy": each.noisy,
         "denied": not each.replies[-1].answered,
-        "replies": [reply_json(r) for r in each.replies],
+        "replies": [describe_reply(r) for r in each.replies],
     }
 
 

@@ -10,13 +10,16 @@ import numpy as np
 from msgspec.structs import replace
 
 from keyhole.auditing.base import Exposure, Finding, Group
+from keyhole.extras import import_extra
 from keyhole.gather.evidence import Contradiction, Evidence, Unjudged
 from keyhole.model.transcript import Refusal
-from keyhole.report.documents.json_text import dumps, to_builtins
+from keyhole.report.cases import Case, PlainVerdict, Record
+from keyhole.report.documents.json_text import dumps, json_number, to_builtins
 from keyhole.report.documents.verdict import StatementCounts, VerdictDocument
-from keyhole.report.formats.as_json import describe_verdict, lists_everybody
-from keyhole.report.plain import Case, Plain, Record, plain
-from keyhole.report.words.text import lines, why
+from keyhole.report.exposure import describe_exposure
+from keyhole.report.formats.document import describe_verdict, lists_everybody
+from keyhole.report.words.proofs import explain_case, format_formula
+from keyhole.report.words.text import render_lines
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -33,7 +36,7 @@ class Verdict:
     """
 
     exposure: Exposure
-    plain: Plain
+    plain: PlainVerdict
     withheld: Withheld | None = None
     views: Mapping[str, Verdict] = field(default_factory=dict)  # analyst -> the verdict over what he asked alone
     _cases: Mapping[tuple[tuple[int, ...], str, bool], Case] = field(init=False, repr=False)
@@ -48,7 +51,9 @@ class Verdict:
     @classmethod
     def of(cls, exposure: Exposure) -> Verdict:
         """The verdict of an audit."""
-        return cls(exposure, plain(exposure), views={who: cls.of(part) for who, part in exposure.views.items()})
+        return cls(
+            exposure, describe_exposure(exposure), views={who: cls.of(part) for who, part in exposure.views.items()}
+        )
 
     def __iter__(self) -> Iterator[Finding]:
         return iter(self.findings)
@@ -162,17 +167,32 @@ class Verdict:
         Q1 = Bob's pay = 20
         20 = 20
         """
-        return why(self._case(finding))
+        return explain_case(self._case(finding))
 
     def text(self) -> str:
         """What `keyhole audit` prints."""
         return "\n".join(line.rstrip() for line, _ in self.lines())
 
     def to_frame(self) -> pd.DataFrame:
-        """The findings as a pandas frame."""
-        from keyhole.report.formats.frame import frame
-
-        return frame(self.plain)
+        """One row a finding: id, column, status, value, lo, hi, singled_out, proof. Needs the `frames` extra."""
+        frames = import_extra("pandas", "to_frame()")
+        rows = [
+            {
+                **case.records[0],
+                "column": case.column,
+                "status": case.status,
+                "value": json_number(case.value),
+                "lo": json_number(case.lo),
+                "hi": json_number(case.hi),
+                "singled_out": case.singled_out,
+                "proof": format_formula(case),
+            }
+            for case in self.plain.findings
+        ]
+        ids = self.plain.source.id or ("row",)
+        columns = [*ids, "column", "status", "value", "lo", "hi", "singled_out", "proof"]
+        table: pd.DataFrame = frames.DataFrame(rows, columns=columns)
+        return table
 
     def document(self) -> VerdictDocument:
         """The verdict as what `keyhole audit --format json` writes, in typed fields: see docs/json.md."""
@@ -192,11 +212,11 @@ class Verdict:
         `log` is the name it shows; what is `said` stands below the sentence; `document` has what is shown besides
         (`advice`).
         """
+        from keyhole.report.formats.document import describe_query_map
         from keyhole.report.html.audit import render_audit_page
-        from keyhole.report.words.query_map import query_map
 
         document = self.document() if document is None else document
-        return render_audit_page(to_builtins(replace(document, map=query_map(self.evidence))), log, said)
+        return render_audit_page(to_builtins(replace(document, map=describe_query_map(self.evidence))), log, said)
 
     def dumps(self) -> str:
         """The JSON text."""
@@ -217,11 +237,11 @@ class Verdict:
 
     def lines(self) -> Iterator[tuple[str, str]]:
         """What `keyhole audit` prints, each line with its style."""
-        yield from lines(self.plain)
+        yield from render_lines(self.plain)
         if self.views:
-            from keyhole.report.words.by_analyst import by_analyst
+            from keyhole.report.words.text import render_views
 
-            yield from by_analyst({who: view.plain for who, view in self.views.items()})
+            yield from render_views({who: view.plain for who, view in self.views.items()})
 
     def _everybody(self) -> Sequence[Record]:
         if self.withheld == "all" or not lists_everybody(self.plain):

@@ -17,10 +17,10 @@ if TYPE_CHECKING:
     from keyhole.cli.shared.advising import Besides
     from keyhole.cli.shared.signing import Counted
     from keyhole.logs.open import Log
+    from keyhole.report.cases import PlainVerdict
     from keyhole.report.formats.baseline import Baseline
     from keyhole.report.formats.redacted import Withheld
     from keyhole.report.formats.sarif import Views
-    from keyhole.report.plain import Plain
     from keyhole.report.verdict import Verdict
 
 SHOWN = 20
@@ -184,9 +184,9 @@ def _digest(file: Path | None) -> str | None:
         return None
 
 
-def _compared(verdict: Plain, told: Plain, known: Baseline) -> Iterator[tuple[str, str]]:
+def _compared(verdict: PlainVerdict, told: PlainVerdict, known: Baseline) -> Iterator[tuple[str, str]]:
     """Who is new against the baseline, and who was known."""
-    from keyhole.report.words.text import without_value
+    from keyhole.report.words.proofs import describe_without_value
 
     pairs = list(zip(verdict.cases, told.cases, strict=True))
     new = [shown for case, shown in pairs if not known.knows(case)]
@@ -194,6 +194,6 @@ def _compared(verdict: Plain, told: Plain, known: Baseline) -> Iterator[tuple[st
     yield "", ""
     yield f"Against the baseline: {len(new)} new, {len(old)} known.", "bold"
     for word, listed in (("new", new), ("known", old)):
-        yield from ((f"  {word}: {without_value(each)}", "") for each in listed[:SHOWN])
+        yield from ((f"  {word}: {describe_without_value(each)}", "") for each in listed[:SHOWN])
         if len(listed) > SHOWN:
             yield f"  ... and {len(listed) - SHOWN} more {word} (--format json lists all)", ""

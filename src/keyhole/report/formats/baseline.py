@@ -20,10 +20,10 @@ from typing import Any, TypeAlias
 from msgspec import structs
 
 from keyhole.errors import ConfigError, NumberError
+from keyhole.report.cases import EXPOSED, GROUP, INFERRED, LIMIT, OPEN, Case, PlainVerdict
 from keyhole.report.documents.json_text import read_document, read_json
 from keyhole.report.documents.verdict import ExposedValue, GroupTotal, InferredFeature, Interval, VerdictDocument
 from keyhole.report.formats.fingerprint import flat
-from keyhole.report.plain import EXPOSED, GROUP, INFERRED, LIMIT, OPEN, Case, Plain
 
 Entry: TypeAlias = ExposedValue | InferredFeature | Interval | GroupTotal
 
@@ -131,7 +131,7 @@ class Baseline:
         exposed, inferred, groups, rows = (frozenset(map(str, raw[name])) for name in names)
         return cls(exposed, inferred, groups, rows, by, bool(raw["by_row"]), key)
 
-    def against(self, verdict: Plain) -> Baseline:
+    def against(self, verdict: PlainVerdict) -> Baseline:
         """For this verdict: where a person has several records now, each of them counts by itself."""
         return replace(self, by_row=self.by_row or verdict.people != verdict.records)
 
@@ -142,7 +142,7 @@ class Baseline:
             return found in self.groups
         return found in self.exposed or (case.status == INFERRED and found in self.inferred)
 
-    def exit_code(self, verdict: Plain) -> int:
+    def exit_code(self, verdict: PlainVerdict) -> int:
         """1 if somebody is newly exposed or inferred; otherwise as if the known ones were not there."""
         rows = any(_row_mark(each.sql) not in self.rows for each in verdict.rows)
         return 1 if rows or fresh(verdict.cases, self.against(verdict)) else verdict.doubt
@@ -157,7 +157,7 @@ def marked(case: Case, by: KnownBy, key: bytes | None, *, by_row: bool) -> str:
     return text if by is KnownBy.NAME else _keyed(key or b"", text)
 
 
-def baseline_json(verdict: Plain, key: bytes | None) -> dict[str, Any]:
+def baseline_json(verdict: PlainVerdict, key: bytes | None) -> dict[str, Any]:
     """A file of fingerprints: by key where there is one, else by statements and columns. No names, no values."""
     by = KnownBy.STATEMENTS if key is None else KnownBy.KEY
     by_row = verdict.people != verdict.records
@@ -181,7 +181,7 @@ def fresh(cases: Iterable[Case], baseline: Baseline | None) -> list[Case]:
     return [case for case in cases if baseline is None or not baseline.knows(case)]
 
 
-def mark_known(document: VerdictDocument, verdict: Plain, baseline: Baseline) -> VerdictDocument:
+def mark_known(document: VerdictDocument, verdict: PlainVerdict, baseline: Baseline) -> VerdictDocument:
     """The document of a verdict, with `known` on everybody exposed and on every group."""
     exposed = zip(document.exposed, verdict.exposed, strict=True)
     groups = zip(document.groups, verdict.groups, strict=True)

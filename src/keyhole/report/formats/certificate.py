@@ -17,13 +17,13 @@ from keyhole.auditing.base import SHORT_LIST, Exposure, OrderSteps, Proof, RestO
 from keyhole.gather.answers import noise_compared
 from keyhole.gather.evidence import GIVEN, ROUNDED, Constraint, System
 from keyhole.gather.squares import variances
-from keyhole.model.predicate import to_sql
+from keyhole.model.people import BoundedCount, Counting
+from keyhole.model.predicate import Has, Opaque, to_sql
 from keyhole.model.query import COUNTED_ROWS, HALF, OTHER_GROUPS, Aggregate
-from keyhole.model.schema import Role
+from keyhole.model.schema import Role, Schema
 from keyhole.model.transcript import Entry
 from keyhole.report.documents.json_text import json_answer, json_fraction, json_labels
 from keyhole.report.documents.verdict import Comparison, ProofItem, SquareSum
-from keyhole.report.formats.counted_certificate import alone_certificate, counted_certificate
 from keyhole.sql.statements.select_outline import aggregate_positions
 
 HIDES: dict[str, Any] = {"kind": "none", "why": "what several tests of a HAVING tell of a group has no certificate"}
@@ -172,8 +172,8 @@ class Certifier:
         if proof.counted is not None:
             counting, schema = self._exposure.evidence.counting, self._exposure.roster.schema
             if "alone" in proof.counted:
-                return alone_certificate(schema, proof.counted)
-            made = None if counting is None else counted_certificate(counting, schema, proof.counted)
+                return _certify_one_person(schema, proof.counted)
+            made = None if counting is None else _certify_count(counting, schema, proof.counted)
             declared = {name: said for name in self._private if "own" in proof.counted and (said := self._said(name))}
             if made is None:
                 return PUBLIC_ROWS if any(not r.dimension and not r.secret for r in schema.related) else UNCERTIFIED
@@ -368,3 +368,71 @@ def _noisy(entry: Entry) -> bool:
 def _text(end: Fraction | None) -> str | None:
     """An end as p/q."""
     return None if end is None else str(end)
+
+
+def _certify_count(counting: Counting, schema: Schema, used: Mapping[str, Any]) -> dict[str, Any] | None:
+    """The certificate of a yes or no about rows, of what is left of a column, or of "one of his"; else None."""
+    shown = used.get("own") or ([(used["atom"], used["holds"])] if "atom" in used else [])
+    some = used.get("some")
+    if not (shown or some in used["counts"]) or any(not r.dimension and not r.secret for r in schema.related):
+        return None
+    counts = [counting.counts[i] for i in used["counts"]]
+    looked = {a for c in counts for f, _ in c.formulas for clause in f.clauses for a, _ in clause.literals}
+    numbers = sorted(looked | {atom for atom, _ in shown})
+    place = {a: i for i, a in enumerate(numbers)}
+    return {
+        "kind": "people",
+        "table": schema.table,
+        "tables": _describe_tables(schema),
+        "atoms": [_describe_atom(counting, a) for a in numbers],
+        "counts": [_describe_count(counting, c, place) for c in counts],
+        "implied": [
+            [place[t.left[0]], t.left[1], place[t.right[0]], t.right[1]]
+            for t in counting.ties
+            if t.left[0] in place and t.right[0] in place
+        ],
+        "conditions": [{"atom": place[atom], "holds": holds} for atom, holds in shown],
+        **({} if some is None else {"some": list(used["counts"]).index(some)}),
+    }
+
+
+def _certify_one_person(schema: Schema, used: Mapping[str, Any]) -> dict[str, Any]:
+    """The certificate of a sum of answers that is about one person: `parts` add up what it says of his records."""
+    return {
+        "kind": "alone",
+        "table": schema.table,
+        "tables": _describe_tables(schema),
+        "parts": [{**part, "weight": str(part["weight"])} for part in used["alone"]],
+        "constant": str(used["constant"]),
+        "off": str(used["off"]),
+    }
+
+
+def _describe_tables(schema: Schema) -> list[dict[str, Any]]:
+    return [{"name": r.name, "keys": [list(pair) for pair in r.keys], "dimension": r.dimension} for r in schema.related]
+
+
+def _describe_atom(counting: Counting, number: int) -> dict[str, Any]:
+    leaf = counting.atoms[number].leaf
+    if isinstance(leaf, Has):
+        return {"sql": to_sql(leaf), "on": [mine for mine, _ in leaf.on]}
+    assert not isinstance(leaf, Opaque)
+    return {"sql": to_sql(leaf), "column": leaf.column}
+
+
+def _describe_count(counting: Counting, count: BoundedCount, place: Mapping[int, int]) -> dict[str, Any]:
+    (formula, weights), *more = count.formulas
+    plain = not more and weights is None and count.lo == count.hi and all(c.public for c in formula.clauses)
+    return {
+        "query": count.number,
+        "owner": formula.by,
+        "clauses": [
+            {
+                "where": c.public,
+                "literals": [[place[a], holds] for a, holds in c.literals],
+                "sql": [[to_sql(counting.atoms[a].leaf), holds] for a, holds in c.literals],
+            }
+            for c in formula.clauses
+        ],
+        **({} if plain else {"other": True}),
+    }

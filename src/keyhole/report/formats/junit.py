@@ -11,17 +11,17 @@ from xml.etree import ElementTree
 
 from keyhole.auditing.base import query_order
 from keyhole.logs.open import Log
+from keyhole.report.cases import EXPOSED, GROUP, INFERRED, Case, PlainVerdict
 from keyhole.report.formats.baseline import Baseline
 from keyhole.report.formats.sarif import Views
-from keyhole.report.plain import EXPOSED, GROUP, INFERRED, Case, Plain
-from keyhole.report.words.sentence import nothing_judged
-from keyhole.report.words.text import contradiction_without_values, without_value
+from keyhole.report.words.proofs import describe_contradiction, describe_without_value
+from keyhole.report.words.sentence import explain_nothing_judged
 
 _ILLEGAL = re.compile("[^\t\n\r\u0020-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")  # not allowed in XML 1.0
 _WHOLE = "0"  # what belongs to no statement
 
 
-def junit(verdict: Plain, log: Log, baseline: Baseline | None = None, views: Views | None = None) -> str:
+def junit(verdict: PlainVerdict, log: Log, baseline: Baseline | None = None, views: Views | None = None) -> str:
     """The XML text; with `views` a suite more for each analyst, over what he asked alone."""
     root = ElementTree.Element("testsuites")
     root.append(_suite(verdict, log, baseline, f"keyhole audit {log.name}"))
@@ -31,7 +31,7 @@ def junit(verdict: Plain, log: Log, baseline: Baseline | None = None, views: Vie
     return '<?xml version="1.0" encoding="utf-8"?>\n' + ElementTree.tostring(root, encoding="unicode") + "\n"
 
 
-def _suite(verdict: Plain, log: Log, baseline: Baseline | None, name: str) -> ElementTree.Element:
+def _suite(verdict: PlainVerdict, log: Log, baseline: Baseline | None, name: str) -> ElementTree.Element:
     failures: dict[str, list[Case]] = {}
     known: dict[str, list[Case]] = {}
     errors: dict[str, list[str]] = {}
@@ -40,14 +40,14 @@ def _suite(verdict: Plain, log: Log, baseline: Baseline | None, name: str) -> El
         into.setdefault(_statement(case.completed_by), []).append(case)
     for rows in verdict.rows:
         errors.setdefault(_statement(rows.number), []).append("it hands out rows with private values")
-    for text, c in {contradiction_without_values(c): c for c in verdict.contradictions}.items():
+    for text, c in {describe_contradiction(c): c for c in verdict.contradictions}.items():
         errors.setdefault(_statement(c.queries[-1] if c.queries else None), []).append(text)
     for u in verdict.unjudged:
         errors.setdefault(_statement(u.number), []).append(f"not judged: {u.reason}")
     for r in verdict.refused:
         errors.setdefault(_statement(r.number), []).append(f"refused: {r.error}")
     if not verdict.judged:
-        errors.setdefault(_WHOLE, []).append(nothing_judged(verdict))
+        errors.setdefault(_WHOLE, []).append(explain_nothing_judged(verdict))
     texts = {str(line.number): line.sql for line in log.lines} | {
         r.number: "" if r.is_raw else r.sql for r in log.refused
     }
@@ -72,12 +72,14 @@ def _suite(verdict: Plain, log: Log, baseline: Baseline | None, name: str) -> El
             line=str(places.get(number, 1)),
         )
         if number in failures:
-            _say(test, "failure", _counted(failures[number]), [without_value(case) for case in failures[number]])
+            _say(
+                test, "failure", _counted(failures[number]), [describe_without_value(case) for case in failures[number]]
+            )
         elif number in errors:
             _say(test, "error", _clean(errors[number][0].splitlines()[0]), errors[number])
         if number in known:
             ElementTree.SubElement(test, "system-out").text = _clean(
-                "\n".join("known: " + without_value(case) for case in known[number])
+                "\n".join("known: " + describe_without_value(case) for case in known[number])
             )
     return suite
 

@@ -13,7 +13,7 @@ from math import lcm
 from keyhole.auditing.base import visible
 from keyhole.checker.fillings import public_only
 from keyhole.model.predicate import literal, quote_name
-from keyhole.report.plain import Case, Cited, Plain
+from keyhole.report.cases import Case, Cited, PlainVerdict
 from keyhole.sql.statements.select_outline import item_names, table_names
 
 ROUNDS = 2
@@ -26,7 +26,7 @@ class _Left(Exception):
     """Why a claim is not in the script."""
 
 
-def proof_sql(verdict: Plain) -> str:
+def proof_sql(verdict: PlainVerdict) -> str:
     """The script: for every proof a SELECT that answers TRUE, TRUE if it holds and adds up to the claimed value."""
     checks: list[str] = []
     left: list[str] = []
@@ -50,7 +50,7 @@ def proof_sql(verdict: Plain) -> str:
     return "\n".join([*head, *body, ""])
 
 
-def _round(verdict: Plain, names: list[str], checks: list[str]) -> list[str]:
+def _round(verdict: PlainVerdict, names: list[str], checks: list[str]) -> list[str]:
     columns = []
     for name, kind in verdict.source.kinds.items():
         column = quote_name(name)
@@ -71,7 +71,7 @@ def _round(verdict: Plain, names: list[str], checks: list[str]) -> list[str]:
     ]
 
 
-def _check(case: Case, verdict: Plain) -> str:
+def _check(case: Case, verdict: PlainVerdict) -> str:
     """One proof, multiplied by the common denominator of its weights."""
     argument = case.argument
     if argument.certificate.get("kind") != "identity":
@@ -97,7 +97,7 @@ def _check(case: Case, verdict: Plain) -> str:
     return f"SELECT {label} AS claim,\n  {holds} AS holds,\n  {adds_up} AS adds_up;"
 
 
-def _cell(cited: Cited, verdict: Plain) -> str:
+def _cell(cited: Cited, verdict: PlainVerdict) -> str:
     """The number that a statement answers in the cell that is cited, as a scalar."""
     if cited.fact is not None:
         raise _Left("it rests on a fact")
@@ -124,7 +124,7 @@ def _number(cited: Cited) -> str:
     return "NULL" if cited.value is None else f"({cited.value})"
 
 
-def _people(case: Case, verdict: Plain) -> str:
+def _people(case: Case, verdict: PlainVerdict) -> str:
     if not verdict.source.id:
         raise _Left("no id names the person")
     return " OR ".join(

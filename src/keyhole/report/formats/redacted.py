@@ -1,6 +1,6 @@
 """A verdict that may be passed on: without values, or without names, literals, carets and file names as well.
 
-Every form of output is made from `Plain` and `Log`, so what is taken out here is in none of them.
+Every form of output is made from `PlainVerdict` and `Log`, so what is taken out here is in none of them.
 """
 
 from __future__ import annotations
@@ -16,9 +16,9 @@ from msgspec import structs
 from keyhole.logs.open import Log
 from keyhole.model.prior import Prior
 from keyhole.model.transcript import ABSENT, Line, Refusal
+from keyhole.report.cases import INFERRED, Argument, AssumedFinding, Case, Cited, PlainVerdict, Record, Step
 from keyhole.report.documents.verdict import Completion
-from keyhole.report.plain import INFERRED, Argument, AssumedFinding, Case, Cited, Plain, Record, Step
-from keyhole.report.words.text import contradiction_without_values
+from keyhole.report.words.proofs import describe_contradiction
 from keyhole.sql.statements.redact import shape_of, withheld_words
 
 BY_ASSUMPTION = "answers and the values assumed possible determine the value"
@@ -36,7 +36,7 @@ class Withheld(StrEnum):
     ALL = "all"
 
 
-def redacted(verdict: Plain, what: Withheld, people: dict[int, int] | None = None) -> Plain:
+def redacted(verdict: PlainVerdict, what: Withheld, people: dict[int, int] | None = None) -> PlainVerdict:
     """The verdict without what is withheld. Counts, columns, query numbers, reasons and the promise stay.
 
     `people` are numbers given to rows before, and are gone on with.
@@ -61,7 +61,7 @@ def redacted(verdict: Plain, what: Withheld, people: dict[int, int] | None = Non
             replace(u, sql=taken.sql(u.sql), reason=reason(u.reason, u.sql)) for u in verdict.nobody if not u.of_table
         ),
         refused=tuple(map(taken.refusal, verdict.refused)),
-        contradictions=tuple(replace(c, reason=contradiction_without_values(c)) for c in verdict.contradictions),
+        contradictions=tuple(replace(c, reason=describe_contradiction(c)) for c in verdict.contradictions),
         rows=tuple(replace(rows, sql=taken.sql(rows.sql)) for rows in verdict.rows),
         disputed={number: taken.sql(sql) for number, sql in verdict.disputed.items()},
         limited=taken.limited(verdict.limited),

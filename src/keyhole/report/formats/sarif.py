@@ -14,14 +14,16 @@ from typing import Any, TypeAlias
 from urllib.parse import quote
 
 from keyhole.logs.open import Log
+from keyhole.report.cases import Case, PlainVerdict
 from keyhole.report.formats.baseline import Baseline
 from keyhole.report.formats.fingerprint import flat
-from keyhole.report.plain import Case, Plain
-from keyhole.report.words.sentence import nothing_judged
-from keyhole.report.words.text import contradiction_without_values, without_value
+from keyhole.report.words.proofs import describe_contradiction, describe_without_value
+from keyhole.report.words.sentence import explain_nothing_judged
 from keyhole.version import __version__
 
-Views: TypeAlias = Mapping[str, tuple[Plain, Log]]  # analyst -> the verdict over what he asked alone, and his log
+Views: TypeAlias = Mapping[
+    str, tuple[PlainVerdict, Log]
+]  # analyst -> the verdict over what he asked alone, and his log
 SCHEMA = "https://docs.oasis-open.org/sarif/sarif/v2.1.0/errata01/os/schemas/sarif-schema-2.1.0.json"
 RULES = (
     ("exposed", "A person's private value is determined", "error"),
@@ -35,7 +37,7 @@ RULES = (
 _INDEX = {name: i for i, (name, _, _) in enumerate(RULES)}
 
 
-def sarif(verdict: Plain, log: Log, baseline: Baseline | None = None, views: Views | None = None) -> str:
+def sarif(verdict: PlainVerdict, log: Log, baseline: Baseline | None = None, views: Views | None = None) -> str:
     """The SARIF text. With a baseline, results say `new` or `unchanged`, and known ones are notes.
 
     With `views` there is a run more for each analyst, over what he asked alone; its `automationDetails` name him.
@@ -47,17 +49,17 @@ def sarif(verdict: Plain, log: Log, baseline: Baseline | None = None, views: Vie
     return json.dumps({"$schema": SCHEMA, "version": "2.1.0", "runs": runs}, ensure_ascii=False, indent=2)
 
 
-def _run(verdict: Plain, log: Log, baseline: Baseline | None) -> dict[str, Any]:
+def _run(verdict: PlainVerdict, log: Log, baseline: Baseline | None) -> dict[str, Any]:
     place = _Place(log)
     marks = _marks(verdict.cases)
     results = [_found(case, place, baseline, mark) for case, mark in zip(verdict.cases, marks, strict=True)]
     results += [_result("rows", f"Q{r.number} hands out rows", place.at([r.number])) for r in verdict.rows]
-    for text, c in {contradiction_without_values(c): c for c in verdict.contradictions}.items():
+    for text, c in {describe_contradiction(c): c for c in verdict.contradictions}.items():
         results.append(_result("contradiction", text, place.at(c.queries[-1:])))
     results += [_result("unjudged", f"Q{u.number}: {u.reason}", place.at([u.number])) for u in verdict.unjudged]
     results += [_result("refused", f"Q{r.number}: {_first(r.error)}", place.at([r.number])) for r in verdict.refused]
     if not verdict.judged:
-        results.append(_result("unjudged", nothing_judged(verdict), place.at([])))
+        results.append(_result("unjudged", explain_nothing_judged(verdict), place.at([])))
     driver = {
         "name": "keyhole",
         "version": __version__,
@@ -117,7 +119,7 @@ def _marks(cases: Sequence[Case]) -> list[str]:
 
 def _found(case: Case, place: _Place, baseline: Baseline | None, mark: str) -> dict[str, Any]:
     *earlier, last = case.argument.queries or (None,)
-    result = _result(case.status, without_value(case), place.at([last] if last is not None else []))
+    result = _result(case.status, describe_without_value(case), place.at([last] if last is not None else []))
     if earlier:
         result["relatedLocations"] = [
             {**location, "id": i, "message": {"text": f"Q{q}"}}

@@ -9,10 +9,10 @@ from fractions import Fraction
 from typing import Any
 
 from keyhole.book import EVERYBODY
-from keyhole.report.admission import formula
 from keyhole.report.charts.drawing import Drawing, Series, Span, draw_lines, draw_ranges
 from keyhole.report.charts.svg import Axis
 from keyhole.report.html.page import Tile, render_fragment, render_page
+from keyhole.report.replies import format_steps
 from keyhole.report.words.digits import with_bar
 from keyhole.report.words.sentence import counted
 
@@ -232,7 +232,7 @@ def _make_held_statement(reply: Mapping[str, Any]) -> HeldStatement:
         people.append((_name_record(each["record"]), f"{each.get('form') or each['column']}{to}"))
     steps = list(reply.get("proof") or ())
     return HeldStatement(
-        reply["query"], reply["sql"], reply.get("instead") or "", people, formula(steps) if steps else ""
+        reply["query"], reply["sql"], reply.get("instead") or "", people, format_steps(steps) if steps else ""
     )
 
 

@@ -3,23 +3,23 @@
 from __future__ import annotations
 
 from keyhole.auditing.promise import ENDED
-from keyhole.report.plain import Plain
+from keyhole.report.cases import PlainVerdict
 
 NOTHING_JUDGED = "Nothing was judged: the log holds no statement that could be, so this is not an all-clear."
 
 
-def sentence(verdict: Plain) -> str:
+def summarize_verdict(verdict: PlainVerdict) -> str:
     """The verdict in one or a few sentences. Where half of the log or more was not judged, that comes first."""
-    return " ".join(part for part in (_first(verdict), _also(verdict), _doubt(verdict)) if part)
+    return " ".join(part for part in (_say_exposed(verdict), _say_more(verdict), _say_doubt(verdict)) if part)
 
 
-def nothing_judged(verdict: Plain) -> str:
+def explain_nothing_judged(verdict: PlainVerdict) -> str:
     """What is said where no statement was judged."""
     ended = verdict.gap in ENDED
     return f"Nothing was judged: {verdict.gap}, so this is not an all-clear." if ended else NOTHING_JUDGED
 
 
-def statements(verdict: Plain) -> str:
+def format_statement_count(verdict: PlainVerdict) -> str:
     """How many statements, and how many of them differ."""
     told = verdict.statements
     repeated = f" ({told.distinct} different)" if told.distinct != told.total else ""
@@ -35,35 +35,35 @@ def counted(number: int, thing: str, things: str = "") -> str:
     return f"{number} {thing if number == 1 else things or f'{thing}s'}"
 
 
-def _waiting(verdict: Plain) -> int:
+def _count_waiting(verdict: PlainVerdict) -> int:
     """Statements that were not judged, or not in all their parts."""
     return verdict.statements.unjudged + verdict.statements.refused
 
 
-def _first(verdict: Plain) -> str:
+def _say_exposed(verdict: PlainVerdict) -> str:
     people = len({case.who for case in verdict.exposed})
     if people:
         verb = "is" if people == 1 else "are"
-        return f"{people} of {verdict.people} people {verb} exposed by {statements(verdict)}."
+        return f"{people} of {verdict.people} people {verb} exposed by {format_statement_count(verdict)}."
     if not verdict.judged:
-        return nothing_judged(verdict)
-    waiting = _waiting(verdict)
+        return explain_nothing_judged(verdict)
+    waiting = _count_waiting(verdict)
     narrowed = len({case.who for case in verdict.inferred})
     if 2 * waiting >= verdict.statements.total and waiting:
         rest = verdict.statements.total - waiting
         by = f"the other {rest}" if rest else "what could be judged of them"
-        return f"{_not_judged(verdict)} {_nobody_exposed(verdict, narrowed, by)}"
-    return _nobody_exposed(verdict, narrowed, statements(verdict))
+        return f"{_say_not_judged(verdict)} {_nobody_exposed(verdict, narrowed, by)}"
+    return _nobody_exposed(verdict, narrowed, format_statement_count(verdict))
 
 
-def _nobody_exposed(verdict: Plain, narrowed: int, by: str) -> str:
+def _nobody_exposed(verdict: PlainVerdict, narrowed: int, by: str) -> str:
     """Nobody's value is determined; what else is known of people comes first."""
     if not narrowed:
         return f"Nobody of {verdict.people} people is exposed by {by}."
     return f"Something new is known of {narrowed} of {verdict.people} people by {by}; nobody is exposed exactly."
 
 
-def _also(verdict: Plain) -> str:
+def _say_more(verdict: PlainVerdict) -> str:
     """What else follows: rows handed out, somebody narrowed down, a group's total, a narrower range."""
     said = []
     if verdict.rows:
@@ -84,24 +84,24 @@ def _also(verdict: Plain) -> str:
     return " ".join(said)
 
 
-def _doubt(verdict: Plain) -> str:
+def _say_doubt(verdict: PlainVerdict) -> str:
     """Why this is not an all-clear, if it is not and was not said yet."""
     said = []
-    if verdict.gap in ENDED and verdict.judged and (verdict.cases or _waiting(verdict)):
+    if verdict.gap in ENDED and verdict.judged and (verdict.cases or _count_waiting(verdict)):
         said.append(f"{verdict.gap[0].upper()}{verdict.gap[1:]}.")
     if verdict.contradictions:
         said.append("Some answers contradict each other or the data, so this is not an all-clear.")
-    waiting, total = _waiting(verdict), verdict.statements.total
+    waiting, total = _count_waiting(verdict), verdict.statements.total
     if waiting:
         if verdict.exposed or not verdict.judged or 2 * waiting < total:
-            said.append(_not_judged(verdict))
+            said.append(_say_not_judged(verdict))
     elif not verdict.complete and not verdict.cases and not verdict.contradictions and verdict.judged:
         said.append(f"This is not an all-clear: {verdict.gap}.")
     return " ".join(said)
 
 
-def _not_judged(verdict: Plain) -> str:
-    waiting, total = _waiting(verdict), verdict.statements.total
+def _say_not_judged(verdict: PlainVerdict) -> str:
+    waiting, total = _count_waiting(verdict), verdict.statements.total
     verb = "was" if waiting == 1 else "were"
     rest = ", so this is not an all-clear" if verdict.judged else ""
     return f"{waiting} of {counted(total, 'statement')} {verb} not judged{rest}."

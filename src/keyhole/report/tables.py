@@ -17,6 +17,7 @@ from keyhole.crosstab.contributors import Sensitive
 from keyhole.crosstab.hidden import ID, HiddenCells
 from keyhole.crosstab.protection import ProtectionInterval, Unprotected
 from keyhole.crosstab.sensitivity import SensitivityRule
+from keyhole.report.cases import INFERRED, OPEN, Case
 from keyhole.report.documents.json_text import dumps, json_fraction, json_number, to_builtins
 from keyhole.report.documents.tables import (
     ReadTable,
@@ -28,7 +29,6 @@ from keyhole.report.documents.tables import (
     UnroundedCell,
 )
 from keyhole.report.documents.verdict import ExposedValue, Interval
-from keyhole.report.plain import INFERRED, OPEN, Case
 from keyhole.report.verdict import Verdict
 
 E = TypeVar("E", ExposedValue, Interval)
@@ -174,15 +174,15 @@ class TablesVerdict:
 
     def text(self) -> str:
         """What `keyhole tables` prints."""
-        from keyhole.report.published_text import lines
+        from keyhole.report.words.tables import render_tables
 
-        return "\n".join(line.rstrip() for line, _ in lines(self))
+        return "\n".join(line.rstrip() for line, _ in render_tables(self))
 
     def document(self) -> TablesDocument:
         """What `keyhole tables --format json` writes: the fields of an audit, about cells, so that `keyhole verify`
         replays them; see docs/tables.md.
         """
-        from keyhole.report.published_text import sentence
+        from keyhole.report.words.tables import summarize_tables
 
         publication = self.hidden.publication
         audited = None if self.verdict is None else self.verdict.document()
@@ -202,7 +202,7 @@ class TablesVerdict:
             unjudged=() if audited is None else audited.unjudged,
             refused=() if audited is None else audited.refused,
             source={} if audited is None else to_builtins(audited.source),
-            sentence=sentence(self),
+            sentence=summarize_tables(self),
             records=None if audited is None else audited.records,
             people=None if audited is None else audited.people,
             queries=None if audited is None else audited.queries,
@@ -239,10 +239,10 @@ class TablesVerdict:
 
     def _about_cells(self, entries: Sequence[E]) -> Iterator[E]:
         """Entries of an audit about published cells, with the cell and, where it is recovered, why in its words."""
-        from keyhole.report.published_text import why
+        from keyhole.report.words.tables import explain_cell
 
         published = {label(key): key for key in self.hidden.keys[: self.hidden.published]}
-        proofs = {label(self.cell(case)): tuple(why(self, case)) for case in (*self, *self.ranges)}
+        proofs = {label(self.cell(case)): tuple(explain_cell(self, case)) for case in (*self, *self.ranges)}
         for entry in entries:
             name = str(entry.record[ID])
             if name in published:

@@ -10,16 +10,15 @@ from keyhole.crosstab.cells import Key, label
 from keyhole.crosstab.hidden import combined_formula
 from keyhole.crosstab.protection import Unprotected
 from keyhole.model.numbers import format_fraction
-from keyhole.report.plain import Bounding, Case, EndArgument
-from keyhole.report.published import TablesVerdict
-from keyhole.report.words.added_up import added_up
-from keyhole.report.words.text import claim, known, narrowest_first
-from keyhole.report.words.troubles import SHOWN, more
+from keyhole.report.cases import Bounding, Case, EndArgument
+from keyhole.report.tables import TablesVerdict
+from keyhole.report.words.proofs import SHOWN, describe_claim, describe_known, format_sum
+from keyhole.report.words.text import count_left_out, sort_by_width
 
 LONGEST = 12  # addends of a formula that are written out
 
 
-def sentence(found: TablesVerdict) -> str:
+def summarize_tables(found: TablesVerdict) -> str:
     """The verdict in a few sentences."""
     hidden, publication = found.hidden, found.hidden.publication
     n, cells = len(publication.tables), len(publication.cells)
@@ -52,68 +51,68 @@ def sentence(found: TablesVerdict) -> str:
     return first
 
 
-def lines(found: TablesVerdict) -> Iterator[tuple[str, str]]:
+def render_tables(found: TablesVerdict) -> Iterator[tuple[str, str]]:
     """The verdict as lines, each with the style in which a terminal shows it."""
     colour = {0: "green", 1: "red"}.get(found.exit_code, "yellow")
-    yield sentence(found), f"bold {colour}"
-    cases = narrowest_first(found)
+    yield summarize_tables(found), f"bold {colour}"
+    cases = sort_by_width(found)
     if cases:
         yield "", ""
-        yield from ((f"  {case.who}: {known(case)}", "") for case in cases[:SHOWN])
-        yield from ((f"  {line}", "") for line in more(cases))
+        yield from ((f"  {case.who}: {describe_known(case)}", "") for case in cases[:SHOWN])
+        yield from ((f"  {line}", "") for line in count_left_out(cases))
         yield "", ""
         yield "Why:", "bold"
-        yield from _reasons(found, cases[:SHOWN])
+        yield from _explain_cells(found, cases[:SHOWN])
     if found.ranges:
         yield "", ""
         yield "Open, in a range that follows:", "bold"
-        shown = narrowest_first(found.ranges)[:SHOWN]
+        shown = sort_by_width(found.ranges)[:SHOWN]
         for case in shown:
             outer = "" if case.tight else " (outer, not shown to be reached)"
-            yield f"  {case.who}: {claim(case)}{outer}", ""
-        yield from ((f"  {line}", "") for line in more(found.ranges))
-        yield from ((line, "dim") for line, _ in _reasons(found, shown))
-    yield from _rules(found)
+            yield f"  {case.who}: {describe_claim(case)}{outer}", ""
+        yield from ((f"  {line}", "") for line in count_left_out(found.ranges))
+        yield from ((line, "dim") for line, _ in _explain_cells(found, shown))
+    yield from _render_rules(found)
     yield from ((f"Contradiction: {reason}", "yellow") for reason in found.contradictions[:SHOWN])
-    yield from ((line, "yellow") for line in more(found.contradictions, "more contradictions"))
+    yield from ((line, "yellow") for line in count_left_out(found.contradictions, "more contradictions"))
     yield "", ""
-    yield _assumed(found), "dim"
+    yield _explain_reading(found), "dim"
 
 
-def why(found: TablesVerdict, case: Case) -> list[str]:
+def explain_cell(found: TablesVerdict, case: Case) -> list[str]:
     """The proof of one case, as lines."""
-    return [line.strip() for line, _ in _reasons(found, [case])]
+    return [line.strip() for line, _ in _explain_cells(found, [case])]
 
 
-def _reasons(found: TablesVerdict, cases: Sequence[Case]) -> Iterator[tuple[str, str]]:
+def _explain_cells(found: TablesVerdict, cases: Sequence[Case]) -> Iterator[tuple[str, str]]:
     used: dict[str, None] = {}
     for case in cases:
         argument = case.argument
         if argument.ends or argument.rule:
             used |= dict.fromkeys(argument.queries)
             named = " and ".join(f"line {q}" for q in argument.queries)
-            told = [_ended(found, end, case) for end in argument.ends if end.steps]
-            yield f"  {' '.join(told) or f'{named}: {argument.rule}; {case.who} {claim(case)}.'}", ""
+            told = [_explain_end(found, end, case) for end in argument.ends if end.steps]
+            yield f"  {' '.join(told) or f'{named}: {argument.rule}; {case.who} {describe_claim(case)}.'}", ""
         else:
-            yield from _identity(found, case)
-    yield from ((f"  {_line(found, q)}", "dim") for q in sorted(used, key=int))
+            yield from _explain_identity(found, case)
+    yield from ((f"  {_format_line(found, q)}", "dim") for q in sorted(used, key=int))
 
 
-def _ended(found: TablesVerdict, end: EndArgument, case: Case) -> str:
+def _explain_end(found: TablesVerdict, end: EndArgument, case: Case) -> str:
     """`line 2 = 9; the other 2 cells of it are at most 3 each (known); so town L is at least 3.`"""
     steps = [(step.weight, f"line {step.cited.number}") for step in end.steps]
     values = [step.weight * Fraction(step.cited.value) for step in end.steps if step.cited.value is not None]
-    clauses = [added_up(steps, end.constant)]
+    clauses = [format_sum(steps, end.constant)]
     if len(values) == len(steps):
         clauses[0] += f" = {format_fraction(sum(values, end.constant))}"
     if found.hidden.rounded:
         clauses = [f"by {' and '.join(name for _, name in steps)}"]
-    clauses += [_bounded(found, each, case) for each in end.bounds]
+    clauses += [_explain_bound(found, each, case) for each in end.bounds]
     word = "at most" if end.side == "hi" else "at least"
     return f"{'; '.join(clauses)}; so {case.who} is {word} {format_fraction(end.end)}."
 
 
-def _bounded(found: TablesVerdict, each: Bounding, case: Case) -> str:
+def _explain_bound(found: TablesVerdict, each: Bounding, case: Case) -> str:
     """`2 other cells are at most 3 each (known)`; `town N is at most 7.5 (rounded)`."""
     used, word = each.used, "at most" if each.used.bound == "max" else "at least"
     times = "" if abs(used.weight) == 1 else f", counted {format_fraction(abs(used.weight))} times"
@@ -125,32 +124,34 @@ def _bounded(found: TablesVerdict, each: Bounding, case: Case) -> str:
     return f"{used.people} other cells are {said} each (known){times}"
 
 
-def _line(found: TablesVerdict, query: str) -> str:
+def _format_line(found: TablesVerdict, query: str) -> str:
     """`line 2: town K + town L + town M = county 2 - town N = 9`."""
     line, values = found.hidden.lines[int(query) - 1], found.hidden.publication.values
     one = Fraction(1)
     if found.hidden.rounded:
-        parts = [(one, _numbered(key, values)) for key in line.parts]
+        parts = [(one, _name_with_number(key, values)) for key in line.parts]
         more = " ..." if len(parts) > LONGEST else ""
-        return f"line {query}: {added_up(parts[:LONGEST], Fraction(0))}{more} = {_numbered(line.whole, values)}"
+        return (
+            f"line {query}: {format_sum(parts[:LONGEST], Fraction(0))}{more} = {_name_with_number(line.whole, values)}"
+        )
     left = [(one, label(key)) for key in line.parts if key not in values]
     right = [(-one, label(key)) for key in line.parts if key in values]
     if line.whole in values:
         right = [(one, label(line.whole)), *right]
     else:
         left = [*left, (-one, label(line.whole))]
-    said = [added_up(side[:LONGEST], Fraction(0)) + (" ..." if len(side) > LONGEST else "") for side in (left, right)]
+    said = [format_sum(side[:LONGEST], Fraction(0)) + (" ..." if len(side) > LONGEST else "") for side in (left, right)]
     alone = line.whole not in values and len(left) == 1
     value = found.hidden.answer(line)
     return f"line {query}: {said[0]} = {said[1]} = {format_fraction(-value if alone else value)}"
 
 
-def _numbered(key: Key, values: Mapping[Key, Fraction]) -> str:
+def _name_with_number(key: Key, values: Mapping[Key, Fraction]) -> str:
     """`town N (about 7)`; a hidden cell by its name alone."""
     return f"{label(key)} (about {format_fraction(values[key])})" if key in values else label(key)
 
 
-def _identity(found: TablesVerdict, case: Case) -> Iterator[tuple[str, str]]:
+def _explain_identity(found: TablesVerdict, case: Case) -> Iterator[tuple[str, str]]:
     """`municipality K = size small - county 1 - municipality N`, and the same in numbers."""
     values = found.hidden.publication.values
     used = [(found.hidden.lines[int(s.cited.number) - 1], s.weight) for s in case.argument.steps]
@@ -162,14 +163,14 @@ def _identity(found: TablesVerdict, case: Case) -> Iterator[tuple[str, str]]:
         return
 
     def total(name: Sequence[tuple[Key, Fraction]], *, numbers: bool) -> str:
-        return added_up([(w, format_fraction(values[k]) if numbers else label(k)) for k, w in name], Fraction(0))
+        return format_sum([(w, format_fraction(values[k]) if numbers else label(k)) for k, w in name], Fraction(0))
 
     yield f"  {case.who} = {total(ordered, numbers=False)}", ""
     if case.value is not None:
         yield f"  {total(ordered, numbers=True)} = {case.value}", "dim"
 
 
-def _rules(found: TablesVerdict) -> Iterator[tuple[str, str]]:
+def _render_rules(found: TablesVerdict) -> Iterator[tuple[str, str]]:
     """What each rule says of the cells."""
     if not found.rules:
         return
@@ -182,10 +183,10 @@ def _rules(found: TablesVerdict) -> Iterator[tuple[str, str]]:
             told += f"; {found.untold[rule]} shown cells cannot be told (no contributors are given)"
         yield f"{told}.", "red" if shown else ""
         yield from ((f"  shown: {label(s.key)}", "") for s in shown[:SHOWN])
-        yield from _unprotected([p for p in found.unprotected if p.rule == rule])
+        yield from _render_unprotected([p for p in found.unprotected if p.rule == rule])
 
 
-def _unprotected(short: Sequence[Unprotected]) -> Iterator[tuple[str, str]]:
+def _render_unprotected(short: Sequence[Unprotected]) -> Iterator[tuple[str, str]]:
     """Hidden cells that are left a narrower range than their rule asks for."""
     if short:
         many = "1 suppressed cell is" if len(short) == 1 else f"{len(short)} suppressed cells are"
@@ -194,15 +195,15 @@ def _unprotected(short: Sequence[Unprotected]) -> Iterator[tuple[str, str]]:
         lo, hi = ("none" if end is None else format_fraction(end) for end in (each.lo, each.hi))
         needs = " to ".join(map(format_fraction, each.needs))
         yield f"    {label(each.key)}: from {lo} to {hi}, needed {needs}", ""
-    yield from ((f"    {line}", "") for line in more(short))
+    yield from ((f"    {line}", "") for line in count_left_out(short))
 
 
-def _assumed(found: TablesVerdict) -> str:
+def _explain_reading(found: TablesVerdict) -> str:
     """How the numbers were read, and what was taken for granted."""
     publication = found.hidden.publication
     said: list[str] = []
     if publication.radius:
-        said += _rounding(found)
+        said += _explain_rounding(found)
     elif publication.said:
         said.append("Numbers are exact, as --rounding 0 says.")
     else:
@@ -216,7 +217,7 @@ def _assumed(found: TablesVerdict) -> str:
     return "\n".join(said)
 
 
-def _rounding(found: TablesVerdict) -> Iterator[str]:
+def _explain_rounding(found: TablesVerdict) -> Iterator[str]:
     """As what rounded numbers were taken, and which margins show it."""
     publication = found.hidden.publication
     step = format_fraction(2 * publication.radius)
@@ -226,6 +227,6 @@ def _rounding(found: TablesVerdict) -> Iterator[str]:
         yield f"Numbers are taken as rounded to {step}, as their digits show (--rounding STEP; 0: exact)."
     for each in publication.uneven[:SHOWN]:
         yield f"  taken for rounding: {each.reason}"
-    yield from (f"  {line}" for line in more(publication.uneven))
+    yield from (f"  {line}" for line in count_left_out(publication.uneven))
     for case in found.unrounded[:SHOWN]:
-        yield f"  rounding is undone: {case.who} {claim(case)}"
+        yield f"  rounding is undone: {case.who} {describe_claim(case)}"

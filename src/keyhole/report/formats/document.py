@@ -6,10 +6,13 @@ from collections.abc import Callable, Iterator, Sequence
 from fractions import Fraction
 from typing import Any, TypeAlias
 
+import numpy as np
 from msgspec.structs import replace
+from numpy.typing import NDArray
 
 from keyhole.errors import DIFFERS
-from keyhole.gather.evidence import Unjudged
+from keyhole.gather.evidence import Constraint, Evidence, System, Unjudged
+from keyhole.report.cases import EXPOSED, LIMIT, OPEN, Argument, Bounding, Case, PlainVerdict, Record, Step
 from keyhole.report.documents.json_text import (
     json_answer,
     json_fraction,
@@ -26,26 +29,28 @@ from keyhole.report.documents.verdict import (
     Interval,
     JudgedWarning,
     ProofItem,
+    QueryMap,
     RefusedStatement,
     RowsHandedOut,
     UnjudgedStatement,
     VerdictDocument,
 )
-from keyhole.report.plain import EXPOSED, LIMIT, OPEN, Argument, Bounding, Case, Plain, Record, Step
-from keyhole.report.words.sentence import sentence
-from keyhole.report.words.text import why
+from keyhole.report.words.proofs import explain_case
+from keyhole.report.words.sentence import summarize_verdict
 
+SQUARES = 60  # at most so many rows and columns
+LOOKED = 5  # queries of one row that are looked at
 MAX_OPEN = 100_000  # records x columns up to which open intervals are listed one by one
 
 ProofOf: TypeAlias = Callable[[Case], tuple[ProofItem, ...]]
 
 
-def lists_everybody(verdict: Plain) -> bool:
+def lists_everybody(verdict: PlainVerdict) -> bool:
     """Are there few enough people to list those who stay open?"""
     return verdict.records * len(verdict.source.private) <= MAX_OPEN
 
 
-def describe_verdict(verdict: Plain, everybody: Sequence[Record]) -> VerdictDocument:
+def describe_verdict(verdict: PlainVerdict, everybody: Sequence[Record]) -> VerdictDocument:
     """The verdict as a document. `everybody` has the id of each record in order, or nobody if they are too many."""
     proofs: dict[int, tuple[ProofItem, ...]] = {}  # one tuple for each proof, however often it stands there
 
@@ -55,7 +60,7 @@ def describe_verdict(verdict: Plain, everybody: Sequence[Record]) -> VerdictDocu
         return proofs[id(case.argument)]
 
     return VerdictDocument(
-        sentence=sentence(verdict),
+        sentence=summarize_verdict(verdict),
         records=verdict.records,
         people=verdict.people,
         queries=verdict.queries,
@@ -111,7 +116,7 @@ def describe_verdict(verdict: Plain, everybody: Sequence[Record]) -> VerdictDocu
     )
 
 
-def _may_show_rows(verdict: Plain, number: str) -> bool:
+def _may_show_rows(verdict: PlainVerdict, number: str) -> bool:
     """May a statement that is not judged hand out rows with private values?"""
     return number.partition(".")[0] in verdict.may_show_rows
 
@@ -181,10 +186,10 @@ def _describe_group(case: Case, proof: tuple[ProofItem, ...]) -> GroupTotal:
 
 
 def _why(case: Case) -> tuple[str, ...]:
-    return tuple(why(case).splitlines())
+    return tuple(explain_case(case).splitlines())
 
 
-def _intervals(verdict: Plain, everybody: Sequence[Record], proof: ProofOf) -> Iterator[Interval]:
+def _intervals(verdict: PlainVerdict, everybody: Sequence[Record], proof: ProofOf) -> Iterator[Interval]:
     """One of each record and private column; without `everybody`, of those alone of whom something is proved."""
     proved = [case for case in (*verdict.ranges, *verdict.findings) if not case.form and not case.private]
     proved.sort(key=lambda case: not case.assumed)  # what needs no assumption replaces what does
@@ -202,7 +207,7 @@ def _intervals(verdict: Plain, everybody: Sequence[Record], proof: ProofOf) -> I
 
 
 def _describe_interval(
-    verdict: Plain, record: Record, row: int, column: str, case: Case | None, proof: ProofOf
+    verdict: PlainVerdict, record: Record, row: int, column: str, case: Case | None, proof: ProofOf
 ) -> Interval:
     """What is left of one value; `case` is what is proved of it, None where nothing is."""
     prior = verdict.priors[column]
@@ -298,3 +303,62 @@ def _describe_known(case: Case) -> dict[str, Any]:
         "proof": tuple(_proof_items(case.argument)),
         "certificate": _certificate(case.argument),
     }
+
+
+def describe_query_map(evidence: Evidence) -> QueryMap:
+    """`queries` and `people` (names of rows and columns) and `shares`: of those people, how many the query counts.
+
+    Of many queries, rows are consecutive ones; of many people, columns are neighbours in the order of the queries they
+    are in. The system with the most queries is shown. Cost: a pass over its atoms for each query looked at.
+    """
+    systems = [(s, [c for c in s.constraints if c.fact is None]) for s in evidence.systems]
+    system, rows = max(systems, key=lambda each: len(each[1]), default=(None, []))
+    if system is None or not rows:
+        return QueryMap()
+    blocks = _split_rows(rows)
+    order = _sort_atoms(system, [block[0] for block in blocks])
+    sizes = system.atoms.sizes[order].astype(np.float64)
+    starts, people = _group_atoms(sizes)
+    shares = []
+    for block in blocks:
+        picked = block[:: max(1, len(block) // LOOKED)]
+        counted = sum(np.add.reduceat(sizes * _mark_counted(system, c)[order], starts) for c in picked)
+        shares.append([round(float(v), 3) for v in counted / (people * len(picked))])
+    return QueryMap(
+        queries=tuple(map(_name_rows, blocks)),
+        people=tuple(f"{int(n):,} people" if n > 1 else "1 person" for n in people),
+        shares=tuple(map(tuple, shares)),
+    )
+
+
+def _split_rows(rows: Sequence[Constraint]) -> list[Sequence[Constraint]]:
+    size = -(-len(rows) // SQUARES)
+    return [rows[start : start + size] for start in range(0, len(rows), size)]
+
+
+def _name_rows(block: Sequence[Constraint]) -> str:
+    first, last = block[0].number, block[-1].number
+    return f"Q{first}" if first == last else f"Q{first} to Q{last}"
+
+
+def _mark_counted(system: System, constraint: Constraint) -> NDArray[np.bool_]:
+    found = np.zeros(system.atoms.K, dtype=np.bool_)
+    for part in constraint.parts:
+        found |= system.atoms.mask(part.where)
+    return found
+
+
+def _sort_atoms(system: System, rows: Sequence[Constraint]) -> NDArray[np.int64]:
+    """The atoms sorted by their queries, the first query first."""
+    keys = [~_mark_counted(system, c) for c in reversed(rows)]
+    return np.lexsort(keys).astype(np.int64) if keys else np.arange(system.atoms.K)
+
+
+def _group_atoms(sizes: NDArray[np.float64]) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
+    """Neighbouring atoms put together, about equally many people each: where they start, and how many they are."""
+    if len(sizes) <= SQUARES:
+        starts = np.arange(len(sizes))
+    else:
+        before = np.cumsum(sizes) - sizes
+        starts = np.unique(np.searchsorted(before, np.linspace(0, sizes.sum(), SQUARES, endpoint=False)))
+    return starts, np.add.reduceat(sizes, starts)

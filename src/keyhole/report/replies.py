@@ -1,0 +1,226 @@
+"""What somebody who asked is told, as JSON and as lines for people; and what the owner reads of a decision."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from decimal import Decimal
+from fractions import Fraction
+from typing import Any
+
+from keyhole.auditing.online.admission import Admission
+from keyhole.defence.answering import Answered, Priced
+from keyhole.report.documents.json_text import json_number
+from keyhole.report.words.digits import with_bar
+from keyhole.sessions.reply import Outcome, Reply
+
+
+def describe_reply(reply: Reply, *, explain: bool = False, n: int | None = None) -> dict[str, Any]:
+    """The fields of docs/json.md; `explain` adds whom it would expose, for the custodian. `n` where it is public."""
+    found: dict[str, Any] = {"sql": reply.sql, "outcome": str(reply.outcome)}
+    if reply.noisy is not None and reply.answered:
+        found |= {k: v for k, v in describe_answer(reply.noisy, n).items() if k != "sql"}
+    elif reply.price is not None and reply.answered:
+        found |= {k: v for k, v in describe_price(reply.price).items() if k != "sql"}
+    else:
+        found["reason"] = reply.reason
+    if reply.exact is not None:
+        groups = [
+            {
+                "key": {k: None if v is None else describe_key(v) for k, v in key.items()},
+                "values": list(map(json_number, values)),
+            }
+            for key, values in reply.exact
+        ]
+        single = not reply.grouped and len(groups) == 1 and len(reply.exact[0][1]) == 1
+        found |= {"value": json_number(reply.exact[0][1][0])} if single else {"groups": groups}
+    if reply.instead is not None:
+        found["instead"] = reply.instead
+    if explain and reply.admission is not None:
+        said = reply.admission.to_json(explain=True)
+        found |= {"who": said["who"], "proof": said["proof"]}
+    if reply.entry is not None:
+        found |= {"entry": reply.entry, "receipt": reply.receipt}
+    return found
+
+
+def render_reply(reply: Reply, *, explain: bool = False, unit: str = "epsilon") -> Iterator[str]:
+    """For people: the statement, its numbers or why there are none; prices are in `unit`."""
+    if reply.noisy is not None:
+        yield from render_answer(reply.noisy, unit)
+        return
+    if reply.price is not None:
+        yield from render_price(reply.price, unit)
+        return
+    yield " ".join(reply.sql.split())
+    if reply.exact is not None:
+        for key, values in reply.exact:
+            label = "".join(f"{k} = {'NULL' if v is None else v}  " for k, v in key.items())
+            yield f"  {label}" + ", ".join(_format_value(v) for v in values)
+        if not reply.exact:
+            yield "  no row"
+        yield f"  exact; {reply.reason}; entry {reply.entry}" if reply.reason else f"  exact; entry {reply.entry}"
+        return
+    word = "denied" if reply.outcome is Outcome.DENIED else str(reply.outcome)
+    yield f"  {word}: {reply.reason}"
+    if reply.instead is not None:
+        yield f"  allowed now: {' '.join(reply.instead.split())}"
+    if explain and reply.admission is not None:
+        yield from explain_admission(reply.admission)
+
+
+def _format_value(value: Decimal | bool | None) -> str:
+    if value is None:
+        return "NULL"
+    return str(value).lower() if isinstance(value, bool) else f"{value.normalize():f}"
+
+
+def _json_fraction(value: Fraction | None) -> int | float | None:
+    if value is None:
+        return None
+    return value.numerator if value.denominator == 1 else float(value)
+
+
+def describe_answer(a: Answered, n: int | None) -> dict[str, Any]:
+    """One answer as the contract has it; `error` is the bar in the unit of the value.
+
+    `alpha` is the same as a share of n under replace-one neighbours, except for a ratio (AVG), which has no share.
+    """
+    if a.refused is not None:
+        return {"sql": a.sql, "refused": a.refused.reason}
+
+    def bars(estimates: Any) -> list[float | int | None]:
+        return [_json_fraction(e.bar) for e in estimates]
+
+    found: dict[str, Any] = {"sql": a.sql}
+    single = not a.grouped and len(a.groups) == 1 and len(a.groups[0][1]) == 1
+    if single:
+        found["value"] = _json_fraction(a.groups[0][1][0].value)
+    else:
+        found["groups"] = [
+            {
+                "key": {k: describe_key(v) for k, v in key},
+                "values": [_json_fraction(e.value) for e in made],
+                "error": bars(made),
+            }
+            for key, made in a.groups
+        ]
+    worst, shares = [], []
+    for column in zip(*(made for _, made in a.groups), strict=True):
+        bars_here = [e.bar for e in column]
+        widest = None if None in bars_here else max(b for b in bars_here if b is not None)
+        worst.append(widest)
+        if widest is None or n is None or column[0].ratio:
+            shares.append(_json_fraction(widest))
+        else:
+            shares.append(float(widest / n))
+    if single:
+        found["error"] = _json_fraction(worst[0])
+        if a.groups[0][1][0].ranks is not None:
+            found["ranks"] = a.groups[0][1][0].ranks
+    found["alpha"] = shares[0] if len(shares) == 1 else shares
+    found |= {
+        "beta": a.beta,
+        "cost": float(a.cost),
+        "left": float(max(a.left, Fraction(0))),
+        "neighbours": a.neighbours,
+        "how": a.how,
+    }
+    if a.notes:
+        found["notes"] = list(a.notes)
+    return found
+
+
+def describe_key(value: object) -> object:
+    """A key of a group as JSON has it."""
+    return value if isinstance(value, str | int | bool) else str(value)
+
+
+def describe_price(p: Priced) -> dict[str, Any]:
+    """One price; nothing was spent."""
+    if p.refused is not None:
+        return {"sql": p.sql, "refused": p.refused.reason}
+    return {"sql": p.sql, "cost": float(p.cost), "how": p.how} | ({"notes": list(p.notes)} if p.notes else {})
+
+
+def render_price(p: Priced, unit: str) -> Iterator[str]:
+    """For people: the statement, and what it would cost, in epsilon or rho."""
+    yield " ".join(p.sql.split())
+    yield f"  refused: {p.refused}" if p.refused is not None else f"  would cost {unit} {float(p.cost):.4g}: {p.how}"
+    for note in p.notes:
+        yield f"  note: {note}"
+
+
+def render_answer(a: Answered, unit: str) -> Iterator[str]:
+    """For people: the statement, each group with its numbers and bars, what it cost in epsilon or rho."""
+    yield " ".join(a.sql.split())
+    if a.refused is not None:
+        yield f"  refused: {a.refused}"
+        return
+    for key, made in a.groups:
+        label = "".join(f"{k} = {describe_key(v)}  " for k, v in key)
+        yield f"  {label}" + ", ".join(_format_estimate(e.value, e.bar, e.ranks) for e in made)
+    own = (
+        f" (and {unit} {float(a.own):.4g} of the analyst's own share, as for everybody who is told it)" if a.own else ""
+    )
+    yield (
+        f"  cost {unit} {float(a.cost):.4g}{own}, left {unit} {format_remainder(a.left)}; {a.neighbours}; bars hold "
+        f"with probability {1 - a.beta:g}; {a.how}"
+    )
+    for note in a.notes:
+        yield f"  note: {note}"
+
+
+def format_remainder(left: Fraction) -> str:
+    """What is left, for people."""
+    return f"{float(left):.4g}" if left >= 0 else "0 (the cap was lowered below what had been spent)"
+
+
+def _format_estimate(value: Fraction | None, bar: Fraction | None, ranks: int | None = None) -> str:
+    if value is not None and ranks is not None:
+        return f"{float(value):.10g} (its rank is within {ranks} people)"
+    if value is None or bar is None:
+        return "unknown: too few records for a ratio"
+    return " ± ".join(with_bar(value, bar))
+
+
+def explain_admission(verdict: Admission) -> Iterator[str]:
+    """The people, the proof of the first and its statements, as lines."""
+    for item in verdict.who:
+        to = f", to {_name_record(item.insider)}" if item.insider is not None else ""
+        yield f"  exposed: {_name_record(item.record)}'s {item.form if item.rows else item.column}{to}"
+    steps = verdict.steps()
+    if steps:
+        first = verdict.who[0]
+        rest = f" + a multiple of {_name_record(first.insider)}'s" if first.insider is not None else ""
+        what = (
+            f"{_name_record(first.record)}'s {first.form or first.column}"
+            if first.rows or not first.form
+            else first.form
+        )
+        yield f"  proof: {format_steps(steps)} = {what}{rest}"
+        for step in steps:
+            if "query" in step:
+                yield f"    Q{step['query']}: {' '.join(str(step['sql']).split())}"
+        if any("of" in item for item in steps):
+            yield "    (a number made of several private sums counts as telling each of them: meant is the sum named)"
+
+
+def _name_record(record: Mapping[str, object]) -> str:
+    return ", ".join(f"row {v}" if k == "row" else str(v) for k, v in record.items())
+
+
+def format_steps(steps: list[dict[str, Any]]) -> str:
+    """The steps as a sum.
+
+    >>> format_steps([{"query": "2", "weight": "1"}, {"query": "1", "weight": "-2"}, {"known": "3", "weight": "1"}])
+    'Q2 - 2 Q1 + 3'
+    """
+    text = ""
+    for item in steps:
+        weight = Fraction(item["known"] if "known" in item else item["weight"])
+        size = abs(weight)
+        asked = f"({item['of']} in Q{item['query']})" if "of" in item else f"Q{item.get('query')}"
+        name = str(size) if "known" in item else asked if size == 1 else f"{size} {asked}"
+        sign = "-" if weight < 0 else "+"
+        text += f" {sign} {name}" if text else f"-{name}" if weight < 0 else name
+    return text
