@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
-import json
 from html.parser import HTMLParser
 
 import pyarrow as pa
 import pytest
+from msgspec.structs import replace
 
 import keyhole
 from keyhole.cli.demo import CONFIG, LOG, PEOPLE
 from keyhole.report.charts.svg import Axis
-from keyhole.report.documents.json_text import to_builtins
+from keyhole.report.documents.json_text import read_document, read_json
+from keyhole.report.documents.verdict import VerdictDocument
 from keyhole.report.formats.document import describe_query_map
 from keyhole.report.html.audit import render_audit_page
 from keyhole.report.verdict import Verdict
@@ -78,8 +79,9 @@ def test_a_page_names_nothing_that_it_would_have_to_load(hospital: Verdict) -> N
 
 
 def test_the_page_of_a_verdict_file_is_that_of_the_verdict(hospital: Verdict) -> None:
-    data = json.loads(hospital.dumps()) | {"map": to_builtins(describe_query_map(hospital.evidence))}
-    assert render_audit_page(data, "log.sql") == hospital.to_html("log.sql")
+    written = read_document(read_json(hospital.dumps()), VerdictDocument)
+    written = replace(written, map=describe_query_map(hospital.evidence))
+    assert render_audit_page(written, "log.sql") == hospital.to_html("log.sql")
 
 
 def test_names_columns_and_statements_come_out_as_text() -> None:

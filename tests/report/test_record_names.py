@@ -7,7 +7,6 @@ import pytest
 
 from keyhole.auditing.base import Exposure
 from keyhole.auditing.examine import examine
-from keyhole.report.documents.json_text import to_builtins
 from keyhole.report.exposure import describe_exposure
 from keyhole.report.formats.document import describe_verdict
 from keyhole.report.html.audit import draw_value_ranges, render_audit_page
@@ -44,7 +43,7 @@ def test_which_record_is_said_where_an_id_has_several(found: Exposure) -> None:
 
 
 def test_the_html_report_says_it_too(found: Exposure) -> None:
-    written = to_builtins(describe_verdict(describe_exposure(found), ()))
+    written = describe_verdict(describe_exposure(found), ())
     assert "P1 (row 1)" in render_audit_page(written)
     (drawing,) = draw_value_ranges(written)
     assert "P3 (row 5)" in drawing.svg

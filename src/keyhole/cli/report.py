@@ -37,10 +37,9 @@ def report(file: Path, out: Path | None) -> None:
         with opened_book(file) as book:
             emit(render_book_page(as_plain(book), file.name), out)
         return
-    from keyhole.report.documents.json_text import to_builtins
     from keyhole.report.html.tables import render_verdict_page
 
-    emit(render_verdict_page(to_builtins(read_verdict(file))), out)
+    emit(render_verdict_page(read_verdict(file)), out)
 
 
 def _is_database(file: Path) -> bool:

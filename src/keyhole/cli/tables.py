@@ -160,7 +160,7 @@ def _show(found: TablesVerdict, repair: Suggestion | None, how: Format, out: Pat
         from keyhole.report.html.tables import render_tables_page
 
         told = () if repair is None else tuple(line for line, _ in suggestion_lines(repair))
-        emit(render_tables_page(found.to_json(), told), out)
+        emit(render_tables_page(found.document(), told), out)
     else:
         from keyhole.report.words.tables import render_tables
 

@@ -216,7 +216,7 @@ class Verdict:
         from keyhole.report.html.audit import render_audit_page
 
         document = self.document() if document is None else document
-        return render_audit_page(to_builtins(replace(document, map=describe_query_map(self.evidence))), log, said)
+        return render_audit_page(replace(document, map=describe_query_map(self.evidence)), log, said)
 
     def dumps(self) -> str:
         """The JSON text."""

@@ -7,7 +7,6 @@ from html import escape
 
 from keyhole.report.cases import Case, PlainVerdict
 from keyhole.report.charts.svg import Markup
-from keyhole.report.documents.json_text import to_builtins
 from keyhole.report.formats.document import describe_verdict
 from keyhole.report.html.audit import draw_value_ranges
 from keyhole.report.html.page import render_fragment
@@ -25,7 +24,7 @@ from keyhole.report.words.text import (
 
 def html(verdict: PlainVerdict) -> str:
     """The verdict as a fragment of HTML, its ranges drawn; every name, value and statement is escaped."""
-    parts, drawings = Markup("".join(_parts(verdict))), draw_value_ranges(to_builtins(describe_verdict(verdict, ())))
+    parts, drawings = Markup("".join(_parts(verdict))), draw_value_ranges(describe_verdict(verdict, ()))
     return render_fragment("notebook/verdict.html.jinja", parts=parts, drawings=drawings)
 
 
