@@ -27,10 +27,11 @@ from keyhole.attacks.methods.bounded import Bounded
 from keyhole.attacks.methods.least_squares import LeastSquares
 from keyhole.config import Columns, PrivateColumn, PublicColumn
 from keyhole.datasets import load
+from keyhole.defence.answering import Defended
 from keyhole.defence.budget.budget import epsilon_budget
-from keyhole.defence.load import count_cells, declared_domain
+from keyhole.defence.declared_domain import declare_domain
+from keyhole.defence.histogram import count_cells
 from keyhole.defence.mechanisms.laplace import Laplace
-from keyhole.defence.responder import Defended
 from keyhole.model.prior import Knowledge
 from keyhole.model.query import Query
 from keyhole.model.schema import Schema
@@ -59,7 +60,7 @@ def experiment(people: int, questions: int, seed: int) -> list[Outcome]:
     bit = PrivateColumn(min=Decimal(0), max=Decimal(1), step=Decimal(1))
     roles = Columns(public={"person": PublicColumn(min=Decimal(1), max=Decimal(people))}, private={"bit": bit})
     source = load(pd.DataFrame({"person": np.arange(1, people + 1), "bit": bits}), roles)
-    domain = declared_domain(roles, source.schema)
+    domain = declare_domain(roles, source.schema)
     histogram = count_cells(source, domain, "replace-one")
     asked = [half(rng, people, source.schema) for _ in range(questions)]
     known = Target("bit", people, bit.known())

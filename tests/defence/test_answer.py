@@ -14,11 +14,11 @@ from click.testing import CliRunner
 
 from keyhole.book import Book
 from keyhole.cli import app
-from keyhole.defence.base import Release
 from keyhole.defence.budget.budget import Cap
 from keyhole.defence.budget.ledger import Ledger
 from keyhole.defence.budget.loss import Loss
 from keyhole.defence.linear import LinearQuery
+from keyhole.defence.mechanisms.base import Release
 from keyhole.defence.mechanisms.online_ic import OnlineIC
 from keyhole.errors import NotAvailable
 from keyhole.sessions.private import Private

@@ -21,11 +21,11 @@ from keyhole.basis.cells.domain import FALSE, NULL, TRUE, Domain
 from keyhole.basis.cells.numbers import Range
 from keyhole.config import Config
 from keyhole.datasets import load
-from keyhole.defence.base import Release
 from keyhole.defence.budget.loss import Loss, Neighbours
-from keyhole.defence.histogram import Histogram
-from keyhole.defence.load import asking_schema, count_cells, declared_domain
-from keyhole.defence.workload import pose
+from keyhole.defence.declared_domain import declare_domain, make_asking_schema
+from keyhole.defence.histogram import Histogram, count_cells
+from keyhole.defence.mechanisms.base import Release
+from keyhole.defence.workload import pose_statement
 from keyhole.errors import ConfigError, DataError, UnsupportedQuery
 from keyhole.model.predicate import Comparison, Opaque, to_sql
 from keyhole.model.schema import Column, Kind, Schema
@@ -82,14 +82,14 @@ def table(seed: int = 0, n: int = 400) -> pd.DataFrame:
 @pytest.fixture(scope="module")
 def world() -> tuple[Any, Domain, Histogram, Schema]:
     source = load(table(), CONFIG.columns)
-    domain = declared_domain(CONFIG.columns, source.schema)
+    domain = declare_domain(CONFIG.columns, source.schema)
     # the twin asks the clamped column, as the declaration says
     source.connection.execute(
         "CREATE TEMP TABLE clamped AS SELECT * REPLACE (if(age IS NULL, NULL, least(greatest(age, 0), 99)) AS age, "
         "if(height IS NULL, NULL, least(greatest(height, 1.0), 2.0)) AS height) FROM everything"
     )
     histogram = count_cells(source, domain, "replace-one")
-    return source, domain, histogram, asking_schema(source.schema, domain)
+    return source, domain, histogram, make_asking_schema(source.schema, domain)
 
 
 def test_the_histogram_is_the_table(world: Any) -> None:
@@ -145,7 +145,7 @@ CONDITIONS = [
 @pytest.mark.parametrize("condition", CONDITIONS)
 def test_count_equals_duckdb(world: Any, condition: str) -> None:
     source, domain, histogram, schema = world
-    question = pose(lower(f"SELECT COUNT(*) FROM t WHERE {condition}", schema), domain, "replace-one")
+    question = pose_statement(lower(f"SELECT COUNT(*) FROM t WHERE {condition}", schema), domain, "replace-one")
     (expected,) = source.connection.execute(f"SELECT COUNT(*) FROM clamped WHERE {condition}").fetchone()
     assert value_of(question, histogram) == [[expected]]
 
@@ -185,7 +185,7 @@ def value_of(question: Any, histogram: Histogram, neighbours: Neighbours = "repl
 )
 def test_sums_of_exact_columns_equal_duckdb(world: Any, items: str, rest: str, neighbours: Neighbours) -> None:
     source, domain, histogram, schema = world
-    question = pose(lower(f"SELECT {items} FROM t {rest}", schema), domain, neighbours)
+    question = pose_statement(lower(f"SELECT {items} FROM t {rest}", schema), domain, neighbours)
     rows = source.connection.execute(f"SELECT {items} FROM clamped {rest}").fetchall()
     width = len(question.groups[0][1])
     expected = [[Fraction(str(v)) for v in row[-width:]] for row in rows]
@@ -204,7 +204,7 @@ def test_sums_over_bins_are_within_half_a_bin(world: Any, neighbours: Neighbours
         "SELECT AVG(height) FROM t",
         "SELECT SUM(age) FROM t",
     ):
-        question = pose(lower(sql, schema), domain, neighbours)
+        question = pose_statement(lower(sql, schema), domain, neighbours)
         (truth,) = source.connection.execute(sql.replace("FROM t", "FROM clamped")).fetchone()
         ((_, (made,)),) = question.estimates(exactly(question, histogram, neighbours), n)
         assert made.value is not None
@@ -215,9 +215,9 @@ def test_sums_over_bins_are_within_half_a_bin(world: Any, neighbours: Neighbours
 def test_every_declared_key_is_returned() -> None:
     config = Config.parse('[columns.public.dept]\nvalues = ["a", "b", "nobody"]\n[columns.public.rank]\nmin=1\nmax=3')
     source = load(pd.DataFrame({"dept": ["a", "b", "b"], "rank": [1, 1, 2]}), config.columns)
-    domain = declared_domain(config.columns, source.schema)
-    schema = asking_schema(source.schema, domain)
-    question = pose(
+    domain = declare_domain(config.columns, source.schema)
+    schema = make_asking_schema(source.schema, domain)
+    question = pose_statement(
         lower("SELECT dept, rank, COUNT(*) FROM t GROUP BY ROLLUP (dept, rank)", schema), domain, "replace-one"
     )
     assert len(question.groups) == 9 + 3 + 1
@@ -254,7 +254,7 @@ def test_every_declared_key_is_returned() -> None:
 def test_refusals_say_why(world: Any, sql: str, reason: str) -> None:
     _, domain, _, schema = world
     with pytest.raises(UnsupportedQuery, match=reason):
-        pose(lower(sql, schema), domain, "replace-one")
+        pose_statement(lower(sql, schema), domain, "replace-one")
 
 
 def test_opaque_conditions_are_refused(world: Any) -> None:
@@ -277,7 +277,7 @@ def test_data_faults_are_found_at_load(data: dict[str, list[Any]], fault: str | 
 
     def fill() -> None:
         source = load(frame, config.columns)
-        count_cells(source, declared_domain(config.columns, source.schema), "replace-one")
+        count_cells(source, declare_domain(config.columns, source.schema), "replace-one")
 
     if fault is None:
         fill()
@@ -300,17 +300,17 @@ def test_bad_declarations_are_refused() -> None:
     with pytest.raises(UnsupportedQuery, match="use wider bins"):
         Cells.all(both)
     with pytest.raises(ConfigError, match="holds text: declare values"):
-        declared_domain(
+        declare_domain(
             Config.parse("[columns.public.a]\nmin=0\nmax=9\nwidth=1").columns, Schema("t", (Column("a", Kind.TEXT),))
         )
     with pytest.raises(ConfigError, match="did you mean 'age'"):
-        declared_domain(
+        declare_domain(
             Config.parse('[columns.public.agee]\nvalues=["x"]').columns, Schema("t", (Column("age", Kind.TEXT),))
         )
 
 
 def test_a_declaration_finds_its_column_in_any_case() -> None:
-    domain = declared_domain(
+    domain = declare_domain(
         Config.parse("[columns.public.AGE]\nmin=0\nmax=9").columns, Schema("t", (Column("age", Kind.INTEGER),))
     )
     assert [c.name for c in domain.columns] == ["age"]
@@ -322,11 +322,11 @@ def test_null_presence_changes_no_question() -> None:
     prints = []
     for values in ([3, 4, 5], [3, None, 5]):
         source = load(pd.DataFrame({"sugar": pd.array(values, dtype="Int64")}), config.columns)
-        domain = declared_domain(config.columns, source.schema)
-        schema = asking_schema(source.schema, domain)
+        domain = declare_domain(config.columns, source.schema)
+        schema = make_asking_schema(source.schema, domain)
         prints.append(
             [
-                pose(lower(sql, schema), domain, "replace-one").fingerprint()
+                pose_statement(lower(sql, schema), domain, "replace-one").fingerprint()
                 for sql in ("SELECT COUNT(sugar) FROM t", "SELECT AVG(sugar) FROM t", "SELECT SUM(sugar) FROM t")
             ]
         )
@@ -359,7 +359,7 @@ SMALL = Domain(
         Categories("c", ("x", "y")),
     )
 )
-SMALL_SCHEMA = asking_schema(
+SMALL_SCHEMA = make_asking_schema(
     Schema("t", (Column("a", Kind.INTEGER), Column("b", Kind.DOUBLE), Column("c", Kind.TEXT))), SMALL
 )
 CON = duckdb.connect(":memory:")

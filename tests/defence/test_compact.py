@@ -17,7 +17,7 @@ from keyhole.basis.cells.numbers import Range
 from keyhole.defence.budget.loss import Neighbours
 from keyhole.defence.histogram import Histogram
 from keyhole.defence.linear import LinearQuery, Place, l1_sensitivity, l2_sensitivity_squared
-from keyhole.defence.workload import pose, pose_query
+from keyhole.defence.workload import pose_query, pose_statement
 from keyhole.errors import PrivacyParameterError
 from keyhole.model.schema import Column, Kind, Role, Schema
 from keyhole.sql import lower
@@ -61,7 +61,7 @@ def _dense(query: LinearQuery) -> LinearQuery:
 def test_a_group_asks_what_its_condition_asks(sql: str, neighbours: Neighbours) -> None:
     """The twin puts the key into the WHERE of every group and looks at all cells."""
     statement = lower(sql, SCHEMA)
-    made = pose(statement, DOMAIN, neighbours)
+    made = pose_statement(statement, DOMAIN, neighbours)
     assert made.groups
     people = Histogram.of(np.random.default_rng(0).integers(0, 50, DOMAIN.cells), neighbours)
     for key, items in made.groups:
@@ -82,7 +82,7 @@ def test_a_group_asks_what_its_condition_asks(sql: str, neighbours: Neighbours) 
 @pytest.mark.parametrize("neighbours", BOTH)
 @pytest.mark.parametrize("sql", STATEMENTS)
 def test_the_price_of_a_grouped_question_is_that_of_its_dense_twin(sql: str, neighbours: Neighbours) -> None:
-    asked = pose(lower(sql, SCHEMA), DOMAIN, neighbours).asked
+    asked = pose_statement(lower(sql, SCHEMA), DOMAIN, neighbours).asked
     dense = [_dense(q) for q in asked]
     assert l1_sensitivity(asked, neighbours) == l1_sensitivity(dense, neighbours)
     assert l2_sensitivity_squared(asked, neighbours) == l2_sensitivity_squared(dense, neighbours)
@@ -90,7 +90,7 @@ def test_the_price_of_a_grouped_question_is_that_of_its_dense_twin(sql: str, nei
 
 def test_a_condition_on_the_key_is_cut_only_where_a_group_is() -> None:
     """LIKE is undecided for undeclared values, which are in no group."""
-    question = pose(lower(STATEMENTS[-1], SCHEMA), DOMAIN, "replace-one")
+    question = pose_statement(lower(STATEMENTS[-1], SCHEMA), DOMAIN, "replace-one")
     sizes = [int(q.weights.sum()) for q in question.asked]
     assert sizes == [DOMAIN.cells // 4]  # women; nobody of the men's group can match, so nothing is asked of it
 
@@ -135,7 +135,9 @@ def test_a_compact_query_is_checked_too() -> None:
 
 def test_a_question_has_one_form_however_it_is_written() -> None:
     def mark(condition: str) -> str:
-        return pose(lower(f"SELECT COUNT(*) FROM t WHERE {condition}", SCHEMA), DOMAIN, "replace-one").fingerprint()
+        return pose_statement(
+            lower(f"SELECT COUNT(*) FROM t WHERE {condition}", SCHEMA), DOMAIN, "replace-one"
+        ).fingerprint()
 
     plain = mark("sex = 'F'")
     assert mark("sex = 'F' AND (age < 50 OR age >= 50 OR age IS NULL)") == plain

@@ -10,7 +10,7 @@ import pytest
 from keyhole.defence.linear import LinearQuery
 from keyhole.defence.mechanisms.online_ic import plan_online
 from keyhole.defence.mechanisms.sparse_vector import numeric_sparse_scales, sparse_scale
-from keyhole.defence.theorems import (
+from keyhole.defence.mechanisms.theorems import (
     Offline,
     OnlineAccuracy,
     advanced_composition,

@@ -10,8 +10,8 @@ import pytest
 
 from keyhole.book import Book, Mark
 from keyhole.defence.budget.budget import Budget, Cap, epsilon_budget
-from keyhole.defence.budget.ledger import Bought, Ledger, SavedRun
-from keyhole.defence.budget.loss import Loss, exact, positive, probability, round_up
+from keyhole.defence.budget.ledger import Ledger, Purchase, SavedRun
+from keyhole.defence.budget.loss import Loss, check_positive, check_probability, parse_exact, round_up
 from keyhole.errors import BudgetExhausted, ConfigError, PrivacyParameterError
 
 ONE = Cap(Loss.of_epsilon(1))
@@ -83,7 +83,7 @@ def test_what_was_released_is_of_its_epoch_and_domain_and_what_was_spent_stays_s
             book.append(Mark.EPOCH, {"version": "1"})
             ledger.spend(Loss.of_epsilon("0.5"))
             generation = ledger.save_run("d/r/1", SavedRun({}, 1, 2, True, 7, np.zeros(3), ledger.charged[-1]))
-            ledger.remember("q", {"x": 1}, Bought("a question", 1, run=("d/r/1", generation)))
+            ledger.remember("q", {"x": 1}, Purchase("a question", 1, run=("d/r/1", generation)))
     with Book.open(path) as book:
         same = Ledger(book, ONE, domain="d")
         assert [kept.answer for kept in same.recall("q")] == [{"x": 1}]
@@ -137,9 +137,9 @@ def test_bad_delta(delta: str | float) -> None:
 
 
 def test_numbers_are_read_as_written() -> None:
-    assert exact(0.1) == Fraction(1, 10)
-    assert positive("1e-3", "x") == Fraction(1, 1000)
-    assert probability(0, "delta", zero=True) == 0
+    assert parse_exact(0.1) == Fraction(1, 10)
+    assert check_positive("1e-3", "x") == Fraction(1, 1000)
+    assert check_probability(0, "delta", zero=True) == 0
     assert round_up(0.1) >= Fraction(0.1)
     with pytest.raises(PrivacyParameterError, match="beta"):
-        probability(0, "beta")
+        check_probability(0, "beta")

@@ -12,11 +12,11 @@ from hypothesis import strategies as st
 from tests.laws.exact_laws import gaussian_mass, laplace_mass
 
 from effort import effort
-from keyhole.defence import theorems
 from keyhole.defence.budget.budget import Budget, Cap, epsilon_budget
 from keyhole.defence.budget.loss import Loss, Neighbours
 from keyhole.defence.histogram import Histogram
 from keyhole.defence.linear import LinearQuery, l1_sensitivity, l2_sensitivity_squared
+from keyhole.defence.mechanisms import theorems
 from keyhole.defence.mechanisms.gaussian import Gaussian, gaussian_quantile, gaussian_rho
 from keyhole.defence.mechanisms.iterative import IterativeConstruction, plan_offline
 from keyhole.defence.mechanisms.laplace import Laplace, laplace_epsilon, laplace_quantile

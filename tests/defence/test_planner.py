@@ -17,7 +17,7 @@ import keyhole
 from keyhole.book import Book, Mark
 from keyhole.cli import app
 from keyhole.config import Config
-from keyhole.defence.answering import Answered
+from keyhole.defence.answering import PrivateAnswer
 from keyhole.defence.planner.quantiles import get_sensitivity, score_candidates
 from keyhole.defence.simulate.release import SeededNoise, Setup, timed
 from keyhole.defence.simulate.workloads import make_workload
@@ -61,7 +61,7 @@ def people(n: int = N, seed: int = 0) -> pa.Table:
     )
 
 
-def answer(statements: list[str], folder: Path, budget: str = "", **options: object) -> list[Answered]:
+def answer(statements: list[str], folder: Path, budget: str = "", **options: object) -> list[PrivateAnswer]:
     found = keyhole.answer(
         statements, data=options.pop("data", people()), config=Config.parse(TOLD.format(budget=budget)),
         book=folder / "book.keyhole", table="people", **options,
@@ -70,7 +70,7 @@ def answer(statements: list[str], folder: Path, budget: str = "", **options: obj
     return list(found.answers)
 
 
-def value(made: Answered) -> float:
+def value(made: PrivateAnswer) -> float:
     assert made.refused is None, made.refused
     estimate = made.groups[0][1][0]
     assert estimate.value is not None
@@ -129,7 +129,7 @@ def test_asking_again_and_what_follows_is_free(tmp_path: Path) -> None:
 def test_what_is_known_as_well_is_not_paid_for_again(tmp_path: Path) -> None:
     """Every free answer leaves more for those that follow: no reason to buy the same table once more."""
 
-    def one(sql: str, horizon: int = 20) -> Answered:
+    def one(sql: str, horizon: int = 20) -> PrivateAnswer:
         (made,) = answer([sql], tmp_path, horizon=horizon, anyway=True)
         assert made.refused is None
         return made

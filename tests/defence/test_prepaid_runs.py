@@ -12,7 +12,7 @@ import pytest
 
 from keyhole.book import Book
 from keyhole.defence.budget.budget import Cap
-from keyhole.defence.budget.ledger import Bought, Ledger, SavedRun
+from keyhole.defence.budget.ledger import Ledger, Purchase, SavedRun
 from keyhole.defence.budget.loss import Loss
 from keyhole.errors import BookError
 
@@ -25,13 +25,13 @@ PROCESSES, EACH = 10, 20
 RUSH = """
 import dataclasses, json, os, signal, sys, time
 from keyhole.book import Book
-from keyhole.defence.answering import Setting
+from keyhole.defence.answering import AnswerSetting
 from keyhole.defence.budget.budget import Cap
 from keyhole.defence.histogram import Histogram
-from keyhole.defence.budget.ledger import Bought, Ledger
+from keyhole.defence.budget.ledger import Ledger, Purchase
 from keyhole.defence.linear import LinearQuery
 from keyhole.defence.budget.loss import Loss
-from keyhole.defence.strategies.run import PrepaidRun
+from keyhole.defence.strategies.prepaid_run import PrepaidRun
 from keyhole.model.query import Refused
 
 path, how, processes, each = sys.argv[1], sys.argv[2], int(sys.argv[3]), int(sys.argv[4])
@@ -85,14 +85,14 @@ class Liar(PrepaidRun):
         with ledger.book.page():
             now = ledger.load_run(taken.name).generation
             saved = self._save(dataclasses.replace(taken, generation=now))
-            bought = Bought(question.sql, 1, None, (taken.charge,), (taken.name, saved.generation))
+            bought = Purchase(question.sql, 1, None, (taken.charge,), (taken.name, saved.generation))
             self.setting.remember(question, releases, bought)
         return releases, 0
 
 
 def work(number, questions, kind):
     with Book.open(path, "people") as book:
-        setting = Setting(people, Ledger(book, Cap(Loss.of_epsilon(1)), domain="d"), 0.05, 1.0, 1000, anyway=True)
+        setting = AnswerSetting(people, Ledger(book, Cap(Loss.of_epsilon(1)), domain="d"), 0.05, 1.0, 1000, anyway=True)
         run = kind(setting, noise=noise)
         made = [run.ask(Asked(f"{number} {k}")) for k in range(questions)]
         return [found[0][0].how for found in made if not isinstance(found, Refused)]
@@ -178,7 +178,7 @@ def test_a_threshold_that_was_lost_costs_one(tmp_path: Path) -> None:
         assert (saved.open, saved.fired, saved.level is None) == (True, 0, False)
         fields = json.loads((book.unseal(name) or (0, ""))[1]) | {"level": None}
         book.seal(name, saved.generation, json.dumps(fields), None)
-        book._drawn = True
+        book._changed = True
     said, _ = rush(path, "queued", processes=0)
     assert "2 of" in said[0]
 
@@ -195,7 +195,7 @@ def test_who_was_overtaken_saves_nothing(tmp_path: Path) -> None:
         def saved(ledger: Ledger, kept: SavedRun, question: str) -> int:
             with ledger.book.page():
                 generation = ledger.save_run("r", kept)
-                ledger.remember(question, {}, Bought(question, 1, None, (), ("r", generation)))
+                ledger.remember(question, {}, Purchase(question, 1, None, (), ("r", generation)))
                 return generation
 
         first = saved(slow, run(0, 0, 0), "one")

@@ -9,13 +9,13 @@ import numpy as np
 import pytest
 from tests.defence.test_planner import answer, people, value
 
-from keyhole.defence.budget.ledger import Kept
+from keyhole.defence.budget.ledger import KeptRelease
 from keyhole.defence.budget.loss import Loss
 from keyhole.defence.planner.quantiles import BoughtTree, size_tree
 from keyhole.defence.simulate.release import SeededNoise
 from keyhole.defence.tables.noisy_tables import COUNT, Dose, NoiseLaw, add_noise
 
-NOBODY = Kept(0, {}, ())
+NOBODY = KeptRelease(0, {}, ())
 
 
 @pytest.mark.parametrize("size", [5, 9, 11])

@@ -16,13 +16,14 @@ from keyhole.book import Book
 from keyhole.cli import app
 from keyhole.config import Config
 from keyhole.datasets import load
-from keyhole.defence.answering import Answering, Setting
+from keyhole.defence.answering import Answering, AnswerSetting
 from keyhole.defence.budget.budget import Cap
 from keyhole.defence.budget.ledger import Ledger
 from keyhole.defence.budget.loss import Loss, Neighbours
-from keyhole.defence.load import count_cells, declared_domain
+from keyhole.defence.declared_domain import declare_domain
+from keyhole.defence.histogram import count_cells
 from keyhole.defence.releases import ReleaseLine, Releases
-from keyhole.defence.strategies.each import EachAlone
+from keyhole.defence.strategies.separate_releases import SeparateReleases
 from keyhole.model.query import Refused
 from keyhole.sessions.private import Private
 from keyhole.sessions.session import Session
@@ -102,14 +103,14 @@ def answered(
 ) -> tuple[Any, list[ReleaseLine], list[str]]:
     settings = Config.parse(SETTINGS)
     source = load(people, settings.columns, table="people")
-    domain = declared_domain(settings.columns, source.schema)
+    domain = declare_domain(settings.columns, source.schema)
     histogram = count_cells(source, domain, neighbours)
     total = Loss.of_rho(1000, neighbours) if kind == "gaussian" else Loss.of_epsilon(1000, 0, neighbours)
     with Book.rehearsal(None, "people") as book:
-        setting = Setting(
+        setting = AnswerSetting(
             histogram, Ledger(book, Cap.declared(total, {}), domain=domain.fingerprint()), 0.05, None, 1000
         )
-        answering = Answering(source.schema, domain, setting, EachAlone(setting, kind, Silent()))
+        answering = Answering(source.schema, domain, setting, SeparateReleases(setting, kind, Silent()))
         replies = Session(book, Private(answering, book.state.epoch)).ask_all(STATEMENTS)
         made = [r.noisy or answering.refused(r.sql, Refused(r.reason), None) for r in replies]
         writer = Releases(source.schema, domain, setting.n)

@@ -11,10 +11,11 @@ import pytest
 
 from keyhole.config import Config
 from keyhole.datasets import load
+from keyhole.defence.answering import Defended
 from keyhole.defence.budget.budget import epsilon_budget
-from keyhole.defence.load import count_cells, declared_domain
+from keyhole.defence.declared_domain import declare_domain
+from keyhole.defence.histogram import count_cells
 from keyhole.defence.mechanisms.laplace import Laplace
-from keyhole.defence.responder import Defended
 from keyhole.defence.simulate.release import SeededNoise
 from keyhole.errors import BudgetExhausted, UnsupportedQuery
 from keyhole.model.transcript import Noise
@@ -26,7 +27,7 @@ CONFIG = Config.parse("[columns.public.who]\nmin=1\nmax=40\n[columns.private.bit
 def test_answers_state_their_noise_and_are_charged() -> None:
     bits = np.random.default_rng(1).integers(0, 2, 40)
     source = load(pd.DataFrame({"who": range(1, 41), "bit": bits}), CONFIG.columns)
-    domain = declared_domain(CONFIG.columns, source.schema)
+    domain = declare_domain(CONFIG.columns, source.schema)
     histogram = count_cells(source, domain, "replace-one")
     budget = epsilon_budget(3)
     laplace = Laplace(histogram, budget, 1, noise=SeededNoise(np.random.default_rng(2)))

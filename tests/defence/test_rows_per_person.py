@@ -17,7 +17,7 @@ from keyhole.book import Book
 from keyhole.config import Config
 from keyhole.config.settings import settings
 from keyhole.datasets.open import Use, open_table
-from keyhole.defence.answering import Answered
+from keyhole.defence.answering import PrivateAnswer
 from keyhole.defence.budget.budget import Cap
 from keyhole.defence.budget.ledger import Ledger
 from keyhole.defence.budget.loss import Loss
@@ -150,7 +150,7 @@ def test_which_rows_count_follows_from_the_persons_own_rows() -> None:
     assert alone.sum() == 2
 
 
-def asked(statements: list[str], folder: Path, budget: str, data: pa.Table, **options: object) -> list[Answered]:
+def asked(statements: list[str], folder: Path, budget: str, data: pa.Table, **options: object) -> list[PrivateAnswer]:
     told = Config.parse(TOLD.format(budget=budget))
     found = keyhole.answer(statements, data=data, config=told, book=folder / "b.keyhole", table="visits", **options)
     return list(found.answers)

@@ -12,14 +12,14 @@ from tests.defence.test_planner import TOLD, answer, people
 import keyhole
 from keyhole.book import Book, Mark
 from keyhole.config import Config
-from keyhole.defence.answering import Answered
+from keyhole.defence.answering import PrivateAnswer
 from keyhole.errors import PrivacyParameterError
 from keyhole.sessions.reply import Reply
 
 WORTHLESS = 10**9  # questions expected: the share of one buys nothing
 
 
-def with_epsilon(epsilon: str, statements: list[str], folder: Path, **options: object) -> list[Answered]:
+def with_epsilon(epsilon: str, statements: list[str], folder: Path, **options: object) -> list[PrivateAnswer]:
     told = TOLD.replace("epsilon = 1\n", f"epsilon = {epsilon}\n").format(budget="")
     return list(
         keyhole.answer(

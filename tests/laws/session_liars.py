@@ -12,7 +12,7 @@ from keyhole.auditing.online.admission import Admission
 from keyhole.book import Book, BookEntry, Mark
 from keyhole.defence.answering import Answering
 from keyhole.defence.budget.ledger import SavedRun
-from keyhole.defence.strategies.run import PrepaidRun, _Taken
+from keyhole.defence.strategies.prepaid_run import PrepaidRun, _Taken
 from keyhole.defence.workload import Question
 from keyhole.sessions.audited import Audited, ParsedStatement
 from keyhole.sessions.private import Private

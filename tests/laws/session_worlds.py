@@ -16,7 +16,7 @@ from tests.laws.crowd import Acknowledged, Opener
 from keyhole.book import Book, Mark
 from keyhole.config.arguments import BudgetArguments
 from keyhole.config.settings import settings
-from keyhole.defence.answering import Posed
+from keyhole.defence.answering import PosedStatement
 from keyhole.defence.budget.ledger import Ledger
 from keyhole.sessions.open import AuditTerms, open_audited_session, open_private_session
 from keyhole.sessions.private import Private
@@ -82,7 +82,7 @@ def _noisy(budget: str, folder: Path) -> None:
     _files(folder, "\n".join(rows) + "\n", f"{roles}[budget]\n{budget}")
 
 
-def _private(terms: BudgetArguments, folder: Path) -> Session[Posed]:
+def _private(terms: BudgetArguments, folder: Path) -> Session[PosedStatement]:
     config = folder / CONFIG
     return open_private_session(settings(config), terms, config)
 

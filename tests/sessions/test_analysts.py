@@ -14,7 +14,7 @@ from session_world import COUNT, WHOLE, audited, call, private, staff
 
 from keyhole.book import Mark
 from keyhole.config.arguments import BudgetArguments
-from keyhole.defence.answering import Answered
+from keyhole.defence.answering import PrivateAnswer
 from keyhole.errors import ConfigError
 from keyhole.report.book import as_plain
 from keyhole.report.charts.drawing import Series
@@ -33,7 +33,7 @@ def spent(session: Session[Any]) -> list[str]:
     return [str(session.book.state.spent(who)[0]) for who in ("*", "ann", "bob")]
 
 
-def asked(session: Session[Any], sql: str, analyst: str) -> Answered:
+def asked(session: Session[Any], sql: str, analyst: str) -> PrivateAnswer:
     made = session.ask(sql, analyst).noisy
     assert made is not None
     return made

@@ -11,7 +11,7 @@ from typing import Any, Unpack
 from keyhole.config import Config
 from keyhole.config.arguments import BudgetArguments, TableArguments
 from keyhole.config.settings import Settings, settings
-from keyhole.defence.answering import Answered, Priced
+from keyhole.defence.answering import PriceQuote, PrivateAnswer
 from keyhole.defence.budget.loss import Loss, Number
 from keyhole.errors import KeyholeError
 from keyhole.logs.open import read_log
@@ -25,8 +25,8 @@ from keyhole.sessions.private import Private
 class Answers:
     """The answers, or the prices of a dry run, with the state of the budget afterwards."""
 
-    answers: tuple[Answered, ...]
-    prices: tuple[Priced, ...]
+    answers: tuple[PrivateAnswer, ...]
+    prices: tuple[PriceQuote, ...]
     dry_run: bool
     spent: Fraction
     left: Fraction

@@ -3,19 +3,19 @@
 from keyhole.basis.cells.categories import Categories
 from keyhole.basis.cells.domain import Domain
 from keyhole.basis.cells.numbers import Range
-from keyhole.defence.base import Mechanism, Release
+from keyhole.defence.answering import Defended
 from keyhole.defence.budget.budget import Budget, Cap, epsilon_budget
 from keyhole.defence.budget.ledger import Ledger
 from keyhole.defence.budget.loss import Loss
-from keyhole.defence.histogram import Histogram
+from keyhole.defence.declared_domain import declare_domain
+from keyhole.defence.histogram import Histogram, count_cells
 from keyhole.defence.linear import LinearQuery
-from keyhole.defence.load import count_cells, declared_domain
+from keyhole.defence.mechanisms.base import Mechanism, Release
 from keyhole.defence.mechanisms.gaussian import Gaussian
 from keyhole.defence.mechanisms.iterative import Construction, IterativeConstruction, OfflinePlan, plan_offline
 from keyhole.defence.mechanisms.laplace import Laplace
 from keyhole.defence.mechanisms.online_ic import OnlineIC, OnlinePlan, plan_online
 from keyhole.defence.mechanisms.sparse_vector import AboveThreshold, NumericSparse, Sparse
-from keyhole.defence.responder import Defended
 from keyhole.defence.updates.base import DatabaseUpdate
 from keyhole.defence.updates.median import Median
 from keyhole.defence.updates.multiplicative_weights import MultiplicativeWeights
@@ -49,7 +49,7 @@ __all__ = [
     "Release",
     "Sparse",
     "count_cells",
-    "declared_domain",
+    "declare_domain",
     "epsilon_budget",
     "plan_offline",
     "plan_online",

@@ -1,4 +1,7 @@
-"""How statements are answered privately: read, priced, charged, released, remembered, on one page of the book."""
+"""How statements are answered privately: read, priced, charged, released, remembered, on one page of the book.
+
+`Answering` does so for a session, by a strategy; `Defended` answers single queries by a mechanism, without a book.
+"""
 
 from __future__ import annotations
 
@@ -9,23 +12,25 @@ from typing import Any, Protocol, TypeAlias
 
 from keyhole.basis.cells.domain import Domain
 from keyhole.book import BookEntry
-from keyhole.defence.base import Release, half_of_everybody
-from keyhole.defence.budget.ledger import Bought, Kept, Ledger
+from keyhole.defence.budget.ledger import KeptRelease, Ledger, Purchase
 from keyhole.defence.budget.loss import Loss, Neighbours
+from keyhole.defence.declared_domain import make_asking_schema
 from keyhole.defence.histogram import Histogram
-from keyhole.defence.load import asking_schema
+from keyhole.defence.mechanisms.base import Mechanism, Release, half_of_everybody
 from keyhole.defence.releases import ReleasedStatement, Releases
-from keyhole.defence.workload import Estimate, GroupKey, Question, pose
+from keyhole.defence.workload import Estimate, GroupKey, Question, pose_query, pose_statement
 from keyhole.errors import QueryError
-from keyhole.model.query import Refused, Statement
+from keyhole.model.numbers import round_fraction
+from keyhole.model.query import Query, Refused, Statement
 from keyhole.model.schema import Schema
+from keyhole.model.transcript import Answer, Noise
 from keyhole.sql import lower
 
 REMEMBERED = 4096  # texts whose reading is kept
 
 
 @dataclass(frozen=True, slots=True)
-class Answered:
+class PrivateAnswer:
     """A statement's numbers, or why there are none. `cost` is what this statement charged, `left` what was left then.
 
     A release that is told again costs nothing; `own` is what it counts on the account of an analyst who had not been
@@ -49,7 +54,7 @@ class Answered:
 
 
 @dataclass(frozen=True, slots=True)
-class Priced:
+class PriceQuote:
     """What a statement would cost; nothing was spent."""
 
     sql: str
@@ -60,7 +65,7 @@ class Priced:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Setting:
+class AnswerSetting:
     """What every strategy works with. `accuracy` is a share of n (people, under add-remove), for queries
     scaled to [0, 1]; None means: share out what is left. `horizon` is how many questions an online run is planned for.
     """
@@ -100,7 +105,7 @@ class Setting:
         return self.beta / max((len(i.asked) for _, items in question.groups for i in items), default=1)
 
     def remember(
-        self, question: Question, releases: Sequence[Release], bought: Bought, *, together: bool = False
+        self, question: Question, releases: Sequence[Release], bought: Purchase, *, together: bool = False
     ) -> BookEntry:
         """Write down what was released. `together`: beta is for all numbers at once."""
         kept: dict[str, Any] = {
@@ -118,7 +123,7 @@ class Setting:
             blank["lines"] = [replace(line, value=Fraction(0)).line() for line in lines]
         return self.ledger.remember(question.fingerprint(), kept, bought, blank)
 
-    def recalled(self, question: Question, analyst: str | None) -> tuple[list[Release], Kept] | None:
+    def recalled(self, question: Question, analyst: str | None) -> tuple[list[Release], KeptRelease] | None:
         """What was released before, if it is good enough for what is asked now and the analyst may be told."""
         for kept in self.ledger.recall(question.fingerprint(), analyst):
             releases = self._again(question, kept.answer, analyst)
@@ -145,7 +150,7 @@ class Setting:
         ]  # fmt: skip
 
 
-Made: TypeAlias = tuple[list[Release], Fraction]  # what was released, and what it charged
+PaidReleases: TypeAlias = tuple[list[Release], Fraction]  # what was released, and what it charged
 
 
 class Strategy(Protocol):
@@ -159,12 +164,12 @@ class Strategy(Protocol):
         spends nothing.
         """
 
-    def answer(self, question: Question, analyst: str | None) -> Made | Refused:
+    def answer(self, question: Question, analyst: str | None) -> PaidReleases | Refused:
         """Charge, read the data once, write down; on the open page of the book. Or why it was refused."""
 
 
 @dataclass(frozen=True, slots=True)
-class Posed:
+class PosedStatement:
     """A statement that was read, as linear queries over the declared cells."""
 
     sql: str
@@ -179,23 +184,25 @@ class Answering:
     depends on the statement, the declaration and the book, never on the data.
     """
 
-    def __init__(self, schema: Schema, domain: Domain, setting: Setting, strategy: Strategy) -> None:
-        self._schema, self._domain = asking_schema(schema, domain), domain
+    def __init__(self, schema: Schema, domain: Domain, setting: AnswerSetting, strategy: Strategy) -> None:
+        self._schema, self._domain = make_asking_schema(schema, domain), domain
         self._releases = setting.writer or Releases(schema, domain, setting.n)
         self.setting, self._strategy = setting, strategy
-        self._posed: dict[str, Posed] = {}
+        self._posed: dict[str, PosedStatement] = {}
 
     @property
     def schema(self) -> Schema:
         """The columns as they are asked about."""
         return self._schema
 
-    def read(self, sql: str) -> Posed:
+    def read(self, sql: str) -> PosedStatement:
         """A statement as questions over cells; `QueryError` from the text and the declaration alone."""
         found = self._posed.get(sql)
         if found is None:
             statement = lower(sql, self._schema)
-            found = Posed(sql, statement, pose(statement, self._domain, self.setting.histogram.neighbours))
+            found = PosedStatement(
+                sql, statement, pose_statement(statement, self._domain, self.setting.histogram.neighbours)
+            )
             if len(self._posed) >= REMEMBERED:
                 self._posed.clear()
             self._posed[sql] = found
@@ -205,8 +212,8 @@ class Answering:
         accuracy = self.setting.accuracy
         return question.notes(self.setting.n, None if accuracy is None else Fraction(str(accuracy)))
 
-    def _read_all(self, statements: Sequence[str]) -> list[Posed | Refused]:
-        found: list[Posed | Refused] = []
+    def _read_all(self, statements: Sequence[str]) -> list[PosedStatement | Refused]:
+        found: list[PosedStatement | Refused] = []
         for sql in statements:
             try:
                 found.append(self.read(sql))
@@ -216,22 +223,24 @@ class Answering:
 
     def expect(self, statements: Sequence[str], analyst: str | None) -> None:
         """These statements are about to be asked, together."""
-        self._strategy.expect([p.question for p in self._read_all(statements) if isinstance(p, Posed)], analyst)
+        self._strategy.expect(
+            [p.question for p in self._read_all(statements) if isinstance(p, PosedStatement)], analyst
+        )
 
-    def dry_run(self, statements: Sequence[str], analyst: str | None = None) -> list[Priced]:
+    def dry_run(self, statements: Sequence[str], analyst: str | None = None) -> list[PriceQuote]:
         """What each statement would cost, or why it would be refused. Spends nothing and touches no count."""
         setting = self.setting
         left, unit = setting.ledger.left(analyst), setting.ledger.cap.total.unit
         posed = self._read_all(statements)
-        prices = iter(self._strategy.prices([q.question for q in posed if isinstance(q, Posed)], analyst))
+        prices = iter(self._strategy.prices([q.question for q in posed if isinstance(q, PosedStatement)], analyst))
         made = []
         for sql, q in zip(statements, posed, strict=True):
             if isinstance(q, Refused):
-                made.append(Priced(sql, Fraction(0), "", q))
+                made.append(PriceQuote(sql, Fraction(0), "", q))
                 continue
             price = next(prices)
             if isinstance(price, Refused):
-                made.append(Priced(sql, Fraction(0), "", price))
+                made.append(PriceQuote(sql, Fraction(0), "", price))
                 continue
             cost, how = price
             if cost > max(left, Fraction(0)):
@@ -240,13 +249,13 @@ class Answering:
                     f"this would cost {unit} {float(cost):.6g} and {float(rest):.6g} would be left of "
                     f"{float(cap):.6g}: ask for less accuracy or raise the budget"
                 )
-                made.append(Priced(sql, Fraction(0), "", Refused(why)))
+                made.append(PriceQuote(sql, Fraction(0), "", Refused(why)))
                 continue
             left -= cost
-            made.append(Priced(sql, cost, how, None, self._notes(q.question)))
+            made.append(PriceQuote(sql, cost, how, None, self._notes(q.question)))
         return made
 
-    def recall(self, asked: Posed, analyst: str | None) -> Answered | None:
+    def recall(self, asked: PosedStatement, analyst: str | None) -> PrivateAnswer | None:
         """What is free: public, or released before and already known to the analyst or within his cap."""
         q = asked.question
         if not q.asked:
@@ -260,7 +269,7 @@ class Answering:
         ledger.tell(analyst, kept)
         return replace(self._answered(asked, releases, Fraction(0), analyst), entry=kept.entry, own=own)
 
-    def answer(self, asked: Posed, analyst: str | None) -> Answered:
+    def answer(self, asked: PosedStatement, analyst: str | None) -> PrivateAnswer:
         """Charge, read, write down; on the open page."""
         made = self._strategy.answer(asked.question, analyst)
         if isinstance(made, Refused):
@@ -268,21 +277,71 @@ class Answering:
         of = self.setting.ledger.entry_of(asked.question.fingerprint())
         return replace(self._answered(asked, *made, analyst), entry=of)
 
-    def refused(self, sql: str, why: Refused, analyst: str | None) -> Answered:
+    def refused(self, sql: str, why: Refused, analyst: str | None) -> PrivateAnswer:
         """A statement that got no numbers."""
         s = self.setting
         neighbours = s.histogram.neighbours
-        return Answered(sql, False, (), s.beta, Fraction(0), s.ledger.left(analyst), neighbours, "", why)
+        return PrivateAnswer(sql, False, (), s.beta, Fraction(0), s.ledger.left(analyst), neighbours, "", why)
 
-    def lines(self, made: Iterable[Answered]) -> Iterator[str]:
+    def lines(self, made: Iterable[PrivateAnswer]) -> Iterator[str]:
         """What was released, as lines of a transcript: each release once."""
         for line in self._releases.transcript(a.source for a in made if a.source is not None):
             yield line.line()
 
-    def _answered(self, asked: Posed, releases: list[Release], cost: Fraction, analyst: str | None) -> Answered:
+    def _answered(
+        self, asked: PosedStatement, releases: list[Release], cost: Fraction, analyst: str | None
+    ) -> PrivateAnswer:
         s, q = self.setting, asked.question
         groups = tuple((key, tuple(e)) for key, e in q.estimates(releases, s.n))
         how = releases[-1].how if releases else q.why_free(s.histogram.neighbours)
         source = ReleasedStatement(asked.statement, q, tuple(releases))
         left, neighbours = s.ledger.left(analyst), s.histogram.neighbours
-        return Answered(asked.sql, q.grouped, groups, s.beta, cost, left, neighbours, how, None, self._notes(q), source)
+        return PrivateAnswer(
+            asked.sql, q.grouped, groups, s.beta, cost, left, neighbours, how, None, self._notes(q), source
+        )
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Defended:
+    """Answers COUNT and SUM queries through a mechanism; every answer states its noise and is charged.
+
+    Raises `BudgetExhausted` when the budget is gone and `UnsupportedQuery` for what has no cells. A SUM over bins is
+    answered for the bins' middles; declare a step to have none.
+
+    >>> from keyhole.defence.budget.budget import epsilon_budget
+    >>> from keyhole.basis.cells.categories import Categories
+    >>> from keyhole.defence.mechanisms.laplace import Laplace
+    >>> from keyhole.model.predicate import Comparison
+    >>> from keyhole.model.query import Aggregate, Term
+    >>> histogram = Histogram.of([60, 40, 0, 0])
+    >>> women = Query(Aggregate.SUM, (Term(None, Comparison("sex", "=", "F")),))
+    >>> domain, laplace = Domain((Categories("sex", ("F", "M")),)), Laplace(histogram, epsilon_budget(1), 1)
+    >>> answer = Defended(domain, histogram, laplace).answer(women)
+    >>> answer.noise, abs(answer.value - 60) < 40
+    (Noise(kind='laplace', scale=Fraction(1, 1)), True)
+    """
+
+    domain: Domain
+    histogram: Histogram
+    mechanism: Mechanism
+    kind: str = "laplace"
+
+    def answer(self, query: Query) -> Answer:
+        """The noisy answer, with the law of its noise."""
+        item = pose_query(query, self.domain, self.histogram.neighbours)
+        releases = self.mechanism.release(item.asked) if item.asked else []
+        n = self.histogram.public_n if self.histogram.neighbours == "replace-one" else None
+        made = item.estimate(releases, n)
+        if made.value is None:
+            return Answer(None, None, None)
+        value = round_fraction(made.value)
+        if not releases:
+            return Answer.exact(value)
+        # One noisy count, scaled: its law is known. A ratio or a difference of two has none in closed form.
+        single = len(releases) == 1 and releases[0].scale is not None
+        scale = abs(item.top.coefficients[0]) * (releases[0].scale or Fraction(0)) if single else None
+        noise = None if scale is None else Noise(self.kind, scale)
+        if noise is not None:
+            return Answer(value, None, None, noise)
+        bar = made.bar or Fraction(0)
+        return Answer(value, made.value - bar, made.value + bar)

@@ -1,17 +1,25 @@
-"""The private database as the mechanisms see it: one exact count for each cell of the domain."""
+"""The private database as the mechanisms see it: exact counts of the cells of a domain.
+
+A `Histogram` holds one for each cell; a `CountedHistogram` asks the engine for the margins that a question needs.
+"""
 
 from __future__ import annotations
 
 import hashlib
+import math
 from dataclasses import dataclass, field
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from keyhole.basis.cells.domain import Domain
+from keyhole.datasets import Source
 from keyhole.defence.budget.loss import Neighbours
 from keyhole.defence.kernels import dot_counts
 from keyhole.defence.linear import LinearQuery
 from keyhole.errors import DataError, PrivacyParameterError
+
+LARGEST_DOMAIN = 2**24
 
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
@@ -85,3 +93,70 @@ class Histogram:
 
     def __repr__(self) -> str:
         return f"Histogram(cells={self.cells}, neighbours={self.neighbours!r})"
+
+
+class CountedHistogram(Histogram):
+    """A histogram that is counted when it is needed, over the columns that a question names and no others.
+
+    What needs every cell of the domain at once (a hypothesis, a whole histogram) is refused beyond 2^24 of them.
+    Cost: one scan for each new set of columns.
+    """
+
+    def __init__(self, source: Source, domain: Domain, neighbours: Neighbours) -> None:
+        object.__setattr__(self, "neighbours", neighbours)
+        object.__setattr__(self, "_margins", {})
+        object.__setattr__(self, "_source", source)
+        object.__setattr__(self, "_domain", domain)
+
+    _source: Source
+    _domain: Domain
+
+    @property
+    def counts(self) -> NDArray[np.int64]:
+        """Every cell."""
+        return self._margin(tuple(range(len(self._domain.columns)))).ravel()
+
+    @property
+    def cells(self) -> int:
+        """The size of the domain, if something can be held for each cell."""
+        if self._domain.cells > LARGEST_DOMAIN:
+            sizes = " x ".join(f"{c.name} {c.size}" for c in self._domain.columns)
+            raise PrivacyParameterError(
+                f"this mechanism holds a number for each of {self._domain.cells:.3g} cells ({sizes}); at most 2^24: "
+                "use the planner, laplace or gaussian, or declare wider bins"
+            )
+        return self._domain.cells
+
+    def _people(self) -> int:
+        return int(self._margin(()).sum())
+
+    def total(self, query: LinearQuery) -> int:
+        """As `Histogram.total`; the margin is counted in the engine."""
+        place = query.place
+        if place is None:
+            return int(dot_counts(self.counts, query.stored))
+        over = tuple(sorted((*place.axes, *(axis for axis, _ in place.keys))))
+        inside = np.ascontiguousarray(place.block(self._margin(over), over)).ravel()
+        total = int(dot_counts(inside, query.stored))
+        return total + place.rest * (self._people() - int(inside.sum())) if place.rest else total
+
+    def _margin(self, over: tuple[int, ...]) -> NDArray[np.int64]:
+        shape = tuple(self._domain.shape[axis] for axis in over)
+        margin = self._margins.get((self._domain.shape, over))
+        if margin is None:
+            if math.prod(shape) > LARGEST_DOMAIN:
+                raise PrivacyParameterError(f"{math.prod(shape):.3g} cells are too many to count; at most 2^24")
+            cells, counted = self._source.tally(self._domain.code(over))
+            flat = np.zeros(math.prod(shape), dtype=np.int64)
+            flat[cells] = counted
+            margin = flat.reshape(shape)
+            self._margins[self._domain.shape, over] = margin
+        return margin
+
+    def __repr__(self) -> str:
+        return f"CountedHistogram(columns={len(self._domain.columns)}, neighbours={self.neighbours!r})"
+
+
+def count_cells(source: Source, domain: Domain, neighbours: Neighbours) -> Histogram:
+    """The true margins, each counted by one GROUP BY in the engine when it is first asked for."""
+    return CountedHistogram(source, domain, neighbours)

@@ -59,7 +59,7 @@ def root_above(number: Fraction) -> float:
 def check_scale(scale: Fraction) -> Fraction:
     """A scale that can be drawn from; mechanisms ask before they charge.
 
-    >>> checked(Fraction(9, 2))
+    >>> check_scale(Fraction(9, 2))
     Fraction(9, 2)
     """
     if not 0 < scale <= LARGEST_SCALE:

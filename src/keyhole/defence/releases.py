@@ -16,7 +16,7 @@ from fractions import Fraction
 
 from keyhole.basis.cells.domain import Domain
 from keyhole.basis.cells.numbers import Range
-from keyhole.defence.base import NoiseName, Release
+from keyhole.defence.mechanisms.base import NoiseName, Release
 from keyhole.defence.workload import Item, Question, Total
 from keyhole.model.numbers import format_fraction, simplify_fraction
 from keyhole.model.predicate import (

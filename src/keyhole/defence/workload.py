@@ -15,9 +15,9 @@ from numpy.typing import NDArray
 from keyhole.basis import row
 from keyhole.basis.cells import Cells, Domain
 from keyhole.basis.cells.base import ColumnCache
-from keyhole.defence.base import Release
 from keyhole.defence.budget.loss import Neighbours
 from keyhole.defence.linear import LARGEST_UNIT, LinearQuery, Place
+from keyhole.defence.mechanisms.base import Release
 from keyhole.errors import UnsupportedQuery
 from keyhole.model.forms import Form, Part, combined, weighted_count
 from keyhole.model.predicate import Opaque, Scalar, leaves
@@ -233,7 +233,7 @@ class Question:
         return digest.hexdigest()
 
 
-def pose(statement: Statement, domain: Domain, neighbours: Neighbours) -> Question:
+def pose_statement(statement: Statement, domain: Domain, neighbours: Neighbours) -> Question:
     """The linear queries that answer a statement; refused with the reason if none do.
 
     Depends on the statement and the declared domain only. Every combination of declared key values is a group, whether
@@ -244,7 +244,8 @@ def pose(statement: Statement, domain: Domain, neighbours: Neighbours) -> Questi
     >>> domain = Domain((Categories("sex", ("F", "M")),))
     >>> count, sex = Query(Aggregate.SUM, (Term(None),)), Key("sex", '"sex"', "sex")
     >>> by_sex = Statement("SELECT sex, COUNT(*) ...", (count,), keys=(sex,), sets=((0,),))
-    >>> [(dict(key), items[0].asked[0].weights.tolist()) for key, items in pose(by_sex, domain, "replace-one").groups]
+    >>> groups = pose_statement(by_sex, domain, "replace-one").groups
+    >>> [(dict(key), items[0].asked[0].weights.tolist()) for key, items in groups]
     [({'sex': 'F'}, [1, 0, 0, 0]), ({'sex': 'M'}, [0, 1, 0, 0])]
     """
     if statement.having:
@@ -292,19 +293,19 @@ def _pose_within(
     if query.digits is not None and query.rounding != HALF:
         raise UnsupportedQuery(f"{query.label}: ask for the number itself, or round it with ROUND")
     none = Fraction(0)
-    form, cells = weighted_count(query), _looked_at(query, domain, keys, said)
+    form, cells = weighted_count(query), _find_cells(query, domain, keys, said)
     if not query.per:
-        total = _total(form.top, cells, neighbours, query.label)
+        total = _make_total(form.top, cells, neighbours, query.label)
         return Item(query.label, total, None, none, none, none, query.digits)
-    low, high = _bounds(form, cells, query.label)
+    low, high = _bound_average(form, cells, query.label)
     middle = (low + high) / 2
     centred = combined(form.top, (-middle, form.per))
-    top = replace(_total(centred, cells, neighbours, query.label), matched=None)
-    bottom = _total(form.per, cells, neighbours, query.label)
+    top = replace(_make_total(centred, cells, neighbours, query.label), matched=None)
+    bottom = _make_total(form.per, cells, neighbours, query.label)
     return Item(query.label, top, bottom, low, high, middle, query.digits)
 
 
-def _looked_at(query: Query, domain: Domain, keys: tuple[tuple[int, int], ...], said: ColumnCache) -> Cells:
+def _find_cells(query: Query, domain: Domain, keys: tuple[tuple[int, int], ...], said: ColumnCache) -> Cells:
     """The cells of the query's columns, within one cell of each key column."""
     used = set()
     for term in (*query.terms, *query.per):
@@ -328,13 +329,13 @@ def _weigh(parts: Sequence[Part], cells: Cells, name: str) -> tuple[Numbers, Fra
     return (flat, made.scale) if made.scale > 0 else (-flat, -made.scale)
 
 
-def _off(parts: Sequence[Part], cells: Cells) -> list[Part]:
+def _list_halves(parts: Sequence[Part], cells: Cells) -> list[Part]:
     """How far from what its cell adds a record may be: half a bin for each part that sums a binned column."""
     halves = [(p, cells.half(p.weight) if p.weight is not None else Fraction(0)) for p in parts]
     return [replace(p, factor=abs(p.factor) * half, weight=None) for p, half in halves if half]
 
 
-def _bounds(form: Form, cells: Cells, name: str) -> tuple[Fraction, Fraction]:
+def _bound_average(form: Form, cells: Cells, name: str) -> tuple[Fraction, Fraction]:
     """Between what an average lies: the least and the most that one counted record adds."""
     counted, unit = _weigh(form.per, cells, name)
     if unit != 1 or not np.isin(counted, (0, 1)).all():
@@ -342,33 +343,33 @@ def _bounds(form: Form, cells: Cells, name: str) -> tuple[Fraction, Fraction]:
     held = counted > 0
     if not held.any():
         return Fraction(0), Fraction(0)
-    off = _off(form.top, cells)
+    off = _list_halves(form.top, cells)
     least, down = _weigh(combined(form.top, (Fraction(-1), off)), cells, name)
     most, up = _weigh(combined(form.top, (Fraction(1), off)), cells, name)
     return int(least[held].min()) / down, int(most[held].max()) / up
 
 
-def _total(parts: Sequence[Part], cells: Cells, neighbours: Neighbours, name: str) -> Total:
+def _make_total(parts: Sequence[Part], cells: Cells, neighbours: Neighbours, name: str) -> Total:
     flat, scale = _weigh(parts, cells, name)
-    spread, fine = _weigh(_off(parts, cells), cells, name)
+    spread, fine = _weigh(_list_halves(parts, cells), cells, name)
     half = int(spread.max()) / fine
     if neighbours == "replace-one":
         # n is public, so weights may be shifted to start at zero: one person then moves the sum by its range only.
         low, high = int(flat.min()), int(flat.max())
         if cells.keys:  # records of other groups add nothing
             low, high = min(low, 0), max(high, 0)
-        queries = _linear(flat - low, high - low, name, cells, -low)
+        queries = _make_queries(flat - low, high - low, name, cells, -low)
         return Total(queries, ((high - low) / scale,) * len(queries), low / scale, half, None)
     most = int(np.abs(flat).max())
     above, below = np.maximum(flat, 0), np.maximum(-flat, 0)
     signed = [(part, sign) for part, sign in ((above, 1), (below, -1)) if part.any()]
-    queries = tuple(q for side, _ in signed for q in _linear(side, most, name, cells, 0))
-    touched = _linear((spread > 0).astype(np.int64), 1, f"records behind {name}", cells, 0)
+    queries = tuple(q for side, _ in signed for q in _make_queries(side, most, name, cells, 0))
+    touched = _make_queries((spread > 0).astype(np.int64), 1, f"records behind {name}", cells, 0)
     matched = touched[0] if half else None
     return Total(queries, tuple(sign * most / scale for _, sign in signed), Fraction(0), half, matched)
 
 
-def _linear(numerators: Numbers, unit: int, name: str, cells: Cells, rest: int) -> tuple[LinearQuery, ...]:
+def _make_queries(numerators: Numbers, unit: int, name: str, cells: Cells, rest: int) -> tuple[LinearQuery, ...]:
     """numerators / unit as a linear query in lowest terms, `rest` / unit outside the group; none if the unit is 0."""
     if unit == 0:
         return ()

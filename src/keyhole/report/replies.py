@@ -8,7 +8,7 @@ from fractions import Fraction
 from typing import Any
 
 from keyhole.auditing.online.admission import Admission
-from keyhole.defence.answering import Answered, Priced
+from keyhole.defence.answering import PriceQuote, PrivateAnswer
 from keyhole.report.documents.json_text import json_number
 from keyhole.report.words.digits import with_bar
 from keyhole.sessions.reply import Outcome, Reply
@@ -80,7 +80,7 @@ def _json_fraction(value: Fraction | None) -> int | float | None:
     return value.numerator if value.denominator == 1 else float(value)
 
 
-def describe_answer(a: Answered, n: int | None) -> dict[str, Any]:
+def describe_answer(a: PrivateAnswer, n: int | None) -> dict[str, Any]:
     """One answer as the contract has it; `error` is the bar in the unit of the value.
 
     `alpha` is the same as a share of n under replace-one neighbours, except for a ratio (AVG), which has no share.
@@ -135,14 +135,14 @@ def describe_key(value: object) -> object:
     return value if isinstance(value, str | int | bool) else str(value)
 
 
-def describe_price(p: Priced) -> dict[str, Any]:
+def describe_price(p: PriceQuote) -> dict[str, Any]:
     """One price; nothing was spent."""
     if p.refused is not None:
         return {"sql": p.sql, "refused": p.refused.reason}
     return {"sql": p.sql, "cost": float(p.cost), "how": p.how} | ({"notes": list(p.notes)} if p.notes else {})
 
 
-def render_price(p: Priced, unit: str) -> Iterator[str]:
+def render_price(p: PriceQuote, unit: str) -> Iterator[str]:
     """For people: the statement, and what it would cost, in epsilon or rho."""
     yield " ".join(p.sql.split())
     yield f"  refused: {p.refused}" if p.refused is not None else f"  would cost {unit} {float(p.cost):.4g}: {p.how}"
@@ -150,7 +150,7 @@ def render_price(p: Priced, unit: str) -> Iterator[str]:
         yield f"  note: {note}"
 
 
-def render_answer(a: Answered, unit: str) -> Iterator[str]:
+def render_answer(a: PrivateAnswer, unit: str) -> Iterator[str]:
     """For people: the statement, each group with its numbers and bars, what it cost in epsilon or rho."""
     yield " ".join(a.sql.split())
     if a.refused is not None:

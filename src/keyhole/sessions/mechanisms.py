@@ -11,25 +11,25 @@ from typing import TYPE_CHECKING, Literal, TypeAlias
 from keyhole.errors import ConfigError
 
 if TYPE_CHECKING:
-    from keyhole.defence.answering import Setting, Strategy
+    from keyhole.defence.answering import AnswerSetting, Strategy
 
-MakeStrategy: TypeAlias = "Callable[[Setting], Strategy]"
+MakeStrategy: TypeAlias = "Callable[[AnswerSetting], Strategy]"
 
 PLANNER = "planner"  # answers from tables that it plans and buys, so it is made without a strategy
 
 
 def _answer_each_alone(kind: Literal["laplace", "gaussian"]) -> MakeStrategy:
-    def make(setting: Setting) -> Strategy:
-        from keyhole.defence.strategies.each import EachAlone
+    def make(setting: AnswerSetting) -> Strategy:
+        from keyhole.defence.strategies.separate_releases import SeparateReleases
 
-        return EachAlone(setting, kind)
+        return SeparateReleases(setting, kind)
 
     return make
 
 
 def _answer_from_prepaid_run(update: str) -> MakeStrategy:
-    def make(setting: Setting) -> Strategy:
-        from keyhole.defence.strategies.run import PrepaidRun
+    def make(setting: AnswerSetting) -> Strategy:
+        from keyhole.defence.strategies.prepaid_run import PrepaidRun
 
         return PrepaidRun(setting, update)
 
@@ -37,8 +37,8 @@ def _answer_from_prepaid_run(update: str) -> MakeStrategy:
 
 
 def _answer_from_one_construction(update: str) -> MakeStrategy:
-    def make(setting: Setting) -> Strategy:
-        from keyhole.defence.strategies.construction import OneConstruction
+    def make(setting: AnswerSetting) -> Strategy:
+        from keyhole.defence.strategies.one_construction import OneConstruction
 
         return OneConstruction(setting, update)
 
@@ -59,7 +59,7 @@ MECHANISMS = (PLANNER, *STRATEGIES)
 PRICED_IN_RHO = (PLANNER, "gaussian")  # where there is a delta; the others are priced in epsilon
 
 
-def make_strategy(mechanism: str, setting: Setting) -> Strategy:
+def make_strategy(mechanism: str, setting: AnswerSetting) -> Strategy:
     """How statements are answered by the mechanism of this name."""
     if mechanism not in STRATEGIES:
         raise ConfigError(f"there is no mechanism {mechanism!r}; there are {', '.join(MECHANISMS)}")

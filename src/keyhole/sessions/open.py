@@ -16,11 +16,12 @@ from keyhole.config.arguments import BudgetArguments
 from keyhole.config.settings import Settings
 from keyhole.datasets import Source
 from keyhole.datasets.open import Table, Use, open_table
-from keyhole.defence.answering import Answering, Setting
+from keyhole.defence.answering import Answering, AnswerSetting
 from keyhole.defence.budget.budget import Cap
 from keyhole.defence.budget.ledger import Ledger
-from keyhole.defence.budget.loss import Loss, Number, Unit, exact, probability, rho_within
-from keyhole.defence.load import count_cells, declared_domain
+from keyhole.defence.budget.loss import Loss, Number, Unit, check_probability, parse_exact, rho_within
+from keyhole.defence.declared_domain import declare_domain
+from keyhole.defence.histogram import count_cells
 from keyhole.defence.planner.columns import Partitions
 from keyhole.defence.planner.planner import Planner
 from keyhole.defence.planner.sizing import HORIZON, SPEND, PlanTerms
@@ -50,7 +51,7 @@ def open_private_session(
     table = open_table(settings, Use.ANSWER)
     source = table.whole
     planned = terms.mechanism == PLANNER
-    domain = declared_domain(settings.columns, source.schema)
+    domain = declare_domain(settings.columns, source.schema)
     columns = Partitions.declared(settings.columns, source.schema) if planned else None
     book = open_book(_require_book_path(settings, config, terms.book), settings, table.name, dry_run=dry_run)
     try:
@@ -70,7 +71,9 @@ def open_private_session(
             histogram = count_cells(source, domain, budget.neighbours)
             n = histogram.public_n if histogram.neighbours == "replace-one" else None
             writer = Releases(source.schema, domain, n)
-            setting = Setting(histogram, ledger, terms.beta, accuracy, terms.horizon or 1000, writer, terms.anyway)
+            setting = AnswerSetting(
+                histogram, ledger, terms.beta, accuracy, terms.horizon or 1000, writer, terms.anyway
+            )
             answering = Answering(source.schema, domain, setting, make_strategy(str(terms.mechanism), setting))
     except BaseException:
         book.close()
@@ -113,10 +116,10 @@ def _make_planner(
 ) -> Planner:
     who, delta = budget.neighbours, _get_delta(terms, budget)
     numbers = {name: column for name, column in columns.columns.items() if isinstance(column, Cuts)}
-    share = SPEND if terms.spend is None else exact(terms.spend, "--spend")
+    share = SPEND if terms.spend is None else parse_exact(terms.spend, "--spend")
     if not 0 < share <= 1:
         raise PrivacyParameterError(f"--spend is a share of what is left, above 0 and at most 1, not {terms.spend}")
-    keys = exact(budget.delta_for_keys, "delta_for_keys")
+    keys = parse_exact(budget.delta_for_keys, "delta_for_keys")
     plan = PlanTerms(terms.beta, accuracy, terms.horizon or HORIZON, share, terms.anyway, delta, keys)
     return Planner(source.schema, columns, SourceMargins(source, numbers, who), ledger, plan)
 
@@ -127,7 +130,7 @@ def choose_mechanism(terms: BudgetArguments, budget: BudgetTable) -> str:
 
 
 def _get_delta(terms: BudgetArguments, budget: BudgetTable) -> Fraction:
-    return exact(terms.delta if terms.delta is not None else budget.delta, "delta")
+    return parse_exact(terms.delta if terms.delta is not None else budget.delta, "delta")
 
 
 def _choose_unit(budget: BudgetTable, terms: BudgetArguments) -> Unit:
@@ -242,7 +245,7 @@ def _require_book_path(settings: Settings, config: Config | str | Path | None, o
 
 
 def _check_accuracy(terms: BudgetArguments, budget: BudgetTable) -> float | None:
-    probability(terms.beta, "beta")
+    check_probability(terms.beta, "beta")
     wanted = terms.accuracy if terms.accuracy is not None else budget.accuracy
     accuracy = None if wanted is None else _parse_share(str(wanted), secret=budget.neighbours == "add-remove")
     if accuracy is not None and not accuracy > 0:
@@ -285,11 +288,11 @@ def _make_cap(budget: BudgetTable, terms: BudgetArguments, unit: Unit) -> Cap:
         raise ConfigError('delta_for_keys needs neighbours = "add-remove" under [budget]')
     if unit == "epsilon":
         return Cap.declared(Loss.of_epsilon(amount, slack, budget.neighbours), dict(budget.analysts))
-    if not exact(slack, "delta"):
+    if not parse_exact(slack, "delta"):
         return Cap.declared(Loss.of_rho(amount, budget.neighbours), dict(budget.analysts))
-    keys = exact(budget.delta_for_keys, "delta_for_keys")
-    if not 0 <= keys < exact(slack, "delta"):
+    keys = parse_exact(budget.delta_for_keys, "delta_for_keys")
+    if not 0 <= keys < parse_exact(slack, "delta"):
         raise PrivacyParameterError("delta_for_keys is a part of delta: at least 0 and below it")
-    rest = exact(slack, "delta") - keys
+    rest = parse_exact(slack, "delta") - keys
     shares = {who: rho_within(share, rest) for who, share in budget.analysts.items()}
     return Cap.declared(Loss("rho", rho_within(amount, rest), keys, budget.neighbours), shares)

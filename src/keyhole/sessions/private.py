@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from fractions import Fraction
 from typing import Any
 
-from keyhole.defence.answering import Answered, Answering, Priced
+from keyhole.defence.answering import Answering, PriceQuote, PrivateAnswer
 from keyhole.defence.budget.loss import Loss
 from keyhole.defence.planner.planner import Planner
 from keyhole.errors import QueryError
@@ -54,7 +54,7 @@ class Private:
         self.answering.setting.ledger.charged.clear()
         return self._reply(self.answering.answer(asked, analyst))
 
-    def _reply(self, made: Answered) -> Reply:
+    def _reply(self, made: PrivateAnswer) -> Reply:
         if made.refused is not None:
             return Reply(made.sql, Outcome.REFUSED, made.refused.reason, noisy=made)
         if made.entry is None:  # it is public
@@ -88,7 +88,7 @@ class DryRun(Private):
         """Its price; the next question finds so much less."""
         again = asked.question.fingerprint() in self.seen
         if again:
-            price = Priced(asked.sql, Fraction(0), "released before")
+            price = PriceQuote(asked.sql, Fraction(0), "released before")
         else:
             (price,) = self.answering.dry_run([asked.sql], analyst)
         if price.refused is not None:

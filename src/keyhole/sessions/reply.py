@@ -9,7 +9,7 @@ from typing import TypeAlias
 
 from keyhole.auditing.online.admission import Admission
 from keyhole.datasets import GroupKey
-from keyhole.defence.answering import Answered, Priced
+from keyhole.defence.answering import PriceQuote, PrivateAnswer
 from keyhole.model.query import Refused
 
 ExactAnswer: TypeAlias = tuple[tuple[GroupKey, tuple[Decimal | bool | None, ...]], ...]
@@ -41,8 +41,8 @@ class Reply:
     reason: str = ""
     exact: ExactAnswer | None = None
     grouped: bool = False
-    noisy: Answered | None = None
-    price: Priced | None = None
+    noisy: PrivateAnswer | None = None
+    price: PriceQuote | None = None
     admission: Admission | None = None
     instead: str | None = None
     entry: int | None = None

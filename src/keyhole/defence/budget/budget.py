@@ -10,7 +10,7 @@ from fractions import Fraction
 from types import MappingProxyType
 
 from keyhole.book import EVERYBODY, NOTHING
-from keyhole.defence.budget.loss import Loss, Number, exact, positive
+from keyhole.defence.budget.loss import Loss, Number, check_positive, parse_exact
 from keyhole.errors import BudgetExhausted, ConfigError, PrivacyParameterError
 
 
@@ -30,7 +30,7 @@ class Cap:
         """A cap from numbers as written in a configuration file, each checked to be above zero."""
         if EVERYBODY in analysts:
             raise ConfigError(f"an analyst may not be called {EVERYBODY!r}: that name is everybody together")
-        named = {who: positive(share, f"the budget of {who}") for who, share in analysts.items()}
+        named = {who: check_positive(share, f"the budget of {who}") for who, share in analysts.items()}
         return cls(total, MappingProxyType(named))
 
     def of(self, account: str) -> Fraction:
@@ -157,4 +157,4 @@ def epsilon_budget(epsilon: Number, delta: Number = 0) -> Budget:
     >>> epsilon_budget(1).left()
     Fraction(1, 1)
     """
-    return Budget(Cap(Loss.of_epsilon(exact(epsilon), delta)))
+    return Budget(Cap(Loss.of_epsilon(parse_exact(epsilon), delta)))

@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 
 from keyhole.defence.budget.budget import Budget, Cap
 from keyhole.defence.budget.ledger import Ledger
-from keyhole.defence.budget.loss import Loss, Number, probability, round_down
+from keyhole.defence.budget.loss import Loss, Number, check_probability, round_down
 from keyhole.errors import BudgetExhausted
 from keyhole.extras import import_extra
 
@@ -216,7 +216,7 @@ def composed_epsilon(losses: Iterable[Loss], delta: Number) -> float:
     >>> 1.2 < composed_epsilon(thousand, 1e-6) < 1.6  # the sum is 10
     True
     """
-    slack = float(probability(delta, "delta"))
+    slack = float(check_probability(delta, "delta"))
     feature = "the privacy loss distribution figure"
     common = import_extra("dp_accounting.pld.common", feature)
     distributions = import_extra("dp_accounting.pld.privacy_loss_distribution", feature)

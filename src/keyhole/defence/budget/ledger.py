@@ -42,7 +42,7 @@ class SavedRun:
 
 
 @dataclass(frozen=True, slots=True)
-class Kept:
+class KeptRelease:
     """A release that the book has: its entry, what it says, and the charges it was computed from (None: unknown)."""
 
     entry: int
@@ -51,7 +51,7 @@ class Kept:
 
 
 @dataclass(frozen=True, slots=True)
-class Bought:
+class Purchase:
     """How a release came about: the statement, how many numbers it has, who asked, the charges it was computed from
     (None: those that were just paid), and the run with its generation, if one was used.
     """
@@ -125,7 +125,7 @@ class Ledger(Budget):
     # --- what was released --------------------------------------------------------------------------------------------
 
     def remember(
-        self, question: str, answer: dict[str, Any], bought: Bought, blank: dict[str, Any] | None = None
+        self, question: str, answer: dict[str, Any], bought: Purchase, blank: dict[str, Any] | None = None
     ) -> BookEntry:
         """Keep a released answer; its entry. `blank` is the same with each number 0: the room that the entry takes
         follows from it, and not from the numbers.
@@ -144,7 +144,7 @@ class Ledger(Budget):
         state = self.book.state
         return state.releases[state.epoch, self._mark(question)][-1]
 
-    def recall(self, question: str, analyst: str | None = None) -> Iterator[Kept]:
+    def recall(self, question: str, analyst: str | None = None) -> Iterator[KeptRelease]:
         """What was released before to this question about this epoch, if the analyst may be told: cheapest first."""
         state = self.book.state
         found = state.releases.get((state.epoch, self._mark(question)), ())
@@ -155,7 +155,7 @@ class Ledger(Budget):
             if price is not None:
                 priced.append((price, -seq, of))
         for _, at, of in sorted(priced, key=lambda p: p[:2]):
-            yield Kept(-at, self.book.entry(-at).body["answer"], of)
+            yield KeptRelease(-at, self.book.entry(-at).body["answer"], of)
 
     def news(self, analyst: str | None, of: Sequence[int] | None) -> Fraction | None:
         """What being told would add to the analyst's account; None if that passes his cap or nobody can say."""
@@ -170,7 +170,7 @@ class Ledger(Budget):
         """Has the analyst room for everything that was computed from these charges?"""
         return self.news(analyst, of) is not None
 
-    def tell(self, analyst: str | None, kept: Kept) -> None:
+    def tell(self, analyst: str | None, kept: KeptRelease) -> None:
         """Somebody is about to be told a release: it is written down once, and its charges count for him, once."""
         state = self.book.state
         if analyst is None or kept.entry in state.heard.get(analyst, ()):

@@ -23,10 +23,10 @@ SLACK = 1e-9  # relative: more than what is lost in double arithmetic
 STEPS = 200  # of a bisection
 
 
-def exact(number: Number, name: str = "the number") -> Fraction:
+def parse_exact(number: Number, name: str = "the number") -> Fraction:
     """The decimal a person wrote, as a rational: 0.1 is 1/10, not the nearest double.
 
-    >>> exact(0.1), exact("1e-6"), exact(Fraction(1, 3))
+    >>> parse_exact(0.1), parse_exact("1e-6"), parse_exact(Fraction(1, 3))
     (Fraction(1, 10), Fraction(1, 1000000), Fraction(1, 3))
     """
     if isinstance(number, Fraction):
@@ -39,14 +39,14 @@ def exact(number: Number, name: str = "the number") -> Fraction:
         raise PrivacyParameterError(f"{name} must be a finite number, not {number!r}") from None
 
 
-def positive(number: Number, name: str) -> Fraction:
+def check_positive(number: Number, name: str) -> Fraction:
     """`exact(number)`, refused unless above zero and from 1e-30 to 1e12: outside, no noise could be planned or drawn.
 
-    >>> positive(0, "epsilon")
+    >>> check_positive(0, "epsilon")
     Traceback (most recent call last):
     keyhole.errors.PrivacyParameterError: epsilon must be above 0, not 0
     """
-    value = exact(number, name)
+    value = parse_exact(number, name)
     if value <= 0:
         raise PrivacyParameterError(f"{name} must be above 0, not {number}")
     if not SMALLEST <= value <= LARGEST:
@@ -54,14 +54,14 @@ def positive(number: Number, name: str) -> Fraction:
     return value
 
 
-def probability(number: Number, name: str, *, zero: bool = False) -> Fraction:
+def check_probability(number: Number, name: str, *, zero: bool = False) -> Fraction:
     """`exact(number)`, refused unless in (0, 1), or [0, 1) where `zero` is allowed.
 
-    >>> probability(1, "delta", zero=True)
+    >>> check_probability(1, "delta", zero=True)
     Traceback (most recent call last):
     keyhole.errors.PrivacyParameterError: delta must be at least 0 and below 1, not 1
     """
-    value = exact(number, name)
+    value = parse_exact(number, name)
     if value >= 1 or value < 0 or (value == 0 and not zero):
         span = "at least 0 and below 1" if zero else "between 0 and 1"
         raise PrivacyParameterError(f"{name} must be {span}, not {number}")
@@ -115,13 +115,13 @@ class Loss:
     @classmethod
     def of_epsilon(cls, epsilon: Number, delta: Number = 0, neighbours: Neighbours = "replace-one") -> Loss:
         """(epsilon, delta), checked: epsilon > 0 and 0 <= delta < 1."""
-        checked = positive(epsilon, "epsilon")
-        return cls("epsilon", checked, probability(delta, "delta", zero=True), neighbours)
+        checked = check_positive(epsilon, "epsilon")
+        return cls("epsilon", checked, check_probability(delta, "delta", zero=True), neighbours)
 
     @classmethod
     def of_rho(cls, rho: Number, neighbours: Neighbours = "replace-one") -> Loss:
         """rho of zero-concentrated differential privacy, checked: rho > 0."""
-        return cls("rho", positive(rho, "rho"), Fraction(0), neighbours)
+        return cls("rho", check_positive(rho, "rho"), Fraction(0), neighbours)
 
     def __add__(self, other: Loss) -> Loss:
         if (self.unit, self.neighbours) != (other.unit, other.neighbours):
@@ -187,7 +187,7 @@ def rho_within(epsilon: Number, delta: Number) -> Fraction:
     >>> float(rho_within(1, "1e-6")), float(textbook_rho(1, "1e-6"))
     (0.0243559, 0.0174689)
     """
-    most, slack = float(positive(epsilon, "epsilon")), float(probability(delta, "delta", zero=True))
+    most, slack = float(check_positive(epsilon, "epsilon")), float(check_probability(delta, "delta", zero=True))
     if slack == 0:
         raise PrivacyParameterError("rho (zCDP) implies no epsilon without a delta: give delta, such as 1e-6")
     low, high = 0.0, most + 1.0
@@ -205,7 +205,7 @@ def epsilon_at(rho: Number, delta: Number) -> Fraction:
     >>> float(epsilon_at("1.36e-7", "1e-7"))
     0.00184532
     """
-    amount, slack = float(positive(rho, "rho")), float(probability(delta, "delta"))
+    amount, slack = float(check_positive(rho, "rho")), float(check_probability(delta, "delta"))
     low, high = 0.0, float(amount + 2 * math.sqrt(amount * math.log(1 / slack))) + 1e-300
     for _ in range(STEPS):
         middle = (low + high) / 2
@@ -217,7 +217,7 @@ def textbook_rho(epsilon: Number, delta: Number) -> Fraction:
     """The rho of epsilon = rho + 2 sqrt(rho ln(1/delta)) (Bun and Steinke 2016), for comparison: it throws away about a
     quarter of the budget.
     """
-    most, slack = float(positive(epsilon, "epsilon")), float(probability(delta, "delta"))
+    most, slack = float(check_positive(epsilon, "epsilon")), float(check_probability(delta, "delta"))
     logarithm = math.log(1 / slack)
     root = math.sqrt(logarithm + most) - math.sqrt(logarithm)
     return round_down(Fraction(root * root), 6)

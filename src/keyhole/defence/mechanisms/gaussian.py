@@ -7,11 +7,11 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 
-from keyhole.defence.base import DISCRETE_GAUSSIAN, Release
 from keyhole.defence.budget.budget import Budget
-from keyhole.defence.budget.loss import Loss, Number, positive, probability, round_up
+from keyhole.defence.budget.loss import Loss, Number, check_positive, check_probability, round_up
 from keyhole.defence.histogram import Histogram
 from keyhole.defence.linear import LinearQuery, l2_sensitivity_squared
+from keyhole.defence.mechanisms.base import DISCRETE_GAUSSIAN, Release
 from keyhole.defence.noise import NoiseSource, check_scale, exact_noise
 
 
@@ -39,8 +39,8 @@ class Gaussian:
     noise: NoiseSource | None = None
 
     def __post_init__(self) -> None:
-        positive(self.rho, "rho")
-        probability(self.beta, "beta")
+        check_positive(self.rho, "rho")
+        check_probability(self.beta, "beta")
 
     def cost(self, queries: Sequence[LinearQuery]) -> Loss:
         """rho, whatever is asked: the variance follows the sensitivity."""
@@ -48,7 +48,7 @@ class Gaussian:
 
     def release(self, queries: Sequence[LinearQuery]) -> list[Release]:
         """All answers together, for one rho."""
-        rho, noise = positive(self.rho, "rho"), self.noise or exact_noise()
+        rho, noise = check_positive(self.rho, "rho"), self.noise or exact_noise()
         variance = l2_sensitivity_squared(queries, self.histogram.neighbours) / (2 * rho)
         cost = self.cost(queries)
         if variance:

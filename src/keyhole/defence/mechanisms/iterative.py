@@ -9,12 +9,12 @@ from fractions import Fraction
 from typing import Any
 
 from keyhole.defence.budget.budget import Budget
-from keyhole.defence.budget.loss import Loss, Number, positive, probability, round_up
+from keyhole.defence.budget.loss import Loss, Number, check_positive, check_probability, round_up
 from keyhole.defence.histogram import Histogram
 from keyhole.defence.linear import LinearQuery
 from keyhole.defence.mechanisms.sparse_vector import check_composition
+from keyhole.defence.mechanisms.theorems import Offline
 from keyhole.defence.noise import NoiseSource, check_scale, exact_noise
-from keyhole.defence.theorems import Offline
 from keyhole.defence.updates.base import DatabaseUpdate
 from keyhole.errors import PrivacyParameterError
 
@@ -59,8 +59,8 @@ def plan_offline(
     """
     if n < 1 or queries < 1:
         raise PrivacyParameterError(f"a construction needs people and questions, not n = {n} and queries = {queries}")
-    slack = probability(delta, "delta", zero=True)
-    probability(beta, "beta")
+    slack = check_probability(delta, "delta", zero=True)
+    check_probability(beta, "beta")
     theorem = Offline(lambda a: factory(cells, a).limit(a), n, queries, beta)
     if accuracy is not None:
         if not 0 < accuracy <= 1:
@@ -74,7 +74,7 @@ def plan_offline(
     else:
         if epsilon is None:
             raise PrivacyParameterError("a construction is planned from epsilon or from accuracy: give one")
-        price = positive(epsilon, "epsilon")
+        price = check_positive(epsilon, "epsilon")
         alpha = theorem.alpha_for(float(price), float(slack))
         if alpha * n + 1 >= n:
             raise PrivacyParameterError(

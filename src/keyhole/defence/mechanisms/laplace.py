@@ -7,11 +7,11 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 
-from keyhole.defence.base import DISCRETE_LAPLACE, Release
 from keyhole.defence.budget.budget import Budget
-from keyhole.defence.budget.loss import Loss, Number, positive, probability, round_up
+from keyhole.defence.budget.loss import Loss, Number, check_positive, check_probability, round_up
 from keyhole.defence.histogram import Histogram
 from keyhole.defence.linear import LinearQuery, l1_sensitivity
+from keyhole.defence.mechanisms.base import DISCRETE_LAPLACE, Release
 from keyhole.defence.noise import NoiseSource, check_scale, exact_noise
 
 
@@ -39,8 +39,8 @@ class Laplace:
     noise: NoiseSource | None = None
 
     def __post_init__(self) -> None:
-        positive(self.epsilon, "epsilon")
-        probability(self.beta, "beta")
+        check_positive(self.epsilon, "epsilon")
+        check_probability(self.beta, "beta")
 
     def cost(self, queries: Sequence[LinearQuery]) -> Loss:
         """epsilon, whatever is asked: the scale follows the sensitivity."""
@@ -48,7 +48,7 @@ class Laplace:
 
     def release(self, queries: Sequence[LinearQuery]) -> list[Release]:
         """All answers together, for one epsilon."""
-        epsilon, noise = positive(self.epsilon, "epsilon"), self.noise or exact_noise()
+        epsilon, noise = check_positive(self.epsilon, "epsilon"), self.noise or exact_noise()
         scale = l1_sensitivity(queries, self.histogram.neighbours) / epsilon
         cost = self.cost(queries)
         if scale:

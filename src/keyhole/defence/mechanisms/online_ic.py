@@ -11,14 +11,14 @@ from typing import Any, Generic
 import numpy as np
 from numpy.typing import NDArray
 
-from keyhole.defence.base import DISCRETE_LAPLACE, Release
 from keyhole.defence.budget.budget import Budget
-from keyhole.defence.budget.loss import Loss, Number, exact, positive, probability, round_up
+from keyhole.defence.budget.loss import Loss, Number, check_positive, check_probability, parse_exact, round_up
 from keyhole.defence.histogram import Histogram
 from keyhole.defence.linear import LinearQuery
+from keyhole.defence.mechanisms.base import DISCRETE_LAPLACE, Release
 from keyhole.defence.mechanisms.sparse_vector import NumericSparse
+from keyhole.defence.mechanisms.theorems import answer_scale, numeric_sparse_alpha, smallest
 from keyhole.defence.noise import NoiseSource
-from keyhole.defence.theorems import answer_scale, numeric_sparse_alpha, smallest
 from keyhole.defence.updates.base import DatabaseUpdate, State
 from keyhole.errors import BudgetExhausted, PrivacyParameterError
 
@@ -123,8 +123,8 @@ def plan_online(
     """
     if n < 1 or queries < 1:
         raise PrivacyParameterError(f"a run needs people and questions, not n = {n} and queries = {queries}")
-    slack = probability(delta, "delta", zero=True)
-    probability(beta, "beta")
+    slack = check_probability(delta, "delta", zero=True)
+    check_probability(beta, "beta")
     planner = _Planner(lambda a: math.floor(factory(cells, a).limit(a)) + 1, n, queries, beta, slack)
     if accuracy is not None:
         if not 0 < accuracy <= 1:
@@ -135,7 +135,7 @@ def plan_online(
             )
         price = round_up(planner.epsilon(accuracy * n))
     elif epsilon is not None:
-        price = positive(epsilon, "epsilon")
+        price = check_positive(epsilon, "epsilon")
         if (bar := planner.bar(float(price))) >= n:
             raise PrivacyParameterError(
                 f"epsilon {float(price):.4g} buys answers within {bar} of {n} people, which says nothing: "
@@ -187,8 +187,8 @@ class OnlineIC(Generic[State]):
             budget,
             threshold=plan.threshold,
             firings=plan.firings,
-            epsilon=exact(plan.epsilon),
-            delta=exact(plan.delta),
+            epsilon=parse_exact(plan.epsilon),
+            delta=parse_exact(plan.delta),
             analyst=analyst,
             noise=noise,
         )
@@ -223,8 +223,8 @@ class OnlineIC(Generic[State]):
             threshold=plan.threshold,
             firings=plan.firings,
             fired=fired + (was_open and level is None),
-            epsilon=exact(plan.epsilon),
-            delta=exact(plan.delta),
+            epsilon=parse_exact(plan.epsilon),
+            delta=parse_exact(plan.delta),
             level=level,
             noise=noise,
         )

@@ -12,20 +12,20 @@ from fractions import Fraction
 from numbers import Integral
 
 from keyhole.defence.budget.budget import Budget
-from keyhole.defence.budget.loss import Loss, Number, positive, probability
+from keyhole.defence.budget.loss import Loss, Number, check_positive, check_probability
 from keyhole.defence.histogram import Histogram
 from keyhole.defence.linear import LinearQuery
+from keyhole.defence.mechanisms.theorems import ROOT512, advanced_composition
 from keyhole.defence.noise import NoiseSource, check_scale, exact_noise
-from keyhole.defence.theorems import ROOT512, advanced_composition
 from keyhole.errors import BudgetExhausted, PrivacyParameterError
 
 
 def read_threshold(threshold: int) -> int:
     """A threshold on the grid of whole people; another is refused before anything is charged.
 
-    >>> whole(3)
+    >>> read_threshold(3)
     3
-    >>> whole(1.5)
+    >>> read_threshold(1.5)
     Traceback (most recent call last):
     keyhole.errors.PrivacyParameterError: a threshold is a whole number of people, not 1.5: round it to the grid
     """
@@ -105,7 +105,7 @@ class AboveThreshold:
         analyst: str | None = None,
         noise: NoiseSource | None = None,
     ) -> None:
-        price = positive(epsilon, "epsilon")
+        price = check_positive(epsilon, "epsilon")
         level = read_threshold(threshold)
         self.cost = Loss.of_epsilon(price, 0, histogram.neighbours)
         drawn = noise or exact_noise()
@@ -168,7 +168,7 @@ def sparse_scale(firings: int, epsilon: Number, delta: Number = 0) -> Fraction:
     """
     if firings < 1:
         raise PrivacyParameterError(f"a sparse vector run needs at least one firing, not {firings}")
-    price, slack = positive(epsilon, "epsilon"), probability(delta, "delta", zero=True)
+    price, slack = check_positive(epsilon, "epsilon"), check_probability(delta, "delta", zero=True)
     if slack == 0:
         return 2 * firings / price
     sigma = rational_above(math.sqrt(32 * firings * math.log(1 / slack)) / float(price))
@@ -247,7 +247,7 @@ def numeric_sparse_scales(firings: int, epsilon: Number, delta: Number = 0) -> S
     """
     if firings < 1:
         raise PrivacyParameterError(f"a sparse vector run needs at least one firing, not {firings}")
-    price, slack = positive(epsilon, "epsilon"), probability(delta, "delta", zero=True)
+    price, slack = check_positive(epsilon, "epsilon"), check_probability(delta, "delta", zero=True)
     if slack == 0:
         sigma = Fraction(9, 4) * firings / price
         return Scales(sigma, 2 * sigma, 4 * sigma)

@@ -17,8 +17,8 @@ import numpy as np
 
 from keyhole.config import toml_key
 from keyhole.datasets import Source
-from keyhole.defence.base import half_of_everybody
-from keyhole.defence.budget.ledger import Bought, Ledger
+from keyhole.defence.budget.ledger import Ledger, Purchase
+from keyhole.defence.mechanisms.base import half_of_everybody
 from keyhole.defence.noise import NoiseSource
 from keyhole.defence.planner.planner import Planner
 from keyhole.defence.tables.margins import SourceMargins
@@ -146,7 +146,7 @@ def _buy_histogram(
         "lines": list(_write_lines(source, column, drawn, dose, law)),
     }
     blank = made | {"counts": [0] * size}
-    ledger.remember(mark, made, Bought(f"bounds for {column}", 2 * size, analyst, (charge,)), blank)
+    ledger.remember(mark, made, Purchase(f"bounds for {column}", 2 * size, analyst, (charge,)), blank)
     return advise_bounds(column, drawn, crowd, loss.amount)
 
 

@@ -14,7 +14,7 @@ from typing import TypeAlias
 from keyhole.basis.cells.categories import Categories
 from keyhole.basis.cells.numbers import Cuts
 from keyhole.config import Columns, PrivateColumn, PublicColumn, toml_key
-from keyhole.defence.load import typed
+from keyhole.defence.declared_domain import parse_value
 from keyhole.defence.tables.noisy_tables import Quantity
 from keyhole.errors import ConfigError, UnsupportedQuery
 from keyhole.model.predicate import (
@@ -185,8 +185,8 @@ def _check_leaf(leaf: Leaf) -> Comparison | Membership | Like | IsNull:
 
 def _make_partition(column: Column, given: PublicColumn | PrivateColumn) -> Partition | None:
     if given.values is not None:
-        values = tuple(typed(v, column) for v in given.values)
-        missing = None if given.missing is None else typed(_unwrap_decimal(given.missing), column)
+        values = tuple(parse_value(v, column) for v in given.values)
+        missing = None if given.missing is None else parse_value(_unwrap_decimal(given.missing), column)
         return Categories(column.name, values, missing is None, missing)
     if given.min is None or given.max is None:
         return None

@@ -10,7 +10,7 @@ from math import prod
 import numpy as np
 
 from keyhole.basis.cells.numbers import Cuts
-from keyhole.defence.answering import Priced
+from keyhole.defence.answering import PriceQuote
 from keyhole.defence.budget.loss import round_down
 from keyhole.defence.planner.choice import Chooser
 from keyhole.defence.planner.columns import CutAxis
@@ -70,13 +70,13 @@ class FilePlan:
         self._buy_for([question for mark, question in self.expected.items() if mark not in answered], analyst)
         self.chooser.settled |= set(self.expected)
 
-    def price(self, sql: str, mark: str, analyst: str | None) -> Priced:
+    def price(self, sql: str, mark: str, analyst: str | None) -> PriceQuote:
         """The first statement bears the price of the plan."""
         spend = self.spend(analyst)
         first = next(m for m in self.expected if self.waits_for(m, analyst))
         unit, share = self.chooser.unit, float(self.chooser.terms.spend)
         if mark != first:
-            return Priced(
+            return PriceQuote(
                 sql, Fraction(0), "from the plan for the whole file, whose price stands at its first statement"
             )
         how = (
@@ -84,7 +84,7 @@ class FilePlan:
             f"what is left, {unit} {float(spend):.4g}, "
             f"{float(PILOT_SHARE):.0%} of it for a pilot; tables follow from the pilot (--spend says how much)"
         )
-        return Priced(sql, spend, how)
+        return PriceQuote(sql, spend, how)
 
     def spend(self, analyst: str | None) -> Fraction:
         """What the file may spend."""

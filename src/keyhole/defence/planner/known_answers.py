@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from keyhole.defence.budget.ledger import Kept
+from keyhole.defence.budget.ledger import KeptRelease
 from keyhole.defence.planner.columns import Partitions
 from keyhole.defence.planner.layout import Layout, find_known_layouts
 from keyhole.defence.planner.purchases import Purchases, find_used_tables, number_question
@@ -22,7 +22,7 @@ class KnownAnswer:
     layout: Layout
     generation: Generation
     quantile: BoughtQuantile | BoughtTree | None = None
-    number: Kept | None = None
+    number: KeptRelease | None = None
 
     @property
     def is_public(self) -> bool:
@@ -49,7 +49,7 @@ class KnownAnswer:
         return list(kept.of or ()) if kept is not None else [table.charge for table in self._find_tables()]
 
     @property
-    def _kept(self) -> Kept | None:
+    def _kept(self) -> KeptRelease | None:
         return self.number or (None if self.quantile is None else self.quantile.kept)
 
     def _find_tables(self) -> list[BoughtTable]:

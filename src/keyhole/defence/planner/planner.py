@@ -9,10 +9,10 @@ from itertools import product
 
 from keyhole.basis.cells.domain import Domain
 from keyhole.book.noisy_tables import table_lines
-from keyhole.defence.answering import Answered, Priced
+from keyhole.defence.answering import PriceQuote, PrivateAnswer
 from keyhole.defence.budget.ledger import Ledger
 from keyhole.defence.budget.loss import epsilon_at
-from keyhole.defence.load import asking_schema
+from keyhole.defence.declared_domain import make_asking_schema
 from keyhole.defence.noise import NoiseSource, exact_noise
 from keyhole.defence.planner.choice import Choice, Chooser, NotSold
 from keyhole.defence.planner.columns import Partitions
@@ -76,7 +76,7 @@ class Planner:
         terms: PlanTerms,
         noise: NoiseSource | None = None,
     ) -> None:
-        self._schema = asking_schema(schema, Domain(tuple(columns.columns.values())))
+        self._schema = make_asking_schema(schema, Domain(tuple(columns.columns.values())))
         self.columns, self.margins, self.terms = columns, margins, terms
         n = margins.n if margins.neighbours == "replace-one" and ledger.rows == 1 else None
         self.setting = PlanSetting(ledger, n)
@@ -126,7 +126,7 @@ class Planner:
 
     # --- answering ----------------------------------------------------------------------------------------------------
 
-    def recall(self, asked: PlannedStatement, analyst: str | None) -> Answered | None:
+    def recall(self, asked: PlannedStatement, analyst: str | None) -> PrivateAnswer | None:
         """What is free: public, released before, or following from what was, if it is good enough."""
         self.purchases.refresh()
         if asked.question.unknown:
@@ -143,7 +143,7 @@ class Planner:
             return None
         return self._answer_choice(asked, choice, Fraction(0), analyst)
 
-    def answer(self, asked: PlannedStatement, analyst: str | None) -> Answered:
+    def answer(self, asked: PlannedStatement, analyst: str | None) -> PrivateAnswer:
         """Plan, charge, read, write down; on the open page."""
         ledger, question = self.setting.ledger, asked.question
         before = ledger.spent()
@@ -188,7 +188,7 @@ class Planner:
             (buy_tree if tree else buy_quantile)(self.buyer, layout, loss, analyst, asked.sql)
         self.purchases.refresh()
 
-    def _buy_grouped_quantiles(self, asked: PlannedStatement, before: Fraction, analyst: str | None) -> Answered:
+    def _buy_grouped_quantiles(self, asked: PlannedStatement, before: Fraction, analyst: str | None) -> PrivateAnswer:
         """Quantiles of all groups, at one price."""
         orders = order_groups(asked.question, self.chooser, analyst)
         if why := explain_not_sold(orders, self.chooser):
@@ -199,7 +199,9 @@ class Planner:
         assert answered is not None
         return answered
 
-    def _answer_keys(self, asked: PlannedStatement, cost: Fraction, how: str, analyst: str | None) -> Answered | None:
+    def _answer_keys(
+        self, asked: PlannedStatement, cost: Fraction, how: str, analyst: str | None
+    ) -> PrivateAnswer | None:
         """Keys that nobody declared, from what was released."""
         ledger, beta = self.setting.ledger, self.terms.beta
         kept = recall_keys(ledger, asked.question, analyst)
@@ -209,13 +211,13 @@ class Planner:
         self._used[kept.entry] = None
         groups, notes = tuple(list_groups(kept, asked.question, beta)), (describe_keys(kept),)
         left, how = ledger.left(analyst), how + self._state_epsilon()
-        return Answered(
+        return PrivateAnswer(
             asked.sql, True, groups, beta, cost, left, self.margins.neighbours, how, None, notes, entry=kept.entry
         )
 
     def _answer_quantiles(
         self, asked: PlannedStatement, cost: Fraction, how: str, analyst: str | None
-    ) -> Answered | None:
+    ) -> PrivateAnswer | None:
         """Quantiles of groups, from what was released."""
         ledger, wanted, beta = self.setting.ledger, asked.question.wanted, self.terms.beta
         known = recall_groups(asked.question, self.chooser, analyst)
@@ -235,11 +237,13 @@ class Planner:
         notes = (*notes, *self._describe_left_out(asked))
         left, how = ledger.left(analyst), how + self._state_epsilon()
         entry = max(b.kept.entry for _, best in known for b in best)
-        return Answered(
+        return PrivateAnswer(
             asked.sql, True, tuple(groups), beta, cost, left, self.margins.neighbours, how, None, notes, entry=entry
         )
 
-    def _answer_choice(self, asked: PlannedStatement, choice: Choice, cost: Fraction, analyst: str | None) -> Answered:
+    def _answer_choice(
+        self, asked: PlannedStatement, choice: Choice, cost: Fraction, analyst: str | None
+    ) -> PrivateAnswer:
         """From what is known, in the order of the question's parts."""
         ledger, question = self.setting.ledger, asked.question
         entries: list[int] = []
@@ -256,7 +260,7 @@ class Planner:
         notes = tuple(note for note in (*(w.note for w in question.wanted), *coarse, bounded) if note)
         notes = (*notes, *self._describe_left_out(asked), *choice.notes)
         left, how = ledger.left(analyst), choice.how + self._state_epsilon()
-        answered = Answered(
+        answered = PrivateAnswer(
             asked.sql,
             question.is_grouped,
             groups,
@@ -275,10 +279,10 @@ class Planner:
             return [known.quantile.estimate(known.wanted, self.columns, self.terms.beta)]
         return estimate_groups(known.layout, known.generation, self.terms.beta)
 
-    def refused(self, sql: str, why: Refused, analyst: str | None) -> Answered:
+    def refused(self, sql: str, why: Refused, analyst: str | None) -> PrivateAnswer:
         """A statement that got no numbers."""
         left, neighbours = self.setting.ledger.left(analyst), self.margins.neighbours
-        return Answered(sql, False, (), self.terms.beta, Fraction(0), left, neighbours, "", why)
+        return PrivateAnswer(sql, False, (), self.terms.beta, Fraction(0), left, neighbours, "", why)
 
     def _may_be_told(self, choice: Choice, analyst: str | None) -> bool:
         """Has the analyst room for everything that the answer is made from, together?"""
@@ -313,7 +317,7 @@ class Planner:
 
     # --- prices -------------------------------------------------------------------------------------------------------
 
-    def dry_run(self, statements: Sequence[str], analyst: str | None = None) -> list[Priced]:
+    def dry_run(self, statements: Sequence[str], analyst: str | None = None) -> list[PriceQuote]:
         """What each statement would cost and why, with the alternatives; spends nothing and reads nothing."""
         self.purchases.refresh()
         prices, seen = [], set()
@@ -321,33 +325,33 @@ class Planner:
             try:
                 statement = self.read(sql)
             except QueryError as error:
-                prices.append(Priced(sql, Fraction(0), "", Refused(str(error))))
+                prices.append(PriceQuote(sql, Fraction(0), "", Refused(str(error))))
                 continue
             mark = statement.question.mark
             if self.plan is not None and self.plan.waits_for(mark, analyst):
                 prices.append(self.plan.price(sql, mark, analyst))
             elif mark in seen:
-                prices.append(Priced(sql, Fraction(0), "released before"))
+                prices.append(PriceQuote(sql, Fraction(0), "released before"))
             else:
                 prices.append(self._price(statement, analyst))
             seen.add(mark)
         return prices
 
-    def _price(self, asked: PlannedStatement, analyst: str | None) -> Priced:
+    def _price(self, asked: PlannedStatement, analyst: str | None) -> PriceQuote:
         try:
             if asked.question.unknown:
                 if recall_keys(self.setting.ledger, asked.question, analyst) is not None:
-                    return Priced(asked.sql, Fraction(0), "released before")
+                    return PriceQuote(asked.sql, Fraction(0), "released before")
                 order = order_keys(self.chooser, analyst)
                 self.setting.ledger.check(order.loss, analyst=analyst)
-                return Priced(asked.sql, order.loss.amount, f"buys {order}")
+                return PriceQuote(asked.sql, order.loss.amount, f"buys {order}")
             if asked.question.has_grouped_quantiles:
                 return self._price_grouped_quantiles(asked, analyst)
             choice = self.chooser.choose(asked.question, analyst)
         except (BudgetExhausted, PrivacyParameterError) as error:
-            return Priced(asked.sql, Fraction(0), "", Refused(str(error)))
+            return PriceQuote(asked.sql, Fraction(0), "", Refused(str(error)))
         if isinstance(choice, NotSold):
-            return Priced(asked.sql, Fraction(0), "", Refused(choice.reason))
+            return PriceQuote(asked.sql, Fraction(0), "", Refused(choice.reason))
         cost = self.chooser.cost(choice, self.setting.ledger)
         rest = max(self.setting.ledger.left(analyst), Fraction(0))
         if cost > rest:
@@ -356,25 +360,25 @@ class Planner:
                 f"this would cost {unit} {float(cost):.6g} and {float(rest):.6g} would be left of {cap:.6g}: ask for "
                 f"less accuracy or raise the budget{self._suggest_accuracy(asked, analyst)}"
             )
-            return Priced(asked.sql, Fraction(0), "", Refused(why))
-        return Priced(asked.sql, cost, choice.how, None, (*choice.notes, *choice.alternatives))
+            return PriceQuote(asked.sql, Fraction(0), "", Refused(why))
+        return PriceQuote(asked.sql, cost, choice.how, None, (*choice.notes, *choice.alternatives))
 
     def _suggest_accuracy(self, asked: PlannedStatement, analyst: str | None) -> str:
         if asked.question.unknown or asked.question.has_grouped_quantiles:
             return ""
         return self.chooser.suggest_accuracy(asked.question, analyst)
 
-    def _price_grouped_quantiles(self, asked: PlannedStatement, analyst: str | None) -> Priced:
+    def _price_grouped_quantiles(self, asked: PlannedStatement, analyst: str | None) -> PriceQuote:
         if recall_groups(asked.question, self.chooser, analyst) is not None:
-            return Priced(asked.sql, Fraction(0), "released before")
+            return PriceQuote(asked.sql, Fraction(0), "released before")
         orders = order_groups(asked.question, self.chooser, analyst)
         if why := explain_not_sold(orders, self.chooser):
-            return Priced(asked.sql, Fraction(0), "", Refused(why))
+            return PriceQuote(asked.sql, Fraction(0), "", Refused(why))
         price = price_orders(orders, self.setting.ledger)
         self.setting.ledger.check(price, analyst=analyst)
-        return Priced(asked.sql, price.amount, f"buys {', '.join(map(str, orders))}")
+        return PriceQuote(asked.sql, price.amount, f"buys {', '.join(map(str, orders))}")
 
-    def lines(self, made: Iterable[Answered]) -> Iterator[str]:
+    def lines(self, made: Iterable[PrivateAnswer]) -> Iterator[str]:
         """What was released, as lines of a transcript: every purchase that the answers were made from, once."""
         for _ in made:
             pass

@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 from keyhole.basis.cells.categories import Categories
 from keyhole.basis.cells.numbers import Cuts
 from keyhole.book import BookEntry, Mark
-from keyhole.defence.budget.ledger import Bought, Kept, Ledger
+from keyhole.defence.budget.ledger import KeptRelease, Ledger, Purchase
 from keyhole.defence.budget.loss import Loss, Neighbours
 from keyhole.defence.noise import NoiseSource
 from keyhole.defence.planner.columns import CutAxis, Partitions
@@ -212,7 +212,7 @@ class Purchases:
         """Write down that an analyst is told what follows from tables; their entries in the book."""
         used = list(tables)
         for table in used:
-            self.ledger.tell(analyst, Kept(table.entry, {}, (table.charge,)))
+            self.ledger.tell(analyst, KeptRelease(table.entry, {}, (table.charge,)))
         return [table.entry for table in used]
 
 
@@ -256,7 +256,7 @@ class Buyer:
         meaning = describe_as_select(self.table, order, self.columns)
         table = BoughtTable(names, order.law, order.doses, values, generation, charge, 0, meaning)
         kept, question = table.packed(), TABLE if order.layout is None else order.question
-        entry = self.ledger.remember(question, kept, Bought(what, 0, analyst, (charge,)), kept)
+        entry = self.ledger.remember(question, kept, Purchase(what, 0, analyst, (charge,)), kept)
         self.purchases.refresh()
         return replace(table, entry=entry.seq)
 

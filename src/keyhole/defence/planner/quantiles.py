@@ -19,7 +19,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from keyhole.basis.cells.numbers import Cuts
-from keyhole.defence.budget.ledger import Bought, Kept, Ledger
+from keyhole.defence.budget.ledger import KeptRelease, Ledger, Purchase
 from keyhole.defence.budget.loss import Loss, Neighbours, Unit, round_down
 from keyhole.defence.noise import check_scale
 from keyhole.defence.planner.columns import Partitions
@@ -45,7 +45,7 @@ class BoughtQuantile:
     point: int
     epsilon: Fraction
     candidates: int
-    kept: Kept
+    kept: KeptRelease
 
     def ranks(self, beta: float) -> float:
         """How many people the rank is off at most, with probability 1 - beta: 2 ln(k / beta) / epsilon."""
@@ -157,7 +157,7 @@ def draw_quantile(buyer: Buyer, layout: Layout, epsilon: Fraction, charge: int, 
     chosen = int(at[buyer.noise.choose(score_candidates(points, counts, at, wanted.level), scale)])
     made = _pack_quantile(wanted, column, chosen, epsilon, len(at), buyer.table)
     blank = _pack_quantile(wanted, column, 0, epsilon, len(at), buyer.table)
-    buyer.ledger.remember(quantile_mark(wanted), made, Bought(what, 2, analyst, (charge,)), blank)
+    buyer.ledger.remember(quantile_mark(wanted), made, Purchase(what, 2, analyst, (charge,)), blank)
 
 
 def _pack_quantile(
@@ -204,7 +204,7 @@ class BoughtTree:
     width: int
     law: NoiseLaw
     noise: Fraction
-    kept: Kept
+    kept: KeptRelease
 
     @property
     def variance(self) -> float:
@@ -302,7 +302,7 @@ def buy_tree(buyer: Buyer, layout: Layout, loss: Loss, analyst: str | None, what
         "lines": list(_write_tree_lines(buyer.table, wanted, column, width, drawn, dose, law)),
     }  # fmt: skip
     blank = made | {"blocks": [0] * len(blocks), "points": [0] * len(points)}
-    bought = Bought(what, 2 * (len(blocks) + len(points)), analyst, (charge,))
+    bought = Purchase(what, 2 * (len(blocks) + len(points)), analyst, (charge,))
     buyer.ledger.remember(tree_mark(wanted), made, bought, blank)
     buyer.purchases.refresh()
 

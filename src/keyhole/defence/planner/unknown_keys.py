@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any
 
-from keyhole.defence.budget.ledger import Bought, Kept, Ledger
+from keyhole.defence.budget.ledger import KeptRelease, Ledger, Purchase
 from keyhole.defence.budget.loss import Loss
 from keyhole.defence.planner.choice import Chooser
 from keyhole.defence.planner.layout import lay_out_for_purchase
@@ -100,7 +100,7 @@ def key_mark(question: WantedStatement) -> str:
     return f"keys {question.mark}"
 
 
-def recall_keys(ledger: Ledger, question: WantedStatement, analyst: str | None) -> Kept | None:
+def recall_keys(ledger: Ledger, question: WantedStatement, analyst: str | None) -> KeptRelease | None:
     """The keys that were released before to this question, if the analyst may be told."""
     return next(iter(ledger.recall(key_mark(question), analyst)), None)
 
@@ -123,7 +123,7 @@ def buy_keys(buyer: Buyer, chooser: Chooser, question: WantedStatement, analyst:
         "kind": "keys", "keys": kept, "noise": str(order.dose.noise), "law": order.law, "least": order.least,
         "lines": list(_write_lines(buyer.table, question, kept, order)),
     }  # fmt: skip
-    ledger.remember(key_mark(question), made, Bought(question.sql, 0, analyst, (charge,)), made)
+    ledger.remember(key_mark(question), made, Purchase(question.sql, 0, analyst, (charge,)), made)
     buyer.purchases.refresh()
     return order
 
@@ -140,7 +140,9 @@ def _write_lines(table: str, question: WantedStatement, kept: list[Any], order: 
         yield json.dumps({"sql": sql, "answer": seen, "noise": noise}, ensure_ascii=False)
 
 
-def list_groups(kept: Kept, question: WantedStatement, beta: float) -> Iterator[tuple[GroupKey, tuple[Estimate, ...]]]:
+def list_groups(
+    kept: KeptRelease, question: WantedStatement, beta: float
+) -> Iterator[tuple[GroupKey, tuple[Estimate, ...]]]:
     """Every key that was kept, with its noisy count and the bar of one draw."""
     law = Dose(COUNT, Fraction(kept.answer["noise"])).error_law(kept.answer["law"])
     bar = Fraction(law.bar(beta)).limit_denominator(10**9) + Fraction(1, 10**9)
@@ -149,7 +151,7 @@ def list_groups(kept: Kept, question: WantedStatement, beta: float) -> Iterator[
         yield tuple(zip(names, key, strict=True)), (Estimate(Fraction(seen), bar),)
 
 
-def describe_keys(kept: Kept) -> str:
+def describe_keys(kept: KeptRelease) -> str:
     """What must be known of such an answer."""
     return (
         f"nobody declared the keys: those with a noisy count of at least {kept.answer['least']} are shown, records "

@@ -14,9 +14,9 @@ from math import ceil, sqrt
 import numpy as np
 
 from keyhole.basis.cells.numbers import Cuts
-from keyhole.defence.base import half_of_everybody
-from keyhole.defence.budget.ledger import Kept
+from keyhole.defence.budget.ledger import KeptRelease
 from keyhole.defence.budget.loss import Loss
+from keyhole.defence.mechanisms.base import half_of_everybody
 from keyhole.defence.planner.columns import Partitions
 from keyhole.defence.planner.known_answers import KnownAnswer
 from keyhole.defence.planner.layout import Layout
@@ -28,7 +28,7 @@ from keyhole.defence.tables.noisy_tables import Dose, Generation, NoiseLaw
 
 LESS = "which says next to nothing: nothing was spent. "
 MORE = "allow more with a smaller --horizon, or say --anyway"
-NOBODY = Kept(0, {}, ())
+NOBODY = KeptRelease(0, {}, ())
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from keyhole.basis.cells.domain import Domain
 from keyhole.basis.cells.numbers import Cuts
 from keyhole.config import Columns
-from keyhole.defence.load import asking_schema
+from keyhole.defence.declared_domain import make_asking_schema
 from keyhole.defence.planner.columns import CutAxis, Partitions
 from keyhole.defence.planner.layout import find_cuts, lay_out
 from keyhole.defence.planner.wanted import WantedStatement, read_wanted
@@ -178,7 +178,7 @@ def read_log_workload(statements: Sequence[str], roles: Columns, n: int, seed: i
     """
     schema = declared_schema(roles, "t")
     columns = Partitions.declared(roles, schema)
-    reading = asking_schema(schema, Domain(tuple(columns.columns.values())))
+    reading = make_asking_schema(schema, Domain(tuple(columns.columns.values())))
     read: list[WantedStatement] = []
     for sql in statements:
         try:

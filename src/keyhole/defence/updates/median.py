@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from keyhole.defence.linear import LinearQuery
-from keyhole.defence.theorems import median_limit
+from keyhole.defence.mechanisms.theorems import median_limit
 from keyhole.errors import PrivacyParameterError
 
 LARGEST_NET = 2_000_000  # entries: databases x cells

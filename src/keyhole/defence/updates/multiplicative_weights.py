@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from keyhole.defence.kernels import FLOOR, dot_floats, scale_by_bit, scale_by_table
 from keyhole.defence.linear import LinearQuery
-from keyhole.defence.theorems import multiplicative_weights_limit
+from keyhole.defence.mechanisms.theorems import multiplicative_weights_limit
 from keyhole.errors import PrivacyParameterError
 
 LARGEST_TABLE = 2**16

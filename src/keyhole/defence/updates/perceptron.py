@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from keyhole.defence.kernels import dot_floats
 from keyhole.defence.linear import LinearQuery
-from keyhole.defence.theorems import perceptron_limit
+from keyhole.defence.mechanisms.theorems import perceptron_limit
 from keyhole.errors import PrivacyParameterError
 
 

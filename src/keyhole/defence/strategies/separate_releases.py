@@ -8,12 +8,12 @@ from dataclasses import dataclass, replace
 from fractions import Fraction
 from typing import Literal
 
-from keyhole.defence.answering import Made, Setting
-from keyhole.defence.base import Release
+from keyhole.defence.answering import AnswerSetting, PaidReleases
 from keyhole.defence.budget.composition import Bundle
-from keyhole.defence.budget.ledger import Bought
+from keyhole.defence.budget.ledger import Purchase
 from keyhole.defence.budget.loss import Loss, round_down
 from keyhole.defence.linear import l1_sensitivity, l2_sensitivity_squared
+from keyhole.defence.mechanisms.base import Release
 from keyhole.defence.mechanisms.gaussian import Gaussian, gaussian_quantile, gaussian_rho
 from keyhole.defence.mechanisms.laplace import Laplace, laplace_epsilon, laplace_quantile
 from keyhole.defence.noise import NoiseSource, check_scale
@@ -23,12 +23,12 @@ from keyhole.model.query import Refused
 
 
 @dataclass(slots=True, eq=False)
-class EachAlone:
+class SeparateReleases:
     """With an accuracy each statement costs what that accuracy needs; without one, what is left is shared out evenly
     over the statements that are expected and not free. A question released before is given again for nothing.
     """
 
-    setting: Setting
+    setting: AnswerSetting
     kind: Literal["laplace", "gaussian"]
     noise: NoiseSource | None = None
     bundle: Bundle | None = None  # a file that is paid for at once
@@ -82,7 +82,7 @@ class EachAlone:
             seen.add(key)
         return made
 
-    def answer(self, question: Question, analyst: str | None) -> Made | Refused:
+    def answer(self, question: Question, analyst: str | None) -> PaidReleases | Refused:
         """Charge, release and remember one statement."""
         if self.bundle is not None and self.bundle.holds(question.fingerprint()):
             return self._bundled(self.bundle, question, analyst)
@@ -94,10 +94,10 @@ class EachAlone:
             releases = _in_units(question, self._mechanism(question, loss, analyst).release(question.asked))
         except BudgetExhausted as error:
             return Refused(str(error))
-        self.setting.remember(question, releases, Bought(question.sql, len(releases), analyst))
+        self.setting.remember(question, releases, Purchase(question.sql, len(releases), analyst))
         return releases, self.setting.ledger.price(loss).amount
 
-    def _bundled(self, bundle: Bundle, question: Question, analyst: str | None) -> Made | Refused:
+    def _bundled(self, bundle: Bundle, question: Question, analyst: str | None) -> PaidReleases | Refused:
         """One of the answers that are paid for together."""
         s, key = self.setting, question.fingerprint()
         each = bundle.parts[key]
@@ -115,7 +115,7 @@ class EachAlone:
             replace(r, cost=told, left=s.ledger.left(analyst), how=f"{r.how}; {bundle.told(key)}")
             for r in _in_units(question, made.release(question.asked))
         ]
-        s.remember(question, releases, Bought(question.sql, len(releases), analyst, (bundle.paid[0],)))
+        s.remember(question, releases, Purchase(question.sql, len(releases), analyst, (bundle.paid[0],)))
         return releases, s.ledger.spent() - before
 
     def one_tenth(self, analyst: str | None) -> Fraction:

@@ -7,13 +7,13 @@ from dataclasses import dataclass, replace
 from fractions import Fraction
 from typing import Any
 
-from keyhole.defence.answering import Made, Setting
-from keyhole.defence.base import Release
-from keyhole.defence.budget.ledger import Bought, SavedRun
-from keyhole.defence.budget.loss import Loss, exact
+from keyhole.defence.answering import AnswerSetting, PaidReleases
+from keyhole.defence.budget.ledger import Purchase, SavedRun
+from keyhole.defence.budget.loss import Loss, parse_exact
+from keyhole.defence.mechanisms.base import Release
 from keyhole.defence.mechanisms.online_ic import OnlineIC, OnlinePlan, plan_online
 from keyhole.defence.noise import NoiseSource
-from keyhole.defence.strategies.planned import UPDATES, best_plan
+from keyhole.defence.strategies.plans import UPDATES, find_best_plan
 from keyhole.defence.updates.base import DatabaseUpdate
 from keyhole.defence.workload import Question
 from keyhole.errors import BudgetExhausted, PrivacyParameterError
@@ -39,7 +39,7 @@ class PrepaidRun:
     asked now, or the analyst has no room to be told what it says: then a new one is bought.
     """
 
-    setting: Setting
+    setting: AnswerSetting
     update: str = "multiplicative-weights"
     noise: NoiseSource | None = None
     expected: int = 0
@@ -105,7 +105,7 @@ class PrepaidRun:
                 accuracy=s.accuracy,
             )
 
-        return best_plan(planned, (Fraction(0), s.ledger.delta_left()), s.accuracy)
+        return find_best_plan(planned, (Fraction(0), s.ledger.delta_left()), s.accuracy)
 
     def _wanted(self, questions: Sequence[Question], analyst: str | None) -> int:
         """How many linear queries are new: those released before are given again for nothing."""
@@ -121,7 +121,7 @@ class PrepaidRun:
             plan = self._plan(max(wanted, self.expected), analyst)
             s.ledger.check(self._loss(plan), analyst=analyst)
             if why := s.why_useless(question, Fraction(plan.bar)):
-                raise BudgetExhausted(why, remaining=s.ledger.left(analyst), requested=exact(plan.epsilon))
+                raise BudgetExhausted(why, remaining=s.ledger.left(analyst), requested=parse_exact(plan.epsilon))
         except BudgetExhausted as error:
             raise BudgetExhausted(
                 f"{self._used_up(wanted, analyst)}{error}", remaining=error.remaining, requested=error.requested
@@ -129,7 +129,7 @@ class PrepaidRun:
         return plan
 
     def _loss(self, plan: OnlinePlan) -> Loss:
-        return Loss.of_epsilon(exact(plan.epsilon), exact(plan.delta), self.setting.histogram.neighbours)
+        return Loss.of_epsilon(parse_exact(plan.epsilon), parse_exact(plan.delta), self.setting.histogram.neighbours)
 
     def _used_up(self, wanted: int, analyst: str | None) -> str:
         """Why the latest run in the book cannot go on, if there is one; from released numbers only."""
@@ -161,14 +161,14 @@ class PrepaidRun:
                     failure = Refused(str(error))
                     made.append(failure)
                     continue
-                cost = exact(plan.epsilon)
+                cost = parse_exact(plan.epsilon)
                 story = f"a run of {plan.firings} firings for {plan.queries} questions, within {plan.bar} people"
                 made.append((cost, f"{self._name}, {story}"))
             else:
                 made.append((Fraction(0), f"{self._name}, prepaid run"))
         return made
 
-    def answer(self, question: Question, analyst: str | None) -> Made | Refused:
+    def answer(self, question: Question, analyst: str | None) -> PaidReleases | Refused:
         """Take the run, ask, save the run and what it said; all on the open page, or nothing."""
         self._check()
         try:
@@ -183,7 +183,7 @@ class PrepaidRun:
         except BudgetExhausted as error:
             failure = Refused(str(error))  # that it halted is told: so it must be written down
         saved = self._save(taken)
-        bought = Bought(question.sql, len(releases), analyst, (taken.charge,), (taken.name, saved.generation))
+        bought = Purchase(question.sql, len(releases), analyst, (taken.charge,), (taken.name, saved.generation))
         if failure is not None:
             self.setting.ledger.remember(f"halted {saved.generation}", {}, bought)
             return failure

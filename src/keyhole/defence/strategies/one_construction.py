@@ -6,14 +6,14 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 
-from keyhole.defence.answering import Made, Setting
-from keyhole.defence.base import Release
-from keyhole.defence.budget.ledger import Bought
+from keyhole.defence.answering import AnswerSetting, PaidReleases
+from keyhole.defence.budget.ledger import Purchase
 from keyhole.defence.budget.loss import Loss
 from keyhole.defence.linear import LinearQuery
+from keyhole.defence.mechanisms.base import Release
 from keyhole.defence.mechanisms.iterative import IterativeConstruction, OfflinePlan, plan_offline
 from keyhole.defence.noise import NoiseSource
-from keyhole.defence.strategies.planned import UPDATES, best_plan
+from keyhole.defence.strategies.plans import UPDATES, find_best_plan
 from keyhole.defence.workload import Question
 from keyhole.errors import BudgetExhausted, PrivacyParameterError
 from keyhole.model.query import Refused
@@ -23,7 +23,7 @@ from keyhole.model.query import Refused
 class OneConstruction:
     """One construction for all questions that are expected and were not released before; charged to the first."""
 
-    setting: Setting
+    setting: AnswerSetting
     update: str = "multiplicative-weights"
     noise: NoiseSource | None = None
     expected: tuple[Question, ...] = ()
@@ -60,7 +60,7 @@ class OneConstruction:
                 accuracy=s.accuracy,
             )
 
-        return best_plan(planned, (Fraction(0), s.ledger.delta_left()), s.accuracy)
+        return find_best_plan(planned, (Fraction(0), s.ledger.delta_left()), s.accuracy)
 
     def _loss(self, plan: OfflinePlan) -> Loss:
         return Loss.of_epsilon(plan.epsilon, plan.delta, self.setting.histogram.neighbours)
@@ -95,7 +95,7 @@ class OneConstruction:
                 made.append((plan.epsilon, f"iterative construction, {plan.rounds} rounds, within {plan.bar} people"))
         return made
 
-    def answer(self, question: Question, analyst: str | None) -> Made | Refused:
+    def answer(self, question: Question, analyst: str | None) -> PaidReleases | Refused:
         """Construct for all that are expected, write down all, give this one."""
         s, new = self.setting, self._new((*self.expected, question), analyst)
         asked = [f for q in new for f in q.asked]
@@ -114,5 +114,5 @@ class OneConstruction:
                 Release(built.value(f), bar, s.release_beta(q), mechanism.cost, left, s.histogram.neighbours, how)
                 for f in q.asked
             ]
-            s.remember(q, releases, Bought(q.sql, len(releases), analyst))
+            s.remember(q, releases, Purchase(q.sql, len(releases), analyst))
         return made[question.fingerprint()], s.ledger.price(mechanism.cost).amount

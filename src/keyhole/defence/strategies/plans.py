@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable
 from fractions import Fraction
 from typing import Any, Protocol, TypeVar
 
-from keyhole.defence.budget.loss import Number, exact
+from keyhole.defence.budget.loss import Number, parse_exact
 from keyhole.defence.updates.base import DatabaseUpdate
 from keyhole.defence.updates.median import Median
 from keyhole.defence.updates.multiplicative_weights import MultiplicativeWeights
@@ -35,7 +35,7 @@ UPDATES: dict[str, Callable[[int, float], DatabaseUpdate[Any]]] = {
 }
 
 
-def best_plan(plan: Callable[[Fraction], Plan], deltas: Iterable[Fraction], accuracy: float | None) -> Plan:
+def find_best_plan(plan: Callable[[Fraction], Plan], deltas: Iterable[Fraction], accuracy: float | None) -> Plan:
     """The plan with delta 0 or with all that is left of it: the cheaper one for an accuracy, else the closer one.
 
     What none of them can be made for is refused with the reason of the last.
@@ -49,5 +49,5 @@ def best_plan(plan: Callable[[Fraction], Plan], deltas: Iterable[Fraction], accu
             if not made and delta == listed[-1]:
                 raise
     if accuracy is not None:
-        return min(made, key=lambda p: exact(p.epsilon))
+        return min(made, key=lambda p: parse_exact(p.epsilon))
     return min(made, key=lambda p: p.bar)

@@ -11,7 +11,7 @@ import math
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from keyhole.defence.budget.loss import probability
+from keyhole.defence.budget.loss import check_probability
 from keyhole.errors import PrivacyParameterError
 
 ROOT512 = math.sqrt(512)
@@ -20,8 +20,8 @@ ROOT512 = math.sqrt(512)
 def _checked(epsilon: float, delta: float, beta: float) -> None:
     if not (epsilon > 0 and math.isfinite(epsilon)):
         raise PrivacyParameterError(f"epsilon must be above 0, not {epsilon}")
-    probability(delta, "delta", zero=True)
-    probability(beta, "beta")
+    check_probability(delta, "delta", zero=True)
+    check_probability(beta, "beta")
 
 
 def _share(alpha: float) -> None:
@@ -44,7 +44,7 @@ def advanced_composition(epsilon: float, k: int, delta: float) -> float:
     """
     _at_least_one(k, "k")
     _checked(epsilon, 0, 0.5)
-    probability(delta, "delta")
+    check_probability(delta, "delta")
     return math.sqrt(2 * k * math.log(1 / delta)) * epsilon + k * epsilon * math.expm1(epsilon)
 
 
@@ -172,7 +172,7 @@ class OnlineAccuracy:
     def __post_init__(self) -> None:
         _at_least_one(self.n, "n")
         _at_least_one(self.queries, "queries")
-        probability(self.beta, "beta")
+        check_probability(self.beta, "beta")
 
     def needed(self, alpha: float, epsilon: float, delta: float = 0.0) -> float:
         """The right-hand side of the theorem at this alpha."""
@@ -243,7 +243,7 @@ class Offline:
     def __post_init__(self) -> None:
         _at_least_one(self.n, "n")
         _at_least_one(self.queries, "queries")
-        probability(self.beta, "beta")
+        check_probability(self.beta, "beta")
 
     def rounds(self, alpha: float) -> int:
         """T(alpha/2), whole."""
