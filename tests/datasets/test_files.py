@@ -22,9 +22,9 @@ import keyhole
 from effort import effort
 from keyhole.config import Config
 from keyhole.config.settings import File, settings
-from keyhole.crosstab.excel import read_workbook
 from keyhole.datasets import Use, open_table
 from keyhole.datasets.files.csv_layout import Separation
+from keyhole.datasets.files.workbook import PUBLISHED_TABLE, Workbook
 from keyhole.errors import ConfigError, DataError
 
 NAMES = ["Ann Ö", "Bob", "Çyd", "Dæ; x", "Eve, y", 'Fay "z"']
@@ -332,7 +332,7 @@ def test_a_workbook_that_declares_entities_is_refused(part: str, text: str, enco
         rows(path)
     if part != "xl/styles.xml":  # published tables are read without formats
         with pytest.raises(DataError, match=rf"staff.xlsx: {part} declares entities"):
-            read_workbook(path)
+            Workbook(path, PUBLISHED_TABLE).stored_rows()
 
 
 @pytest.mark.parametrize(
@@ -341,12 +341,37 @@ def test_a_workbook_that_declares_entities_is_refused(part: str, text: str, enco
         ('r="C3"', 'r="ZZZZZZZZ3"', "more than 16,384 columns"),
         ("<v>3</v>", "<v>99</v>", "the sheet cannot be read"),
         ("<v>3</v>", "<v>x</v>", "the sheet cannot be read"),
+        ("<v>3</v>", "<v>-1</v>", "the sheet cannot be read"),
+        ('r="B2"', 'r="A2"', "the sheet cannot be read"),
+        ('r="B2"', 'r="2"', "the sheet cannot be read"),
     ],
 )
 def test_a_sheet_that_cannot_be_is_refused(old: str, new: str, says: str, tmp_path: Path) -> None:
     path = with_part(tmp_path / "staff.xlsx", "xl/worksheets/sheet1.xml", SHEET.replace(old, new).encode())
     with pytest.raises(DataError, match=says):
         rows(path)
+
+
+def test_numbers_in_a_workbook_keep_every_digit(tmp_path: Path) -> None:
+    """Ids of 17 digits that a DOUBLE would make one, as libraries write them, stay two people."""
+    ids = ("12345678901234567", "12345678901234568")
+    people = "".join(
+        f'<row r="{r}"><c r="A{r}"><v>{n}</v></c><c r="B{r}"><v>1</v></c><c r="C{r}"><v>{r}</v></c></row>'
+        for r, n in enumerate(ids, 2)
+    )
+    sheet = SHEET.partition('<row r="2"')[0] + people + "</sheetData></worksheet>"
+    path = with_part(tmp_path / "staff.xlsx", "xl/worksheets/sheet1.xml", sheet.encode())
+    assert [row[0] for row in rows(path)] == [int(n) for n in ids]
+
+
+def test_a_published_workbook_is_read_as_stored(tmp_path: Path) -> None:
+    """A date is its number and an error its sign, which may be what marks a suppressed cell; empty rows count."""
+    path = with_part(
+        tmp_path / "staff.xlsx", "xl/worksheets/sheet1.xml", SHEET.replace('row r="3"', 'row r="5"').encode()
+    )
+    assert Workbook(path, PUBLISHED_TABLE).stored_rows()[1:5] == [
+        ["Ann Ö", "a", "1.5", "36925"], [], [], ["Bob", "", "#DIV/0!", "36926.5"]
+    ]  # fmt: skip
 
 
 # --- dates ------------------------------------------------------------------------------------------------------------

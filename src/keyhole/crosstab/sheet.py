@@ -25,9 +25,9 @@ class Sheet:
 def read_sheet(path: Path) -> Sheet:
     """Read a file; blank lines are skipped, short rows are filled up with empty fields."""
     if path.suffix.lower() == ".xlsx":
-        from keyhole.crosstab.excel import read_workbook
+        from keyhole.datasets.files.workbook import PUBLISHED_TABLE, Workbook
 
-        return sheet(path.name, read_workbook(path))
+        return sheet(path.name, Workbook(path, PUBLISHED_TABLE).stored_rows())
     if path.suffix.lower() in (".xls", ".ods"):
         raise DataError.of_file(f"{path.name}: only .xlsx workbooks are read; save it as .xlsx or .csv")
     try:

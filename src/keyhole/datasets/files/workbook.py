@@ -1,6 +1,8 @@
 """Excel workbooks (.xlsx): a sheet as rows of text. The format is a zip of XML (ECMA-376); nothing else is needed.
 
-XML that declares entities is refused: a short file could unfold into one that fills the memory.
+Numbers keep every digit that is stored: two ids of 17 digits stay two people, which a DOUBLE would make one. What is
+damaged is refused and never guessed. XML that declares entities is refused too: a short file could unfold into one that
+fills the memory.
 """
 
 from __future__ import annotations
@@ -8,8 +10,11 @@ from __future__ import annotations
 import datetime as dt
 import re
 import zipfile
+import zlib
 from collections.abc import Iterator, Mapping
-from contextlib import suppress
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass
+from functools import cached_property
 from pathlib import Path
 from xml.etree import ElementTree
 from xml.parsers import expat
@@ -18,80 +23,124 @@ from keyhole.errors import ConfigError, DataError
 
 _RELATION = "{http://schemas.openxmlformats.org/officeDocument/2006/relationships}id"
 _DATES = frozenset({*range(14, 23), *range(27, 37), *range(45, 48), *range(50, 59)})  # built-in formats of dates
-LARGEST = 1 << 32  # bytes of a part when unpacked
-WIDEST = 1 << 14  # columns of a sheet
+MOST_ROWS = 1 << 20  # of a sheet
 PIECE = 1 << 16  # bytes of a part that are read at once
 
 
+@dataclass(frozen=True, slots=True)
+class Limits:
+    """What a workbook may hold: bytes of a part when unpacked, and columns of a sheet."""
+
+    bytes: int = 1 << 32
+    columns: int = 1 << 14
+
+
+TABLE_OF_PEOPLE = Limits()
+PUBLISHED_TABLE = Limits(200_000_000, 2000)
+
+
 class Workbook:
-    """A workbook that was opened: its sheets by name, each row by row.
+    """A workbook that was opened: its sheets by name, each row by row."""
 
-    Numbers are given as they are stored (shortest decimal), dates in ISO form, formulas as their last result; a cell
-    that holds an error (#DIV/0!) is empty.
-    """
-
-    def __init__(self, path: Path) -> None:
-        self._name = path.name
+    def __init__(self, path: Path, limits: Limits = TABLE_OF_PEOPLE) -> None:
+        self._name, self._limits = path.name, limits
         try:
             self._zip = zipfile.ZipFile(path)
             book = self._part("xl/workbook.xml")
             links = {r.get("Id"): r.get("Target", "") for r in self._part("xl/_rels/workbook.xml.rels")}
-        except (OSError, KeyError, zipfile.BadZipFile, ElementTree.ParseError):
-            raise DataError.of_file(f"{path.name} is no Excel workbook that can be read: save it as CSV") from None
+            self._words = self._shared_texts()
+        except (KeyError, ValueError, SyntaxError, RuntimeError, zipfile.BadZipFile, zlib.error):
+            raise DataError.of_file(f"{path.name} is no .xlsx workbook that can be read: save it as CSV") from None
+        except OSError as error:
+            raise DataError.of_file(f"cannot read {path}: {error.strerror or error}") from None
         properties = book.find("{*}workbookPr")
         self._from_1904 = properties is not None and properties.get("date1904") in ("1", "true")
         listed = book.find("{*}sheets")
         self.sheets: Mapping[str, str] = {
-            str(sheet.get("name")): _inside(links.get(sheet.get(_RELATION), ""))
+            str(sheet.get("name")): _part_name(links.get(sheet.get(_RELATION), ""))
             for sheet in ([] if listed is None else listed)
         }
-        self._words = self._shared()
-        self._dates = self._date_styles()
 
     def rows(self, sheet: str | None = None) -> Iterator[list[str | None]]:
-        """The rows of a sheet (the first, if none is named), as wide as they are; empty ones are left out."""
-        if sheet is not None and sheet not in self.sheets:
-            raise ConfigError(f"{self._name} has no sheet {sheet!r}; it has {', '.join(self.sheets)}")
-        inside = self.sheets[sheet] if sheet is not None else next(iter(self.sheets.values()))
+        """The rows of a sheet (the first, if none is named), as wide as they are; empty ones are left out.
+
+        Numbers are given as they are stored (shortest decimal), dates in ISO form, formulas as their last result; a
+        cell that holds an error (#DIV/0!) is empty.
+        """
+        with self._refusing_damage():
+            for _, cells in self._cells(sheet):
+                row: list[str | None] = []
+                for at, cell in cells:
+                    row += [None] * (at - len(row))
+                    row.append(self._value(cell))
+                if any(value is not None for value in row):
+                    yield row
+
+    def stored_rows(self) -> list[list[str]]:
+        """The first sheet from its first row on, as stored: dates are numbers, and an error is its sign (#N/A)."""
+        rows: list[list[str]] = []
+        with self._refusing_damage():
+            for number, cells in self._cells(None):
+                rows.extend([] for _ in range(min(number, MOST_ROWS) - len(rows) - 1))
+                row: list[str] = []
+                for at, cell in cells:
+                    row += [""] * (at - len(row))
+                    row.append(self._stored(cell))
+                rows.append(row)
+        return rows
+
+    @contextmanager
+    def _refusing_damage(self) -> Iterator[None]:
         try:
-            self._check_part(inside)
-            with self._zip.open(inside) as file:
-                for _, element in ElementTree.iterparse(file):
-                    if element.tag.endswith("}row"):
-                        row = self._row(element)
-                        if any(value is not None for value in row):
-                            yield row
-                        element.clear()
-        except (LookupError, ValueError, SyntaxError, zipfile.BadZipFile):
+            yield
+        except (LookupError, ValueError, SyntaxError, RuntimeError, zipfile.BadZipFile, zlib.error):
             raise DataError.of_file(f"{self._name}: the sheet cannot be read; save it as CSV") from None
 
-    def _row(self, element: ElementTree.Element) -> list[str | None]:
-        found: list[str | None] = []
-        for cell in element.iterfind("{*}c"):
-            at = _column(cell.get("r")) if cell.get("r") else len(found)
-            if at >= WIDEST:
-                raise DataError.of_file(f"{self._name}: a sheet has more than {WIDEST:,} columns; save it as CSV")
-            found += [None] * (at - len(found))
-            found.append(self._value(cell))
-        return found
+    def _cells(self, sheet: str | None) -> Iterator[tuple[int, list[tuple[int, ElementTree.Element]]]]:
+        """The number of each row of a sheet, and its cells with their columns from 0."""
+        if sheet is not None and sheet not in self.sheets:
+            raise ConfigError(f"{self._name} has no sheet {sheet!r}; it has {', '.join(self.sheets)}")
+        part = self.sheets[sheet] if sheet is not None else next(iter(self.sheets.values()), "")
+        self._check_part(part)
+        number = 0
+        with self._zip.open(part) as file:
+            for _, element in ElementTree.iterparse(file):
+                if element.tag.endswith("}row"):
+                    number = int(element.get("r") or number + 1)
+                    yield number, self._placed_cells(element)
+                    element.clear()
+
+    def _placed_cells(self, row: ElementTree.Element) -> list[tuple[int, ElementTree.Element]]:
+        placed: list[tuple[int, ElementTree.Element]] = []
+        for cell in row.iterfind("{*}c"):
+            at = _column_number(cell.get("r", "")) if cell.get("r") else placed[-1][0] + 1 if placed else 0
+            if at >= self._limits.columns:
+                most = self._limits.columns
+                raise DataError.of_file(f"{self._name}: a sheet has more than {most:,} columns; save it as CSV")
+            if placed and at <= placed[-1][0]:
+                raise ValueError("a cell stands before the one that it follows")
+            placed.append((at, cell))
+        return placed
+
+    def _stored(self, cell: ElementTree.Element) -> str:
+        """The text of a cell, without what its format makes of it."""
+        if cell.get("t") == "inlineStr":
+            return _spoken_text(cell.find("{*}is"))
+        inside = cell.find("{*}v")
+        text = "" if inside is None else inside.text or ""
+        return self._words[_index(text)] if cell.get("t") == "s" and text else text
 
     def _value(self, cell: ElementTree.Element) -> str | None:
-        kind = cell.get("t", "n")
-        if kind == "inlineStr":
-            return "".join(t.text or "" for t in cell.iterfind(".//{*}t")) or None
-        inside = cell.find("{*}v")
-        text = None if inside is None else inside.text
-        if text is None or kind == "e":
-            return None
-        match kind:
-            case "s":
-                return self._words[int(text)] or None
-            case "b":
+        text = self._stored(cell)
+        match cell.get("t", "n"):
+            case "e":
+                return None
+            case "b" if text:
                 return "true" if text == "1" else "false"
-            case "n":
-                return self._day(text) if cell.get("s", "") in self._dates else _plain(text)
+            case "n" if text:
+                return self._day(text) if cell.get("s", "") in self._date_styles else text.removesuffix(".0")
             case _:
-                return text
+                return text or None
 
     def _day(self, serial: str) -> str:
         """Days since the end of 1899 (or the start of 1904) as a date, with its time if it has one."""
@@ -104,78 +153,83 @@ class Workbook:
             return serial
         return moment.date().isoformat() if moment.time() == dt.time() else moment.isoformat(" ")
 
-    def _shared(self) -> list[str]:
-        """The texts that cells refer to by number, without what says how they are pronounced."""
-        try:
-            listed = self._part("xl/sharedStrings.xml")
-        except KeyError:
+    def _shared_texts(self) -> list[str]:
+        """The texts that cells refer to by number."""
+        if "xl/sharedStrings.xml" not in self._zip.namelist():
             return []
-        return [
-            "".join(
-                t.text or ""
-                for part in item
-                if not part.tag.endswith("}rPh")
-                for t in part.iter()
-                if t.tag.endswith("}t")
-            )
-            for item in listed
-        ]
+        return [_spoken_text(item) for item in self._part("xl/sharedStrings.xml")]
 
+    @cached_property
     def _date_styles(self) -> frozenset[str]:
         """The numbers of cell styles that show a date."""
-        try:
-            styles = self._part("xl/styles.xml")
-        except KeyError:
+        if "xl/styles.xml" not in self._zip.namelist():
             return frozenset()
+        styles = self._part("xl/styles.xml")
         own = {
             int(f.get("numFmtId", "0")): re.sub(r'"[^"]*"|\[[^\]]*\]|\\.', "", f.get("formatCode", ""))
             for f in styles.iterfind("{*}numFmts/{*}numFmt")
         }
         dates = _DATES | {number for number, code in own.items() if re.search("[dmyhs]", code.lower())}
-        cells = styles.iterfind("{*}cellXfs/{*}xf")
-        return frozenset(str(at) for at, xf in enumerate(cells) if int(xf.get("numFmtId", "0")) in dates)
+        formats = styles.iterfind("{*}cellXfs/{*}xf")
+        return frozenset(str(at) for at, xf in enumerate(formats) if int(xf.get("numFmtId", "0")) in dates)
 
     def _part(self, name: str) -> ElementTree.Element:
         self._check_part(name)
         return ElementTree.fromstring(self._zip.read(name))
 
     def _check_part(self, name: str) -> None:
-        if self._zip.getinfo(name).file_size > LARGEST:
-            raise DataError.of_file(f"{self._name} unpacks to more than {LARGEST >> 30} GB: save it as CSV")
-        refuse_entities(self._zip, name)
+        """Raise DataError if a part is too large, or has a document type, where entities are declared."""
+        if self._zip.getinfo(name).file_size > self._limits.bytes:
+            most = self._limits.bytes // 10**6
+            raise DataError.of_file(f"{self._name} unpacks to more than {most:,} MB: save it as CSV")
+        in_prolog = True
+
+        def refuse(*_: object) -> None:
+            raise DataError.of_file(f"{self._name}: {name} declares entities, which no workbook needs")
+
+        def leave_prolog(*_: object) -> None:
+            nonlocal in_prolog
+            in_prolog = False
+
+        parser = expat.ParserCreate()  # it finds the encoding as the reader of the part does
+        parser.StartDoctypeDeclHandler, parser.StartElementHandler = refuse, leave_prolog
+        with self._zip.open(name) as file, suppress(expat.ExpatError):  # who reads the part says that it is no XML
+            while in_prolog and (piece := file.read(PIECE)):
+                parser.Parse(piece)
+            parser.Parse(b"", in_prolog)  # newer parsers wait with a long token for more, until told that it ends
 
 
-def refuse_entities(book: zipfile.ZipFile, name: str) -> None:
-    """Raise DataError if a part of a workbook has a document type, where entities are declared, in any encoding."""
-    in_prolog = True
-
-    def refuse(*_: object) -> None:
-        raise DataError.of_file(f"{Path(book.filename or '').name}: {name} declares entities, which no workbook needs")
-
-    def leave_prolog(*_: object) -> None:
-        nonlocal in_prolog
-        in_prolog = False
-
-    parser = expat.ParserCreate()
-    parser.StartDoctypeDeclHandler, parser.StartElementHandler = refuse, leave_prolog
-    with book.open(name) as file, suppress(expat.ExpatError):  # who reads the part says that it is no XML
-        while in_prolog and (piece := file.read(PIECE)):
-            parser.Parse(piece)
-        parser.Parse(b"", in_prolog)  # newer parsers wait with a long token for more, until they are told that it ends
-
-
-def _inside(target: str) -> str:
+def _part_name(target: str) -> str:
     return target.lstrip("/") if target.startswith("/") else f"xl/{target}"
 
 
-def _column(reference: str | None) -> int:
-    """B7 is column 1."""
+def _spoken_text(item: ElementTree.Element | None) -> str:
+    """The text of an item, without what says how it is pronounced."""
+    parts = [] if item is None else [part for part in item if not part.tag.endswith("}rPh")]
+    return "".join(t.text or "" for part in parts for t in part.iter() if t.tag.endswith("}t"))
+
+
+def _column_number(place: str) -> int:
+    """The column of a place, from 0.
+
+    >>> _column_number("A1"), _column_number("AB7")
+    (0, 27)
+    """
+    letters = re.match(r"[A-Z]+", place)
+    if letters is None:
+        raise ValueError(place)
     number = 0
-    for letter in (reference or "").rstrip("0123456789"):
+    for letter in letters.group():
         number = 26 * number + ord(letter) - 64
     return number - 1
 
 
-def _plain(text: str) -> str:
-    """A stored number as it is shown: 0.30000000000000004 as it is, 5.0 as 5."""
-    return text.removesuffix(".0")
+def _index(text: str) -> int:
+    """A number of a shared text; a negative one would count from the end.
+
+    >>> _index("7")
+    7
+    """
+    if not (text.isascii() and text.isdigit()):
+        raise ValueError(text)
+    return int(text)
