@@ -85,7 +85,7 @@ def test_every_auditor_is_a_specimen() -> None:
 
 
 def test_every_source_is_a_specimen() -> None:
-    assert implementations("keyhole.engines", "evaluate", "shown") == {s.name for s in sources.SPECIMENS}
+    assert implementations("keyhole.engines", "evaluate", "returned_groups") == {s.name for s in sources.SPECIMENS}
 
 
 def test_every_attack_is_a_specimen() -> None:

@@ -179,7 +179,7 @@ def test_json_is_read_like_csv(tmp_path: Path) -> None:
 def test_the_attacker_does_not_read_private_columns(tmp_path: Path) -> None:
     table = opened(tmp_path, f"{CSV}Dan,F,\n", Use.ATTACK)
     assert (table.left_out, table.source, table.seal) == (("pay",), None, None)
-    assert table.roster.valued("pay").all()  # not even who has none
+    assert table.roster.has_value("pay").all()  # not even who has none
 
 
 def test_paths_and_missing_data() -> None:

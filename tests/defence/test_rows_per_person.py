@@ -54,7 +54,7 @@ def table(visits: list[Visit]) -> pa.Table:
 def margins(visits: list[Visit], rows: int) -> tuple[SourceMargins, Partitions]:
     given = settings(Config.parse(TOLD.format(budget=f"rows_per_person = {rows}")), data=table(visits), table="visits")
     source = open_table(given, Use.ANSWER).whole
-    source.bound(["who"], rows, b"key")
+    source.limit_rows_per_person(["who"], rows, b"key")
     columns = Partitions.declared(given.columns, source.schema)
     numbers = {k: c for k, c in columns.columns.items() if isinstance(c, Cuts)}
     return SourceMargins(source, numbers, "add-remove"), columns

@@ -107,7 +107,7 @@ def _is_zero(answer: Answer | None) -> bool:
 def _gathered(transcript: Transcript, people: Roster, known: Knowledge, warnings: list[str]) -> Evidence:
     """One unknown a record and private column; counts of people, and what looks at rows of other tables, beside it."""
     secret = frozenset(c.name for c in people.schema.columns if c.secret)
-    plain = people.each_alone()
+    plain = people.as_separate_people()
     beside = [e for e in transcript.entries if counts_people(e.query, plain.schema, secret)]
     rest = tuple(e for e in transcript.entries if e not in beside)
     for entry in beside:

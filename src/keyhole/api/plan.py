@@ -111,7 +111,7 @@ class Plans:
         """The plan for one record, confirmed by the auditor; or why there is none."""
         profiles = self.planner.profiles
         found = self.planner.plan(int(profiles.of[row]))
-        if not self.roster.valued(self.column)[row]:
+        if not self.roster.has_value(self.column)[row]:
             found = QueryPlan(found.profile, How.NO_VALUE, {})
         ordered = sorted(found.weights.items(), key=lambda item: (-item[1], item[0]))
         questions = [question for question, _ in ordered]
@@ -123,7 +123,7 @@ class Plans:
         if texts:
             return replace(made, exposes=self._confirmed(row, questions))
         if found.how is How.SHARED:
-            same = np.flatnonzero((profiles.of == profiles.of[row]) & self.roster.valued(self.column))
+            same = np.flatnonzero((profiles.of == profiles.of[row]) & self.roster.has_value(self.column))
             return replace(made, shared=tuple(self.roster.labels(same[same != row])))
         return replace(made, changed=0 if found.witness is None else len(found.witness))
 
@@ -131,7 +131,7 @@ class Plans:
         """How each record is given away, or why not, without writing the plans."""
         profiles, planner = self.planner.profiles, self.planner
         by_profile = [planner.how(p) for p in range(profiles.count)]
-        valued = self.roster.valued(self.column)
+        valued = self.roster.has_value(self.column)
         how = tuple(by_profile[p] if has else How.NO_VALUE for p, has in zip(profiles.of.tolist(), valued, strict=True))
         price = [planner.price(p) if by_profile[p].exposed else 0 for p in range(profiles.count)]
         cost, allowed = tuple(price[p] for p in profiles.of.tolist()), planner.ways.told

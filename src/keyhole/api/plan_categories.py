@@ -47,7 +47,7 @@ class CategoryCounts:
         """The records whose category these questions give away, whatever it is."""
         n, many = roster.n, len(self.values)
         first = np.random.default_rng(0).integers(many, size=n)
-        valued = roster.valued(self.column)
+        valued = roster.has_value(self.column)
         groups = [self._group(question, columns, roster) for question in questions]
         found: list[set[int]] = []
         for shift in range(MADE_UP):

@@ -323,7 +323,9 @@ class Examination:
         asked = " ".join(line.sql for line in read.lines).casefold()
         names = [r.name for r in source.schema.related if r.name.casefold() in asked]
         names.append(source.schema.table)
-        return [Unjudged(f"{OF_TABLE}{name}", "", said) for name in names if (said := source.strays(name))]
+        return [
+            Unjudged(f"{OF_TABLE}{name}", "", said) for name in names if (said := source.describe_orphan_rows(name))
+        ]
 
     def alone(self, read: Log, by: str, last: Exposure) -> dict[str, Exposure]:
         """What each analyst asked alone gives away; after an interruption nothing is searched any more."""

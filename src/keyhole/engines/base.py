@@ -116,7 +116,7 @@ class ProbeTable(Protocol):
     def values(self, column: Column) -> MadeUp:
         """A private numeric column, on the rows filled."""
 
-    def listed(self, expressions: Sequence[str], *, public: bool) -> list[tuple[Any, ...]]:
+    def evaluate_rows(self, expressions: Sequence[str], *, public: bool) -> list[tuple[Any, ...]]:
         """Expressions over the columns: over public ones on all public rows, else on the rows filled."""
 
     def figures(self, keys: Sequence[str], item: str) -> list[tuple[Any, ...]]:
@@ -125,7 +125,7 @@ class ProbeTable(Protocol):
     def run(self, texts: Sequence[AsWritten]) -> list[list[tuple[Any, ...]] | None]:
         """The rows of each statement; None: it fails."""
 
-    def runs(self, texts: Sequence[str]) -> list[bool]:
+    def can_run(self, texts: Sequence[str]) -> list[bool]:
         """Is each statement executed without an error?"""
 
 
@@ -168,7 +168,7 @@ class Roster(Protocol):
     def adopt(self, schema: Schema) -> None:
         """Take over the columns that another view of the same table has computed."""
 
-    def alike(self, table: tuple[str, ...], one: str, other: str) -> bool:
+    def give_the_same_rows(self, table: tuple[str, ...], one: str, other: str) -> bool:
         """Do two statements give the same rows over all public rows with made-up private values?"""
 
     def keys(self, statement: Statement) -> list[GroupKey]:
@@ -194,13 +194,13 @@ class Roster(Protocol):
     def singled_out(self, rows: Rows) -> list[bool]:
         """For each record: do the public columns alone point to it?"""
 
-    def coded(self, column: str) -> tuple[tuple[Scalar, ...], Rows]:
+    def code_column(self, column: str) -> tuple[tuple[Scalar, ...], Rows]:
         """The values of a public column in their order, and the number of each record's value (NULL: the last)."""
 
-    def valued(self, column: str) -> NDArray[np.bool_]:
+    def has_value(self, column: str) -> NDArray[np.bool_]:
         """Who has a value in a private column; everybody, where the data has no such column."""
 
-    def each_alone(self) -> Roster:
+    def as_separate_people(self) -> Roster:
         """The same records, each taken as somebody of his own, without rows of other tables."""
 
     def fingerprint(self) -> str:
@@ -223,12 +223,12 @@ class Source(Roster, Protocol):
     def evaluate(self, query: Query) -> Decimal | bool | None:
         """The true answer, computed by the engine."""
 
-    def shown(self, statement: Statement) -> list[GroupKey]:
+    def returned_groups(self, statement: Statement) -> list[GroupKey]:
         """The groups that the statement really returns."""
 
-    def strays(self, table: str) -> str:
+    def describe_orphan_rows(self, table: str) -> str:
         """How many rows of another table belong to nobody, or which ids of its own differ by a blank or a capital only,
-        in words for the custodian; empty if none.
+        in words for the owner of the data; empty if none.
         """
 
     def values(self, column: str) -> PrivateValues:
@@ -257,15 +257,15 @@ class Source(Roster, Protocol):
         numbered expressions, in one scan. Sums must fit 63 bits.
         """
 
-    def bound(self, ids: Sequence[str], rows: int, key: bytes) -> None:
+    def limit_rows_per_person(self, ids: Sequence[str], rows: int, key: bytes) -> None:
         """From now on tallies are of so many rows of each person at most: those of the smallest keyed hash of the
         person and the row's own content.
         """
 
-    def distinct(self, code: str, where: str) -> int:
+    def count_distinct(self, code: str, where: str) -> int:
         """How many different values an expression has among the counted records under a condition."""
 
-    def keyed(self, columns: Sequence[str], where: str) -> list[tuple[tuple[str, ...], int]]:
+    def count_keys(self, columns: Sequence[str], where: str) -> list[tuple[tuple[str, ...], int]]:
         """The values of columns as text, among the counted records under a condition, and how many have each."""
 
     def seal(self) -> Seal | None:

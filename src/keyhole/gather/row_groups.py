@@ -123,7 +123,7 @@ def _others(column: exp.Column, shown: Sequence[Scalar | None]) -> exp.Expr:
 def _some(statement: Statement, source: Source) -> bool:
     """Is there anybody in the group?"""
     if statement.keys:
-        return bool(source.shown(statement))
+        return bool(source.returned_groups(statement))
     return bool(source.evaluate(statement.queries[0]))
 
 

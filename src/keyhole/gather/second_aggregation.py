@@ -40,7 +40,7 @@ def linear_rows(
     if len(found) != 1 or found[0].certainty or any(query.test is not None for query in found[0].queries):
         return None
     (statement,) = found
-    if not roster.alike(statement.table, second.kept.sql(dialect="duckdb"), text):
+    if not roster.give_the_same_rows(statement.table, second.kept.sql(dialect="duckdb"), text):
         return None
     roundings = roster.n if second.rounded else 0
     asked = list(statement.queries)

@@ -269,7 +269,7 @@ def _expand(
     asked: list[tuple[Query, Answer | None]] = []
     why = ""
     if line.answer is ABSENT:
-        shown = source.shown(statement) if source is not None else roster.keys(statement)
+        shown = source.returned_groups(statement) if source is not None else roster.keys(statement)
         if source is not None and not _found_again(statement, shown, source):
             return [], DIFFERS
         for key in shown if grouped else [{}]:

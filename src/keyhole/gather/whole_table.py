@@ -110,7 +110,7 @@ class WholeTableReader:
             raise NotTold(said)
         text = made.sql(dialect="duckdb")
         found = read(text, Dialect.DUCKDB, self.roster.schema)
-        if not self.roster.alike(found[0].table, sql, text):
+        if not self.roster.give_the_same_rows(found[0].table, sql, text):
             raise Unread(DIFFERS)
         return found
 

@@ -78,7 +78,7 @@ class Placed:
     def listed(self, sql: str) -> list[Any]:
         """An expression over public columns, row by row."""
         if sql not in self._listed:
-            self._listed[sql] = [row[0] for row in self.probe.listed([sql], public=True)]
+            self._listed[sql] = [row[0] for row in self.probe.evaluate_rows([sql], public=True)]
         return self._listed[sql]
 
     def weights(self, sql: str) -> list[Fraction]:
@@ -202,7 +202,7 @@ class Filled:
             return self.placed.listed(sql)
         except Exception as error:  # private columns are in no public row
             pass_on_interruption(error)
-            found = iter(self.placed.probe.listed([sql], public=False) if self.n else ())
+            found = iter(self.placed.probe.evaluate_rows([sql], public=False) if self.n else ())
             self._listed[sql] = [next(found)[0] if kept else None for kept in self.kept.tolist()]
             return self._listed[sql]
 

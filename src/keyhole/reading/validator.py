@@ -326,7 +326,7 @@ def refusals(lines: Sequence[Sequence[Statement]], roster: Roster) -> list[str]:
     probe.place(copies(probe.sample(), [c.name for c in probe.schema.of_role(Role.ID)], ROWS))
     others = dict.fromkeys(other for part in mine for other in part.tables)
     probe.fill(Filling.FIRST, {}, list(dict.fromkeys(part.table for part in mine)), tuple(others), {})
-    runs = dict(zip(texts, probe.runs(texts), strict=True))
+    runs = dict(zip(texts, probe.can_run(texts), strict=True))
     failing = ([part.written for part in line if part.written and not runs[part.written]] for line in lines)
     return [refusal(failed[0]) if failed else "" for failed in failing]
 

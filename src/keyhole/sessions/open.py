@@ -92,7 +92,7 @@ def _bound_rows(source: Source, budget: BudgetTable, key: bytes, *, planned: boo
             "rows_per_person is a whole number from 1 on, for tables with an id, and the planner answers: give a delta "
             'under [budget], or mechanism = "planner"'
         )
-    source.bound(ids, rows, key)
+    source.limit_rows_per_person(ids, rows, key)
     return rows
 
 

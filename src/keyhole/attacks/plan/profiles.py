@@ -98,14 +98,14 @@ def profiles_of(roster: Roster, private: str, names: Sequence[str] = ()) -> Prof
     chosen = [_named(roster, name) for name in dict.fromkeys(names)] if names else _public(roster)
     columns, codes = [], []
     for column in chosen:
-        values, row = roster.coded(column.name)
+        values, row = roster.code_column(column.name)
         if any(isinstance(v, Decimal) and not v.is_finite() for v in values):
             raise ConfigError(f"{column.name!r} holds numbers that are not finite: leave it out, with --columns")
         nullable = bool((row >= len(values)).any())
         columns.append(CodedColumn(column.name, values, nullable))
         codes.append(row)
     made = np.array(codes, dtype=np.int64).reshape(len(columns), roster.n)
-    return Profiles.of_codes(tuple(columns), made, roster.valued(private))
+    return Profiles.of_codes(tuple(columns), made, roster.has_value(private))
 
 
 def _public(roster: Roster) -> list[Column]:

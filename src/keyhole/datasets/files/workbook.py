@@ -49,7 +49,7 @@ class Workbook:
             book = self._part("xl/workbook.xml")
             links = {r.get("Id"): r.get("Target", "") for r in self._part("xl/_rels/workbook.xml.rels")}
             self._words = self._shared_texts()
-        except (KeyError, ValueError, SyntaxError, RuntimeError, zipfile.BadZipFile, zlib.error):
+        except (KeyError, ValueError, SyntaxError, EOFError, RuntimeError, zipfile.BadZipFile, zlib.error):
             raise DataError.of_file(f"{path.name} is no .xlsx workbook that can be read: save it as CSV") from None
         except OSError as error:
             raise DataError.of_file(f"cannot read {path}: {error.strerror or error}") from None
@@ -93,7 +93,7 @@ class Workbook:
     def _refusing_damage(self) -> Iterator[None]:
         try:
             yield
-        except (LookupError, ValueError, SyntaxError, RuntimeError, zipfile.BadZipFile, zlib.error):
+        except (LookupError, ValueError, SyntaxError, EOFError, RuntimeError, zipfile.BadZipFile, zlib.error):
             raise DataError.of_file(f"{self._name}: the sheet cannot be read; save it as CSV") from None
 
     def _cells(self, sheet: str | None) -> Iterator[tuple[int, list[tuple[int, ElementTree.Element]]]]:

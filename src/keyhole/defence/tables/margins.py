@@ -102,14 +102,14 @@ class SourceMargins:
     def distinct(self, code: str, axes: Sequence[DeclaredColumn], kept: NDArray[np.bool_]) -> int:
         """Counted in the engine."""
         cells = ", ".join(map(str, np.flatnonzero(kept.ravel()).tolist()))
-        return self.source.distinct(code, f"({_code(axes)}) IN ({cells})" if cells else "FALSE")
+        return self.source.count_distinct(code, f"({_code(axes)}) IN ({cells})" if cells else "FALSE")
 
     def keys(
         self, columns: Sequence[str], axes: Sequence[DeclaredColumn], asked: Functional
     ) -> Sequence[tuple[tuple[str, ...], int]]:
         """In the order of the keys, whatever the order of the file."""
         cells = ", ".join(map(str, np.flatnonzero(asked.dense().ravel()).tolist()))
-        return self.source.keyed(columns, f"({_code(axes)}) IN ({cells})" if cells else "FALSE")
+        return self.source.count_keys(columns, f"({_code(axes)}) IN ({cells})" if cells else "FALSE")
 
     def _summed(self, quantity: Quantity) -> str:
         column = self.columns[quantity.column]

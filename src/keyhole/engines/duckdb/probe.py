@@ -255,7 +255,7 @@ class DuckDBProbe:
         found = self._con.execute(text).fetchnumpy()
         return MadeUp(np.asarray(found["v"], dtype=np.int64), np.asarray(found["p"], dtype=np.bool_), over)
 
-    def listed(self, expressions: Sequence[str], *, public: bool) -> list[tuple[Any, ...]]:
+    def evaluate_rows(self, expressions: Sequence[str], *, public: bool) -> list[tuple[Any, ...]]:
         """Expressions over the columns, row by row."""
         return self._con.execute(f"SELECT {', '.join(expressions)} FROM {_PUBLIC if public else self._at}").fetchall()
 
@@ -289,7 +289,7 @@ class DuckDBProbe:
             found[i] = self._alone(texts[i].text)
         return found
 
-    def runs(self, texts: Sequence[str]) -> list[bool]:
+    def can_run(self, texts: Sequence[str]) -> list[bool]:
         """Is each statement executed without an error? Several are run as one where that works."""
         found: list[bool] = []
         for some in (texts[start : start + BATCH] for start in range(0, len(texts), BATCH)):

@@ -80,7 +80,7 @@ class DuckDBRoster:
             return self.n
         return int(self.classes([quote_name(c.name) for c in self.schema.of_role(Role.ID)]).max()) + 1
 
-    def each_alone(self) -> Roster:
+    def as_separate_people(self) -> Roster:
         """The same records, each taken as somebody of his own, without rows of other tables."""
         dimensions = tuple(r for r in self.schema.related if r.dimension)
         return DuckDBRoster(self._con, replace(self.schema, repeated=False, related=dimensions), self._life)
@@ -171,7 +171,7 @@ class DuckDBRoster:
         if schema != self._schema:
             self._schema, self._probe = schema, None
 
-    def alike(self, table: tuple[str, ...], one: str, other: str) -> bool:
+    def give_the_same_rows(self, table: tuple[str, ...], one: str, other: str) -> bool:
         """Do two statements give the same rows over all public rows with made-up private values?"""
         from keyhole.engines.duckdb.probe import give_the_same_rows
 
@@ -295,7 +295,7 @@ class DuckDBRoster:
         rows = self._con.execute(f"SELECT DISTINCT {name} FROM people WHERE {name} IS NOT NULL").fetchall()
         return frozenset(str(row[0]) for row in rows)
 
-    def coded(self, column: str) -> tuple[tuple[Scalar, ...], NDArray[np.int64]]:
+    def code_column(self, column: str) -> tuple[tuple[Scalar, ...], NDArray[np.int64]]:
         """The values of a public column in their order, and the number of each record's value (NULL: the last)."""
         name = quote_name(column)
         rows = self._con.execute(f"SELECT DISTINCT {name} AS v FROM people WHERE v IS NOT NULL ORDER BY v").fetchall()
@@ -304,7 +304,7 @@ class DuckDBRoster:
         plain = tuple(value for value in (plain_value(row[0]) for row in rows) if value is not None)
         return plain, codes
 
-    def valued(self, column: str) -> NDArray[np.bool_]:
+    def has_value(self, column: str) -> NDArray[np.bool_]:
         """Who has a value in a private column; everybody, where the file has no such column."""
         text = f"SELECT {quote_name(column)} IS NOT NULL AS v FROM people ORDER BY rowid"
         return np.asarray(self._con.execute(text).fetchnumpy()["v"], dtype=np.bool_)

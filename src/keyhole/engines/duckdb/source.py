@@ -105,13 +105,13 @@ class DuckDBSource(DuckDBRoster):
         also = f"{quote_name(term.column or '')}::DOUBLE AS {quote_name(name)}"
         return replace(query, terms=(replace(term, column=name),)), f"(SELECT *, {also} FROM everything)"
 
-    def shown(self, statement: Statement) -> list[GroupKey]:
+    def returned_groups(self, statement: Statement) -> list[GroupKey]:
         """The groups that the statement really returns (before HAVING)."""
         if not self._private(statement.where) and not any(k.hidden(self._secrets_named) for k in statement.keys):
             return self.keys(statement)  # public altogether
         return self._keys(self.connection, "everything", statement, statement.where, private=True)
 
-    def strays(self, table: str) -> str:
+    def describe_orphan_rows(self, table: str) -> str:
         """How many rows of a table belong to nobody, in words; of a dimension, how many records it has no row for; of
         the people, which ids are alike."""
         if table == self.schema.table:
@@ -181,7 +181,7 @@ class DuckDBSource(DuckDBRoster):
         names = ("cell", "c", *(f"s{k}" for k in range(len(sums))))
         return [np.asarray(rows[name], dtype=np.int64) for name in names]
 
-    def bound(self, ids: Sequence[str], rows: int, key: bytes) -> None:
+    def limit_rows_per_person(self, ids: Sequence[str], rows: int, key: bytes) -> None:
         """From now on tallies are of so many rows of each person at most: those of the smallest keyed hash of the
         person and the row's own content.
 
@@ -197,12 +197,12 @@ class DuckDBSource(DuckDBRoster):
         )
         self._counted = "bounded"
 
-    def distinct(self, code: str, where: str) -> int:
+    def count_distinct(self, code: str, where: str) -> int:
         """How many different values an expression has among the counted records under a condition."""
         rows = self._execute_quietly(f"SELECT count(DISTINCT {code}) FROM {self._counted} WHERE {where}").fetchall()
         return int(rows[0][0])
 
-    def keyed(self, columns: Sequence[str], where: str) -> list[tuple[tuple[str, ...], int]]:
+    def count_keys(self, columns: Sequence[str], where: str) -> list[tuple[tuple[str, ...], int]]:
         """The values of columns as text, among the counted records under a condition, and how many have each."""
         listed = ", ".join(f"{quote_name(name)}::VARCHAR AS k{k}" for k, name in enumerate(columns))
         present = " AND ".join(f"{quote_name(name)} IS NOT NULL" for name in columns)
