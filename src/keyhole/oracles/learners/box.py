@@ -22,6 +22,7 @@ from __future__ import annotations
 
 import math
 
+import numpy as np
 from numba import njit
 
 from keyhole.oracles.noise import BETWEEN, TABLE, Floats, closed_tail, tail
@@ -158,8 +159,15 @@ def _table_ends(law: Floats, knots: Floats, tails: Floats, low: float, high: flo
 
 
 @njit(cache=True, error_model="numpy")
-def _weighed(upper: float, lower: float, bar: float) -> tuple[float, float, bool]:
-    """Odds as two products, brought back to size if need be, and whether they have passed the bar."""
+def _weighed(
+    upper: float, lower: float, positive: bool, bit: float, p0: float, p1: float, bar: float
+) -> tuple[float, float, bool]:
+    """Odds of a direction after a bit whose chances are p0 and p1 at the ends, as two products; have they passed?
+
+    They are brought back to size if need be. `positive`: the query points along the direction.
+    """
+    yes, no = (p1 if bit > 0.0 else 1.0 - p1), (p0 if bit > 0.0 else 1.0 - p0)
+    upper, lower = upper * (yes if positive else no), lower * (no if positive else yes)
     if upper >= bar * lower or upper * bar <= lower:
         return upper, lower, True
     if lower < TINY or upper < TINY:
@@ -253,9 +261,7 @@ def certified_loop(rows: AskedRows, aim: Aim, box: CutBox, law: PackedLaw, doubt
         if packed[6] != 1.0 and (low < 0.0 or high > 0.0):
             continue  # a steep output: beyond the ends the slope may be steeper than stated, and p0, p1 no bounds
         if p1 > p0:  # else rounding ate the gap, or neither end can say yes: nothing to learn
-            yes, no = (p1 if bit > 0.0 else 1.0 - p1), (p0 if bit > 0.0 else 1.0 - p0)
-            upper, lower = odds[j, 0] * (yes if positive else no), odds[j, 1] * (no if positive else yes)
-            odds[j, 0], odds[j, 1], passed = _weighed(upper, lower, bars[j, 0])
+            odds[j, 0], odds[j, 1], passed = _weighed(odds[j, 0], odds[j, 1], positive, bit, p0, p1, bars[j, 0])
             if passed:
                 _cut(x, y, odds, bars, keep, delta, j)
                 cuts += 1
@@ -280,7 +286,7 @@ def estimating_loop(rows: AskedRows, aim: Aim, box: CutBox, law: PackedLaw, doub
             centre += 0.5 * z[t, i] * (x[i] + y[i])
             j = i if side > best else j
             best = side if side > best else best
-        for i in range(d):
+            c[i] = min(max(c[i], x[i]), y[i])  # the box may have been cut by the row before
             said += z[t, i] * c[i]
         gap = best * (keep - 0.5) - 0.5 * (total - best) - slack[t]
         reach = 0.5 * total + slack[t]
@@ -316,13 +322,10 @@ def estimating_loop(rows: AskedRows, aim: Aim, box: CutBox, law: PackedLaw, doub
             if kind >= TABLE:
                 p0, p1 = _table_ends(packed, knots, tails, low, high)
             if p1 > p0 and (packed[6] == 1.0 or (low >= 0.0 and high <= 0.0)):  # else as in certified_loop
-                yes, no = (p1 if bit > 0.0 else 1.0 - p1), (p0 if bit > 0.0 else 1.0 - p0)
-                upper, lower = odds[j, 0] * (yes if positive else no), odds[j, 1] * (no if positive else yes)
-                odds[j, 0], odds[j, 1], passed = _weighed(upper, lower, bars[j, 0])
+                odds[j, 0], odds[j, 1], passed = _weighed(odds[j, 0], odds[j, 1], positive, bit, p0, p1, bars[j, 0])
                 if passed:
                     _cut(x, y, odds, bars, keep, delta, j)
                     _start_afresh(c, P, x, y, j, halving)
-        for i in range(d):
-            c[i] = min(max(c[i], x[i]), y[i])
+    c[:] = np.minimum(np.maximum(c, x), y)
     sums[1], sums[2] = sure, seen
     return len(z)

@@ -97,84 +97,123 @@ def _walk(
     law: NDArray[np.int8], y: Floats, lo: Floats, hi: Floats, scale: Floats, steps: Floats,
     gram: Floats, pull: Floats, v: Floats, z: Ints, sweeps: int, burn: int, seed: int, hard: bool,
 ) -> tuple[Floats, int]:  # fmt: skip
+    """Shares of the states over all sweeps that count, not yet divided by how many these are; and that number."""
     np.random.seed(seed)  # noqa: NPY002 - numba's own generator, seeded by the caller's
     count, m = len(start) - 1, len(y)
-    walls = np.full(m, 2.0)
+    walls, walled = np.full(m, 2.0), int((law == 0).sum())
     shares, counted = np.zeros(len(prior)), 0
-    widest, walled = 1, 0
-    for u in range(count):
-        widest = max(widest, states[u + 1] - states[u])
-    for j in range(m):
-        walled += law[j] == 0
-    logs, moved, touched = np.zeros(widest), np.zeros(m), np.zeros(m, dtype=np.int64)
+    weights = np.zeros(np.diff(states).max() if count else 1)
+    moved, touched = np.zeros(m), np.zeros(m, dtype=np.int64)
     for sweep in range(sweeps):
-        heat = 1.0 if sweep >= burn else 1.0 + 3.0 * (1.0 - (sweep + 1) / burn)
-        for u in range(count):
-            base, now = states[u], states[u] + z[u]
-            best = -math.inf
-            for s in range(states[u + 1] - base):
-                gain = prior[base + s] - prior[now]
-                for f in range(F):  # the Gaussian rows, through their Gram matrix
-                    d = features[base + s, f] - features[now, f]
-                    gain += d * pull[u * F + f]
-                    for g in range(F):
-                        gain -= 0.5 * d * gram[u * F + f, u * F + g] * (features[base + s, g] - features[now, g])
-                for e in range(start[u], start[u + 1]):
-                    j = rows[e]
-                    w = v[j]
-                    for f in range(F):
-                        w += coefficients[e, f] * (features[base + s, f] - features[now, f])
-                    if law[j] == 0:
-                        gain -= walls[j] * outside(w, lo[j], hi[j]) / steps[j]
-                    else:
-                        gain -= soft_loss(law[j], w, y[j], lo[j], hi[j], scale[j])
-                logs[s] = gain / heat
-                best = max(best, logs[s])
-            total = 0.0
-            for s in range(states[u + 1] - base):
-                logs[s] = math.exp(logs[s] - best)
-                total += logs[s]
-            mark, drawn = np.random.random() * total, states[u + 1] - base - 1  # noqa: NPY002
-            for s in range(states[u + 1] - base):
-                mark -= logs[s]
-                if mark < 0.0:
-                    drawn = s
-                    break
-            if sweep >= burn and not hard:
-                for s in range(states[u + 1] - base):
-                    shares[base + s] += logs[s] / total
-            if drawn != z[u]:
-                _move(u, drawn, start, rows, coefficients, F, states, features, gram, pull, v, z)
-        for _ in range(count):
-            a, b = np.random.randint(count), np.random.randint(count)  # noqa: NPY002
-            to_a, to_b = z[b], z[a]
-            if np.random.random() < 0.5:  # noqa: NPY002
-                to_a, to_b = z[a] + 1, z[b] - 1
-            fits = 0 <= to_a < states[a + 1] - states[a] and 0 <= to_b < states[b + 1] - states[b]
-            if a == b or not fits or (to_a == z[a] and to_b == z[b]):
-                continue
-            gain = _swap_gain(
-                a, b, to_a, to_b, start, rows, coefficients, F, states, features, prior, law, y, lo, hi, scale, steps,
-                walls, gram, pull, v, z, moved, touched,
-            )  # fmt: skip
-            if gain >= 0.0 or np.random.random() < math.exp(gain / heat):  # noqa: NPY002
-                _move(a, to_a, start, rows, coefficients, F, states, features, gram, pull, v, z)
-                _move(b, to_b, start, rows, coefficients, F, states, features, gram, pull, v, z)
-        if not hard:
-            counted += sweep >= burn
-            continue
-        met = True
-        for j in range(m):
-            if law[j] == 0:
-                missed = outside(v[j], lo[j], hi[j]) > 0.0
-                met = met and not missed
-                if sweep < burn:  # learn how high the walls must be
-                    walls[j] = min(60.0, max(0.7, walls[j] * (1.15 if missed else 1.0 - 0.15 * 0.7 / walled)))
-        if met and sweep >= burn:
+        counts = sweep >= burn
+        heat = 1.0 if counts else 1.0 + 3.0 * (1.0 - (sweep + 1) / burn)
+        _redraw_units(
+            heat, counts and not hard, shares, start, rows, coefficients, F, states, features, prior, law, y, lo, hi,
+            scale, steps, walls, gram, pull, v, z, weights,
+        )  # fmt: skip
+        _swap_pairs(
+            heat, start, rows, coefficients, F, states, features, prior, law, y, lo, hi, scale, steps, walls, gram,
+            pull, v, z, moved, touched,
+        )  # fmt: skip
+        if counts and not hard:
+            counted += 1
+        elif counts and _meets_hard_answers(law, v, lo, hi):
             counted += 1
             for u in range(count):
                 shares[states[u] + z[u]] += 1.0
+        elif not counts and hard:
+            _adjust_walls(walls, walled, law, v, lo, hi)
     return shares, counted
+
+
+@njit(cache=True, nogil=True)
+def _redraw_units(
+    heat: float, average: bool, shares: Floats, start: Ints, rows: Ints, coefficients: Floats, F: int, states: Ints,
+    features: Floats, prior: Floats, law: NDArray[np.int8], y: Floats, lo: Floats, hi: Floats, scale: Floats,
+    steps: Floats, walls: Floats, gram: Floats, pull: Floats, v: Floats, z: Ints, weights: Floats,
+) -> None:  # fmt: skip
+    """Each unit in turn is drawn anew given all others (Gibbs); with `average` its conditional chances are added up.
+
+    One loop over all units, not a function of one: handing so many arrays to a call for each unit doubles the time.
+    """
+    for u in range(len(start) - 1):
+        base, now = states[u], states[u] + z[u]
+        best = -math.inf
+        for s in range(states[u + 1] - base):
+            gain = prior[base + s] - prior[now]
+            for f in range(F):  # the Gaussian rows, through their Gram matrix
+                d = features[base + s, f] - features[now, f]
+                gain += d * pull[u * F + f]
+                for g in range(F):
+                    gain -= 0.5 * d * gram[u * F + f, u * F + g] * (features[base + s, g] - features[now, g])
+            for e in range(start[u], start[u + 1]):
+                j = rows[e]
+                w = v[j]
+                for f in range(F):
+                    w += coefficients[e, f] * (features[base + s, f] - features[now, f])
+                if law[j] == 0:
+                    gain -= walls[j] * outside(w, lo[j], hi[j]) / steps[j]
+                else:
+                    gain -= soft_loss(law[j], w, y[j], lo[j], hi[j], scale[j])
+            weights[s] = gain / heat
+            best = max(best, weights[s])
+        total = 0.0
+        for s in range(states[u + 1] - base):
+            weights[s] = math.exp(weights[s] - best)
+            total += weights[s]
+        mark, drawn = np.random.random() * total, states[u + 1] - base - 1  # noqa: NPY002
+        for s in range(states[u + 1] - base):
+            mark -= weights[s]
+            if mark < 0.0:
+                drawn = s
+                break
+        if average:
+            for s in range(states[u + 1] - base):
+                shares[base + s] += weights[s] / total
+        if drawn != z[u]:
+            _move(u, drawn, start, rows, coefficients, F, states, features, gram, pull, v, z)
+
+
+@njit(cache=True, nogil=True)
+def _swap_pairs(
+    heat: float, start: Ints, rows: Ints, coefficients: Floats, F: int, states: Ints, features: Floats, prior: Floats,
+    law: NDArray[np.int8], y: Floats, lo: Floats, hi: Floats, scale: Floats, steps: Floats, walls: Floats,
+    gram: Floats, pull: Floats, v: Floats, z: Ints, moved: Floats, touched: Ints,
+) -> None:  # fmt: skip
+    """As many tries as there are units: two exchange their states, or one goes up and the other down (Metropolis)."""
+    count = len(start) - 1
+    for _ in range(count):
+        a, b = np.random.randint(count), np.random.randint(count)  # noqa: NPY002
+        to_a, to_b = z[b], z[a]
+        if np.random.random() < 0.5:  # noqa: NPY002
+            to_a, to_b = z[a] + 1, z[b] - 1
+        fits = 0 <= to_a < states[a + 1] - states[a] and 0 <= to_b < states[b + 1] - states[b]
+        if a == b or not fits or (to_a == z[a] and to_b == z[b]):
+            continue
+        gain = _swap_gain(
+            a, b, to_a, to_b, start, rows, coefficients, F, states, features, prior, law, y, lo, hi, scale, steps,
+            walls, gram, pull, v, z, moved, touched,
+        )  # fmt: skip
+        if gain >= 0.0 or np.random.random() < math.exp(gain / heat):  # noqa: NPY002
+            _move(a, to_a, start, rows, coefficients, F, states, features, gram, pull, v, z)
+            _move(b, to_b, start, rows, coefficients, F, states, features, gram, pull, v, z)
+
+
+@njit(cache=True, nogil=True)
+def _meets_hard_answers(law: NDArray[np.int8], v: Floats, lo: Floats, hi: Floats) -> bool:
+    met = True
+    for j in range(len(law)):
+        met = met and (law[j] != 0 or outside(v[j], lo[j], hi[j]) == 0.0)
+    return met
+
+
+@njit(cache=True, nogil=True)
+def _adjust_walls(walls: Floats, walled: int, law: NDArray[np.int8], v: Floats, lo: Floats, hi: Floats) -> None:
+    """While the chain warms up: walls of answers that are missed rise, those of the others fall slowly."""
+    for j in range(len(law)):
+        if law[j] == 0:
+            missed = outside(v[j], lo[j], hi[j]) > 0.0
+            walls[j] = min(60.0, max(0.7, walls[j] * (1.15 if missed else 1.0 - 0.15 * 0.7 / walled)))
 
 
 @njit(cache=True, nogil=True)
