@@ -15,7 +15,7 @@ from click.testing import CliRunner
 
 from keyhole.cli.demo import CONFIG, LOG, PEOPLE, SAFE, TRANSCRIPT
 from keyhole.cli.root import app
-from keyhole.solve.integers.apart import _CHILD
+from keyhole.solve.integers.other_process import _CHILD
 
 loading = import_module("keyhole.datasets.load")  # the package has a function of that name
 COULD_NOT_RUN = 2

@@ -16,7 +16,7 @@ from keyhole.auditing.base import Exposure
 from keyhole.auditing.examine import examine
 from keyhole.errors import SolverEnded
 from keyhole.solve import tables
-from keyhole.solve.integers.apart import apart
+from keyhole.solve.integers.other_process import apart
 
 pytest.importorskip("ortools")
 TOP = 3

@@ -11,8 +11,8 @@ import numpy as np
 import pytest
 
 from keyhole.errors import DataError
-from keyhole.solve.integers.apart import apart
 from keyhole.solve.integers.lp_file import parse_lp, read_lp
+from keyhole.solve.integers.other_process import apart
 from keyhole.solve.integers.reduce import reduced
 from keyhole.solve.integers.search import irreducible, shared_values
 from keyhole.solve.integers.system import NO_END, LinearRow, of_rows

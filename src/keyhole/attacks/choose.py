@@ -10,9 +10,9 @@ from numpy.typing import NDArray
 
 from keyhole.attacks.base import Floats, Reconstruction, Target, Watch, prior_reconstruction
 from keyhole.attacks.batch import DENSE_LIMIT, refuse_contradiction
-from keyhole.attacks.estimates.decode import decode, likelihood
 from keyhole.attacks.estimates.guess_errors import guess_errors
 from keyhole.attacks.estimates.matrix_free import SMALL
+from keyhole.attacks.estimates.maximum_likelihood import decode, likelihood
 from keyhole.attacks.estimates.model_fit import fit_noise, warn_of_values_outside_range
 from keyhole.attacks.estimates.posterior import EVERY_VALUE
 from keyhole.attacks.estimates.standard_errors import SPREAD_LIMIT, standard_errors

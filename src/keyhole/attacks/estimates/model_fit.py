@@ -15,8 +15,8 @@ from scipy.special import ndtri
 
 from keyhole.attacks.base import Floats
 from keyhole.attacks.batch import DENSE_LIMIT
-from keyhole.attacks.estimates.decode import decode
 from keyhole.attacks.estimates.matrix_free import plain_operator, row_noise, solve_cg
+from keyhole.attacks.estimates.maximum_likelihood import decode
 from keyhole.attacks.estimates.sparse_fit import sparse_fitted
 from keyhole.attacks.problem.cell_constraints import cell_rows
 from keyhole.attacks.problem.decoding_problem import BETWEEN, NOISY, NoiseLaw, Problem, chosen_rows, clamp_noise

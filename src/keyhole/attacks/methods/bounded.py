@@ -8,7 +8,7 @@ import numpy as np
 
 from keyhole.attacks.base import Reconstruction
 from keyhole.attacks.batch import BatchAttack, dense_design, reconstruct, refuse_contradiction
-from keyhole.attacks.estimates.decode import decode, likelihood
+from keyhole.attacks.estimates.maximum_likelihood import decode, likelihood
 from keyhole.attacks.estimates.sparse_fit import fit_sparse
 from keyhole.attacks.methods.lbfgs import most_likely
 from keyhole.attacks.problem.decoding_problem import NoiseLaw, Problem

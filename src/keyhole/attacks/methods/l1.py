@@ -10,8 +10,8 @@ from numpy.typing import NDArray
 
 from keyhole.attacks.base import Floats, Measure, Reconstruction
 from keyhole.attacks.batch import BatchAttack, dense_design, reconstruct
-from keyhole.attacks.estimates.decode import decode, robust
 from keyhole.attacks.estimates.guess_errors import box_errors, read_guess
+from keyhole.attacks.estimates.maximum_likelihood import decode, robust
 from keyhole.attacks.problem.decoding_problem import NoiseLaw, Problem
 from keyhole.solve.status import SolverStatus
 

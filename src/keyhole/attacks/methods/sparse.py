@@ -10,7 +10,7 @@ import numpy as np
 from keyhole.attacks.base import Reconstruction, Target
 from keyhole.attacks.batch import BatchAttack, dense_design, reconstruct, refuse_contradiction
 from keyhole.attacks.estimates.approximate_marginals import FINEST
-from keyhole.attacks.estimates.decode import decode, likelihood
+from keyhole.attacks.estimates.maximum_likelihood import decode, likelihood
 from keyhole.attacks.estimates.standard_errors import SPREAD_LIMIT, feasible_width, posterior_mean
 from keyhole.attacks.problem.decoding_problem import NoiseLaw, Problem
 from keyhole.solve.status import SolverStatus

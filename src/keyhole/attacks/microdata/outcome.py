@@ -10,7 +10,7 @@ import numpy as np
 
 from keyhole.errors import ContradictionError
 from keyhole.model.predicate import Scalar
-from keyhole.solve.integers.apart import apart, apart_until_stopped
+from keyhole.solve.integers.other_process import apart, apart_until_stopped
 from keyhole.solve.integers.search import SharedValues, feasible, irreducible, shared_values
 from keyhole.solve.integers.system import IntegerSystem, Ints
 from keyhole.solve.status import SolverStatus

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from keyhole.extras import import_extra
-from keyhole.solve.integers.apart import apart
+from keyhole.solve.integers.other_process import apart
 from keyhole.solve.status import SolverStatus
 
 Ints = NDArray[np.int64]

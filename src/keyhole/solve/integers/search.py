@@ -48,7 +48,7 @@ class SharedValues:
 def shared_values(system: IntegerSystem, seconds: float) -> SharedValues:
     """A solution, and what all of them share, within `seconds`.
 
-    >>> from keyhole.solve.integers.apart import apart
+    >>> from keyhole.solve.integers.other_process import apart
     >>> from keyhole.solve.integers.system import of_rows
     >>> two = of_rows([LinearRow((0, 1), (1, 1), 2, 2), LinearRow((0,), (1,), 1, 2)], [0, 0], [2, 2])
     >>> found = apart(shared_values, two, 10)

@@ -1,6 +1,6 @@
 """Where CP-SAT runs: OR-tools and highspy cannot be loaded into one process, in either order, so it has its own.
 
-The child is this module (`python -m keyhole.solve.integers.apart`), started at the first call and kept, since loading
+The child is this module (`python -m keyhole.solve.integers.other_process`), started at the first call and kept, since loading
 OR-tools costs more than most searches. It reads pickled calls from its parent and writes pickled results, over a pipe
 between two ends of one program. It ends with the pipe, and is ended where a call is interrupted; a call that may be
 stopped (`apart_until_stopped`) gives what it has. Where it dies of itself (out of memory) that call fails alone.
@@ -48,7 +48,7 @@ class _Child:
     def _started(self) -> tuple[IO[bytes], IO[bytes]]:
         if self.process is None or self.process.poll() is not None:
             self.end()  # one that died by itself: its pipes are still open
-            program = [sys.executable, "-m", "keyhole.solve.integers.apart"]
+            program = [sys.executable, "-m", "keyhole.solve.integers.other_process"]
             self.process = subprocess.Popen(program, stdin=subprocess.PIPE, stdout=subprocess.PIPE)
         assert self.process.stdin is not None
         assert self.process.stdout is not None
