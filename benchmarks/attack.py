@@ -28,8 +28,8 @@ from numba import njit  # noqa: E402
 from numpy.typing import NDArray  # noqa: E402
 
 from keyhole.attacks.base import Target  # noqa: E402
-from keyhole.attacks.choose import run  # noqa: E402
-from keyhole.attacks.experiment import score  # noqa: E402
+from keyhole.attacks.choose import run_attack  # noqa: E402
+from keyhole.attacks.experiment import score_reconstruction  # noqa: E402
 from keyhole.attacks.methods.bounded import Bounded  # noqa: E402
 from keyhole.attacks.methods.l1 import L1  # noqa: E402
 from keyhole.attacks.problem.arrays import from_arrays  # noqa: E402
@@ -216,7 +216,9 @@ def signs(seeds: int = 20, n: int = 100, m: int = 200, scale: int = 10) -> dict[
         ):
             evidence = from_arrays(A, y, noise=noise, prior=prior)
             target = Target.of(evidence)
-            shares.setdefault(name, []).append(score(run(method, target, evidence)[1], x, target).exact)
+            shares.setdefault(name, []).append(
+                score_reconstruction(run_attack(method, target, evidence)[1], x, target).exact
+            )
     return {
         "n": n,
         "m": m,
@@ -264,9 +266,9 @@ def bits(seeds: int = 100, n: int = 73, sizes: tuple[int, ...] = (300, 600, 1000
                 evidence = from_arrays(A, y, noise=law[noise], prior=Prior() if method in FREE else BIT)
                 target = Target.of(evidence)
                 start = time.perf_counter()
-                found = run(method, target, evidence)[1]
+                found = run_attack(method, target, evidence)[1]
                 seconds[name] = seconds.get(name, 0.0) + time.perf_counter() - start
-                shares.setdefault(name, []).append(score(found, x, Target("x", n, BIT)).exact)
+                shares.setdefault(name, []).append(score_reconstruction(found, x, Target("x", n, BIT)).exact)
         base = shares["box least squares"]
         reply["queries"][str(m)] = {
             name: {

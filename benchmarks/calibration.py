@@ -23,7 +23,7 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from keyhole.attacks import Measure, Reconstruction, Target, from_arrays
-from keyhole.attacks.choose import run
+from keyhole.attacks.choose import run_attack
 from keyhole.config import Config
 from keyhole.datasets import load_roster
 from keyhole.gather import gather, transcribe
@@ -246,7 +246,7 @@ def cells(world: CalibrationWorld, method: str, records: int, seed: int = 0, eno
         evidence, x, auto = _made(world, seed, logs)
         target = Target.of(evidence)
         unstated = frozenset(e.number for e in evidence.transcript.entries) if auto else frozenset()
-        _, found = run(method, target, evidence, unstated=unstated)
+        _, found = run_attack(method, target, evidence, unstated=unstated)
         key = str(found.status.value), str(found.measure)
         said, real = _claims(target, found, x)
         stated.setdefault(key, []).append(said)

@@ -31,7 +31,7 @@ from numpy.typing import NDArray  # noqa: E402
 from scipy.optimize import lsq_linear  # noqa: E402
 
 from keyhole.attacks import Target, from_arrays  # noqa: E402
-from keyhole.attacks.choose import run  # noqa: E402
+from keyhole.attacks.choose import run_attack  # noqa: E402
 from keyhole.attacks.problem.assembly import assemble  # noqa: E402
 from keyhole.model.prior import Prior  # noqa: E402
 from keyhole.model.transcript import Noise  # noqa: E402
@@ -113,7 +113,7 @@ def against_lsq_linear(log: StickyLog) -> dict[str, float]:
     assemble(target, evidence)
     read = time.process_time() - start
     start = time.process_time()
-    found = run("auto", target, evidence, unstated=unstated)[1]
+    found = run_attack("auto", target, evidence, unstated=unstated)[1]
     ours = time.process_time() - start - read
     start = time.process_time()
     theirs = lsq_linear(A, y, (0, 1)).x

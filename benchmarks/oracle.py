@@ -23,7 +23,7 @@ from threadpoolctl import threadpool_limits  # type: ignore[import-untyped]
 from keyhole.oracles.base import ModelWarning, StreamAttack, ThresholdOracle
 from keyhole.oracles.bounds import minimax_lower_bound, phase_level_error, private_laplace_scale
 from keyhole.oracles.certify.assumptions import calibrate
-from keyhole.oracles.certify.unknown_edge import edge_free
+from keyhole.oracles.certify.unknown_edge import certify_without_edge
 from keyhole.oracles.learners.bisection import OnlineBisection
 from keyhole.oracles.learners.level_newton import LevelNewton
 from keyhole.oracles.learners.newton import OneBitNewton
@@ -31,7 +31,7 @@ from keyhole.oracles.learners.oracle_off import OracleOff
 from keyhole.oracles.learners.sequential import EdgeBisection, SequentialBisection
 from keyhole.oracles.noise import Floats, GaussianNoise, LaplaceNoise, OracleNoise, UniformNoise, noise_by_kind
 from keyhole.oracles.simulate import OracleMethod, StreamKind, build_stream, error_floor, play_game, play_games
-from keyhole.oracles.streams import Concentrated, Spread, blocks
+from keyhole.oracles.streams import Concentrated, Spread, draw_blocks
 from keyhole.oracles.subspace import Subspace
 from keyhole.report.charts.figures import compute_guides, draw_errors
 from keyhole.report.html.page import write_chart
@@ -84,7 +84,7 @@ def cuts(_: Path | None) -> Rows:
                 rng = np.random.default_rng(seed)
                 attack = OnlineBisection(SPACE, UniformNoise(1.0), horizon=T)
                 attack.run(
-                    blocks(build_stream(kind, SPACE), T, rng),
+                    draw_blocks(build_stream(kind, SPACE), T, rng),
                     ThresholdOracle(rng.random(4), UniformNoise(1.0), rng=rng),
                 )
                 made.append(attack.cuts)
@@ -244,7 +244,7 @@ def wrong_edge(_: Path | None) -> Rows:
                 with warnings.catch_warnings(record=True) as caught:
                     warnings.simplefilter("always", ModelWarning)
                     gone = not attack.run(stream.block(2 * T // 3, rng), oracle).contained
-                found = edge_free(attack, stream.block(T // 3, rng), oracle)
+                found = certify_without_edge(attack, stream.block(T // 3, rng), oracle)
                 lost, warned, silent = lost + gone, warned + bool(caught), silent + (gone and not caught)
                 free += bool(np.any(np.abs(SPACE.coordinates(w) - found.centre) > found.half))
                 halves.append(float(np.max(found.half)))
@@ -432,7 +432,7 @@ def scaling(_: Path | None) -> Rows:
         attack = OneBitNewton(SPACE, UniformNoise(1.0))
         oracle = ThresholdOracle(rng.random(4), UniformNoise(1.0), rng=rng)
         tracemalloc.start()
-        attack.run(blocks(Concentrated(SPACE), T, rng), oracle)
+        attack.run(draw_blocks(Concentrated(SPACE), T, rng), oracle)
         peak = tracemalloc.get_traced_memory()[1]
         tracemalloc.stop()
         rows.append({"D": 4, "d": 2, "T": T, "peak_megabytes": peak / 1e6})

@@ -25,7 +25,7 @@ import numpy as np  # noqa: E402
 import pyarrow as pa  # noqa: E402
 
 from keyhole.attacks.base import Target  # noqa: E402
-from keyhole.attacks.choose import run  # noqa: E402
+from keyhole.attacks.choose import run_attack  # noqa: E402
 from keyhole.attacks.methods.kaczmarz import Kaczmarz  # noqa: E402
 from keyhole.attacks.problem.arrays import from_arrays  # noqa: E402
 from keyhole.config import Columns  # noqa: E402
@@ -113,7 +113,7 @@ def square(n: int = 5_000, each: int = 10) -> dict[str, Any]:
     x = np.random.default_rng(1).integers(0, 101, n).astype(np.float64)
     y = A @ x
     small = from_arrays(A[: n // 2], y[: n // 2], prior=HUNDRED)
-    run("auto", Target.of(small), small)  # compiled before the clock starts
+    run_attack("auto", Target.of(small), small)  # compiled before the clock starts
     peer: list[Any] = []
     theirs = _seconds(lambda: peer.append(linalg.lsqr(A, y, atol=1e-12, btol=1e-12, iter_lim=4 * n)))
     reply: dict[str, Any] = {"n = m": n, "people a question": each, "scipy lsqr": round(theirs, 2)}
@@ -128,7 +128,7 @@ def square(n: int = 5_000, each: int = 10) -> dict[str, Any]:
 
         def whole(found: list[Any] = found, answers: Any = answers, noise: Any = noise, prior: Any = prior) -> None:
             evidence = from_arrays(A, answers, noise=noise, prior=prior)
-            found.append(run("auto", Target.of(evidence), evidence))
+            found.append(run_attack("auto", Target.of(evidence), evidence))
 
         ours = _seconds(whole)
         choice, guess = found[0]
@@ -154,7 +154,7 @@ def large(n: int = 1_000_000, m: int = 100_000, each: int = 10) -> dict[str, Any
         made: list[Any] = []
         read = _seconds(lambda answers=answers, noise=noise, made=made: made.append(  # type: ignore[misc]
             from_arrays(A, answers, noise=noise, prior=HUNDRED)))  # fmt: skip
-        solved = _seconds(lambda made=made: made.append(run("auto", Target.of(made[0]), made[0])))  # type: ignore[misc]
+        solved = _seconds(lambda made=made: made.append(run_attack("auto", Target.of(made[0]), made[0])))  # type: ignore[misc]
         guess = made[1][1]
         off = (guess.values - x) / guess.confidence
         reply[name] = {

@@ -18,7 +18,7 @@ import numpy as np
 from sklearn.linear_model import LogisticRegression
 
 from benchmarks.oracle import Rows, table
-from keyhole.oracles.learners.classifier import NoisyScores, angle, steal_classifier
+from keyhole.oracles.learners.classifier import NoisyScores, measure_angle, steal_classifier
 from keyhole.oracles.noise import Floats
 
 DIMENSIONS, NOISE, LABELS = (5, 30), (0.0, 0.25, 0.5, 1.0, 2.0), (300, 1000, 3000)
@@ -72,10 +72,10 @@ def cell(D: int, std: float, labels: int, seeds: int) -> dict[str, Any]:
         model, method = LogisticRegression(max_iter=1000).fit(X, server.predict(X)), stolen.method
         both = {"keyhole": (stolen.weights, stolen.intercept), "logistic": (model.coef_[0], float(model.intercept_[0]))}
         for name, (weights, intercept) in both.items():
-            angles.setdefault(name, []).append(angle(weights, w))
+            angles.setdefault(name, []).append(measure_angle(weights, w))
             offsets.setdefault(name, []).append(abs(intercept / float(np.linalg.norm(weights)) - b))
         for name, weights in toolbox(server, X).items():
-            angles.setdefault(name, []).append(angle(weights, w))
+            angles.setdefault(name, []).append(measure_angle(weights, w))
     mean = {name: float(np.mean(values)) for name, values in angles.items()}
     return {
         "D": D, "noise": std, "labels": labels, "method": method, **mean, "ratio": mean["keyhole"] / mean["logistic"],

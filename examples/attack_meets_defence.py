@@ -22,7 +22,7 @@ import numpy as np
 import pandas as pd
 
 from keyhole.attacks.base import Attack, Target
-from keyhole.attacks.experiment import Exact, Responder, play, score
+from keyhole.attacks.experiment import ExactResponder, Responder, play_attack, score_reconstruction
 from keyhole.attacks.methods.bounded import Bounded
 from keyhole.attacks.methods.least_squares import LeastSquares
 from keyhole.config import Columns, PrivateColumn, PublicColumn
@@ -67,15 +67,17 @@ def experiment(people: int, questions: int, seed: int) -> list[Outcome]:
     found = []
     for epsilon in (None, *EPSILONS):
         for name in ATTACKS:
-            responder: Responder = Exact(source)
+            responder: Responder = ExactResponder(source)
             if epsilon is not None:
                 each = Fraction(epsilon, questions)
                 responder = Defended(domain, histogram, Laplace(histogram, epsilon_budget(epsilon), each))
             # Least squares takes no bounds; its guesses are rounded to 0 or 1 when they are scored.
             attack: Attack = LeastSquares(Target("bit", people)) if name == "least-squares" else Bounded(known)
             knowledge = Knowledge() if name == "least-squares" else Knowledge({"bit": bit.known()})
-            guess = play(attack, responder, source.roster, rounds=questions, questions=asked, knowledge=knowledge)
-            marks = score(guess, bits, known)
+            guess = play_attack(
+                attack, responder, source.roster, rounds=questions, questions=asked, knowledge=knowledge
+            )
+            marks = score_reconstruction(guess, bits, known)
             found.append(Outcome(name, epsilon, marks.exact, marks.majority_exact))
     return found
 

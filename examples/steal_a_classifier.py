@@ -17,7 +17,7 @@ from sklearn.datasets import load_breast_cancer
 from sklearn.linear_model import LogisticRegression
 from sklearn.preprocessing import StandardScaler
 
-from keyhole.oracles.learners.classifier import NoisyScores, angle, steal_classifier
+from keyhole.oracles.learners.classifier import NoisyScores, measure_angle, steal_classifier
 from keyhole.report.charts.figures import draw_errors
 from keyhole.report.html.page import write_chart
 
@@ -46,13 +46,13 @@ def main() -> None:
         truth = inputs @ w + b > 0
         for asked, weights, intercept in stolen.trace:
             agreement = float(np.mean((inputs @ weights + intercept > 0) == truth))
-            print(f"{asked:>14,}  {angle(weights, w):>15.3f}  {agreement:>9.4f}")
+            print(f"{asked:>14,}  {measure_angle(weights, w):>15.3f}  {agreement:>9.4f}")
         if stolen.scale is not None:
             length = stolen.scale * float(np.linalg.norm(stolen.weights))
             print(f"noise scale known, so length too: ||w|| = {length:.3f}")
         else:
             print(f"length of w not claimed: {stolen.no_scale}")
-        curves[f"noise {std:g}"] = [(n, max(1e-4, angle(weights, w))) for n, weights, _ in stolen.trace]
+        curves[f"noise {std:g}"] = [(n, max(1e-4, measure_angle(weights, w))) for n, weights, _ in stolen.trace]
     for name in sys.argv[1:2]:
         title = "Stealing a classifier from labels"
         drawing = draw_errors(curves, x="labels asked", y="angle to the true weights, degrees")

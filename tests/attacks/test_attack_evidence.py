@@ -14,17 +14,17 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from effort import effort
-from keyhole.attacks.base import Reconstruction, Target, resume, save
-from keyhole.attacks.choose import choose, run
-from keyhole.attacks.experiment import Exact, Noisy, play, score
+from keyhole.attacks.base import Reconstruction, Target, resume_attack, save_attack
+from keyhole.attacks.choose import choose_method, run_attack
+from keyhole.attacks.experiment import ExactResponder, NoisyResponder, play_attack, score_reconstruction
 from keyhole.attacks.methods.bounded import Bounded
 from keyhole.attacks.methods.integer import Integer
 from keyhole.attacks.methods.kaczmarz import Kaczmarz
 from keyhole.attacks.methods.l1 import L1
 from keyhole.attacks.methods.least_squares import LeastSquares
-from keyhole.attacks.problem.arrays import blocks, from_arrays
+from keyhole.attacks.problem.arrays import from_arrays, split_into_blocks
 from keyhole.attacks.problem.assembly import assemble
-from keyhole.attacks.replay import Tape, replay
+from keyhole.attacks.replay import Tape, replay_tape
 from keyhole.config import Config
 from keyhole.datasets import load, load_roster
 from keyhole.errors import CannotHonour, ConfigError, ContradictionError, DataError, LogError
@@ -158,7 +158,7 @@ def test_true_answers_never_contradict_whatever_is_asked(seed: int) -> None:
     evidence = gather(log, source.roster, known, source=source)
     if not evidence.systems:
         return
-    found = run("bounded", Target("x", n, known.prior("x")), evidence)[1]
+    found = run_attack("bounded", Target("x", n, known.prior("x")), evidence)[1]
     assert found.status in (
         SolverStatus.CONVERGED,
         SolverStatus.PRIOR,
@@ -184,7 +184,10 @@ def test_categories_are_counted_exactly() -> None:
         ("SELECT COUNT(*) FROM t WHERE ill = 'cold'", 1),
     ]
     evidence = evidence_of(log, toml)
-    for choice, found in (run("auto", Target.of(evidence, "ill"), evidence), ("", estimate(Integer, evidence, "ill"))):
+    for choice, found in (
+        run_attack("auto", Target.of(evidence, "ill"), evidence),
+        ("", estimate(Integer, evidence, "ill")),
+    ):
         assert found.values.tolist() == ["flu", "cold", "flu", "none", "none"]
         assert found.confidence.tolist() == [1.0] * 5
         assert choice == "" or choice.method == "integer"  # type: ignore[union-attr]
@@ -265,7 +268,7 @@ def test_the_choice_fits_the_evidence() -> None:
         (from_arrays(np.random.default_rng(0).integers(0, 2, (30, 1600)), [800] * 30, prior=box), "lbfgs", "quicker"),
     ]
     for evidence, method, why in cases:
-        choice = choose(assemble(Target.of(evidence), evidence))
+        choice = choose_method(assemble(Target.of(evidence), evidence))
         assert choice.method == method
         assert why in choice.why
 
@@ -275,7 +278,7 @@ def test_large_logs_go_without_a_matrix() -> None:
     A = rng.integers(0, 2, (7000, 6000), dtype=np.int8)
     evidence = from_arrays(A, [1.0] * 7000)
     problem = assemble(Target.of(evidence), evidence)
-    assert choose(problem).method == "conjugate-gradient"
+    assert choose_method(problem).method == "conjugate-gradient"
     with pytest.raises(CannotHonour, match="dense 7000 x 6000"):
         estimate(L1, evidence, "x")
 
@@ -287,8 +290,13 @@ def test_play_hears_a_passive_attack_out() -> None:
     source = load(pa.table(PEOPLE), Config.parse(PAY).columns)
     heard: list[int] = []
     attack = Bounded(Target("pay", 5, Prior(Decimal(0), Decimal(100))))
-    found = play(
-        attack, Exact(source), source.roster, rounds=4, questions=QUESTIONS, watch=lambda i, _q, _a: heard.append(i)
+    found = play_attack(
+        attack,
+        ExactResponder(source),
+        source.roster,
+        rounds=4,
+        questions=QUESTIONS,
+        watch=lambda i, _q, _a: heard.append(i),
     )
     assert heard == [1, 2, 3, 4]
     assert found.values == pytest.approx([10, 20, 30, 40, 50], abs=1e-4)  # the fifth is the prior's middle, 50
@@ -305,16 +313,16 @@ class Halving(Kaczmarz):
 
 def test_play_lets_an_active_attack_ask() -> None:
     source = load(pa.table(PEOPLE), Config.parse(PAY).columns)
-    found = play(Halving(Target("pay", 5)), Exact(source), source.roster, rounds=100)
+    found = play_attack(Halving(Target("pay", 5)), ExactResponder(source), source.roster, rounds=100)
     assert found.values == pytest.approx([10, 20, 30, 40, 50])
 
 
 @pytest.mark.parametrize("kind", ["laplace", "gaussian", "uniform", "rounded"])
 def test_play_against_noise_of_every_law(kind: str) -> None:
     source = load(pa.table(PEOPLE), Config.parse(PAY).columns)
-    noisy = Noisy(Exact(source), Noise(kind, Fraction(2)), rng=np.random.default_rng(5))
+    noisy = NoisyResponder(ExactResponder(source), Noise(kind, Fraction(2)), rng=np.random.default_rng(5))
     attack = Bounded(Target("pay", 5, Prior(Decimal(0), Decimal(100))))
-    found = play(attack, noisy, source.roster, rounds=5, questions=QUESTIONS)
+    found = play_attack(attack, noisy, source.roster, rounds=5, questions=QUESTIONS)
     assert found.values == pytest.approx([10, 20, 30, 40, 50], abs=15)
     assert found.status is SolverStatus.CONVERGED
 
@@ -322,7 +330,7 @@ def test_play_against_noise_of_every_law(kind: str) -> None:
 def test_score_beside_guessing() -> None:
     target = Target("x", 4, Prior(Decimal(0), Decimal(10)))
     guess = Reconstruction(np.array([1.0, 2.0, 9.0, np.nan]), np.zeros(4), 0.0, SolverStatus.CONVERGED)
-    found = score(guess, np.array([1.0, 2.05, 5.0, np.nan]), target)
+    found = score_reconstruction(guess, np.array([1.0, 2.05, 5.0, np.nan]), target)
     assert (found.records, found.exact, found.within) == (3, pytest.approx(1 / 3), pytest.approx(2 / 3))
     assert (found.tolerance, found.prior_exact, found.majority_exact) == (
         0.1,
@@ -331,7 +339,7 @@ def test_score_beside_guessing() -> None:
     )
     assert found.error == pytest.approx((0 + 0.05 + 4) / 3)
     with pytest.raises(DataError, match="3 records"):
-        score(guess, np.zeros(3), target)
+        score_reconstruction(guess, np.zeros(3), target)
 
 
 def test_a_tape_holds_plain_and_weighted_rows_in_the_order_of_the_log(tmp_path: Path) -> None:
@@ -345,7 +353,7 @@ def test_a_tape_holds_plain_and_weighted_rows_in_the_order_of_the_log(tmp_path: 
     assert np.array_equal(np.asarray(tape.rows.dense)[:, :70], np.vstack([plain, weighted]))
     assert np.allclose(tape.norms, (np.vstack([plain, weighted]) ** 2).sum(axis=1))
     attack = Kaczmarz(Target.of(first))
-    replay(attack, tape, order="random", rng=rng)
+    replay_tape(attack, tape, order="random", rng=rng)
     walked = Kaczmarz(Target.of(first))
     for _ in range(400):
         walked.observe(first)
@@ -359,11 +367,11 @@ def test_a_tape_holds_plain_and_weighted_rows_in_the_order_of_the_log(tmp_path: 
 def test_a_saved_state_is_checked(tmp_path: Path) -> None:
     evidence = from_arrays(np.eye(3), [1.0, 2.0, 3.0])
     attack = Kaczmarz(Target.of(evidence))
-    attack.observe(blocks(evidence, 2)[0])
-    save(attack, tmp_path / "half.npz")
+    attack.observe(split_into_blocks(evidence, 2)[0])
+    save_attack(attack, tmp_path / "half.npz")
     with pytest.raises(LogError, match="Kaczmarz x 3"):
-        resume(Kaczmarz(Target("x", 4)), tmp_path / "half.npz")
+        resume_attack(Kaczmarz(Target("x", 4)), tmp_path / "half.npz")
     (tmp_path / "bad.npz").write_bytes(b"no")
     with pytest.raises(LogError, match="not a saved attack"):
-        resume(attack, tmp_path / "bad.npz")
+        resume_attack(attack, tmp_path / "bad.npz")
     assert not list(tmp_path.glob("*.part"))

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from effort import effort
 from keyhole.attacks.base import Target
-from keyhole.attacks.estimates.posterior import log_ways
+from keyhole.attacks.estimates.posterior import count_log_ways
 from keyhole.attacks.methods.integer import Integer
 from keyhole.attacks.problem.arrays import from_arrays
 from keyhole.errors import CannotHonour, ContradictionError
@@ -31,7 +31,7 @@ def test_ways_to_make_a_total(size: int, top: int) -> None:
     counts = np.zeros(size * top + 1)
     for values in product(range(top + 1), repeat=size):
         counts[sum(values)] += 1
-    assert np.allclose(np.exp(log_ways(size, np.zeros(top + 1))), counts)
+    assert np.allclose(np.exp(count_log_ways(size, np.zeros(top + 1))), counts)
 
 
 @given(st.integers(0, 2**32 - 1))

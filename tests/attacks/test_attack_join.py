@@ -15,9 +15,9 @@ from keyhole.attacks.batch import BatchAttack
 from keyhole.attacks.methods.bounded import Bounded
 from keyhole.attacks.methods.l1 import L1
 from keyhole.attacks.methods.least_squares import LeastSquares
-from keyhole.attacks.problem.arrays import from_arrays, subset
+from keyhole.attacks.problem.arrays import from_arrays, row_condition
 from keyhole.attacks.problem.assembly import assemble
-from keyhole.attacks.problem.decoding_problem import Problem, join
+from keyhole.attacks.problem.decoding_problem import Problem, join_blocks
 from keyhole.gather.evidence import Bound, Constraint, Evidence
 
 X = np.array([3, 3, 1, 2, 5])
@@ -31,7 +31,7 @@ def block(rows: list[list[int]], about: list[int], *bounds: tuple[int | None, in
     evidence = from_arrays(A, (A @ X).tolist(), first=first)
     system = evidence.systems[0]
     facts = tuple(
-        Bound("x", subset(0), None if lo is None else Fraction(lo), None if hi is None else Fraction(hi), number)
+        Bound("x", row_condition(0), None if lo is None else Fraction(lo), None if hi is None else Fraction(hi), number)
         for number, (lo, hi) in enumerate(bounds, 1)
     )
     return replace(evidence, systems=(replace(system, constraints=system.constraints[1:], bounds=facts),))
@@ -40,7 +40,7 @@ def block(rows: list[list[int]], about: list[int], *bounds: tuple[int | None, in
 def joined(*blocks: Evidence) -> Problem:
     found = assemble(TARGET, blocks[0])
     for other in blocks[1:]:
-        found = join(found, assemble(TARGET, other))
+        found = join_blocks(found, assemble(TARGET, other))
     return found
 
 
@@ -135,7 +135,7 @@ def test_each_part_of_a_group_gets_its_own_total(turned: bool) -> None:
     made = []
     for asked in ([0, 0, 0, 1, 1], [1, 0, 0, 1, 0]):
         evidence = from_arrays(np.array([trio, asked]), [9, int(np.array(asked) @ x)])
-        system, fact = evidence.systems[0], Bound("x", subset(0), Fraction(3), Fraction(3), 1)
+        system, fact = evidence.systems[0], Bound("x", row_condition(0), Fraction(3), Fraction(3), 1)
         made.append(replace(evidence, systems=(replace(system, constraints=system.constraints[1:], bounds=(fact,)),)))
     problem = joined(*(made[::-1] if turned else made))
     assert sorted(y for y, name in zip(problem.y, problem.numbers, strict=True) if name == "fact 1") == [3, 6]
@@ -164,7 +164,7 @@ def test_a_fact_about_a_sum_stays_one_about_the_sum(turned: bool) -> None:
 def test_records_without_a_value_in_either_block_have_none() -> None:
     def null(evidence: Evidence) -> Evidence:
         system = evidence.systems[0]
-        return replace(evidence, systems=(replace(system, present={"x": subset(0)}),))
+        return replace(evidence, systems=(replace(system, present={"x": row_condition(0)}),))
 
     full, missing = block([[0, 1, 1, 0, 0]], PAIR), null(block([], PAIR))
     for blocks in ((full, missing), (missing, full)):

@@ -25,8 +25,8 @@ from keyhole.attacks.methods.lbfgs import LBFGS
 from keyhole.attacks.methods.least_squares import LeastSquares
 from keyhole.attacks.methods.sgd import SigmoidSGD
 from keyhole.attacks.methods.sparse import BasisPursuit
-from keyhole.attacks.problem.arrays import from_arrays, subset
-from keyhole.attacks.replay import Order, Tape, replay
+from keyhole.attacks.problem.arrays import from_arrays, row_condition
+from keyhole.attacks.replay import Order, Tape, replay_tape
 from keyhole.attacks.streaming import Streaming
 from keyhole.errors import CannotHonour, LogError
 from keyhole.gather.evidence import Bound, Evidence
@@ -41,7 +41,7 @@ def hospital(prior: Prior | None = None, first_at_most: int | None = None) -> Ev
     """The three questions; a fact about the first record makes it an atom of its own."""
     evidence = from_arrays(np.vstack([A, [1, 0, 0, 0, 0, 0]]), [*Y, 0.0], prior=prior)
     system = evidence.systems[0]
-    fact = () if first_at_most is None else (Bound("x", subset(3), None, Fraction(first_at_most), 1),)
+    fact = () if first_at_most is None else (Bound("x", row_condition(3), None, Fraction(first_at_most), 1),)
     return replace(evidence, systems=(replace(system, constraints=system.constraints[:3], bounds=fact),))
 
 
@@ -49,7 +49,7 @@ def walked(attack: Attack, evidence: Evidence, passes: int = 4000, order: Order 
     if isinstance(attack, Streaming):
         with tempfile.TemporaryDirectory() as folder:
             tape = Tape.record(attack.target, [evidence], folder)
-            replay(attack, tape, passes=passes, order=order, rng=np.random.default_rng(1))
+            replay_tape(attack, tape, passes=passes, order=order, rng=np.random.default_rng(1))
             del tape
     else:
         attack.observe(evidence)

@@ -12,14 +12,14 @@ import pytest
 from numpy.typing import NDArray
 
 from keyhole.attacks.base import Target
-from keyhole.attacks.choose import run
+from keyhole.attacks.choose import run_attack
 from keyhole.attacks.estimates.sparse_fit import fit_sparse
 from keyhole.attacks.estimates.standard_errors import moderate_variances
 from keyhole.attacks.methods.bounded import Bounded
 from keyhole.attacks.methods.kaczmarz import Kaczmarz
 from keyhole.attacks.methods.least_squares import LeastSquares
 from keyhole.attacks.problem import arrays, assembly
-from keyhole.attacks.problem.arrays import blocks, from_arrays
+from keyhole.attacks.problem.arrays import from_arrays, split_into_blocks
 from keyhole.attacks.problem.assembly import assemble
 from keyhole.attacks.problem.decoding_problem import Problem
 from keyhole.basis.atoms import sparse as sparse_module
@@ -198,7 +198,7 @@ def test_blocks_of_a_sparse_log_are_the_log(always_sparse: None) -> None:
     A, x = questions(7, 40, 30), np.random.default_rng(0).uniform(0, 9, 30)
     whole = from_arrays(A, A @ x)
     parts = [from_arrays(A[s : s + 15], (A @ x)[s : s + 15], first=s + 1) for s in range(0, 40, 15)]
-    for log in (blocks(whole, 7), parts):
+    for log in (split_into_blocks(whole, 7), parts):
         attack = LeastSquares(Target.of(whole))
         for part in log:
             attack.observe(part)
@@ -226,7 +226,7 @@ def test_sparse_evidence_too_large_to_pack_is_not_joined_in_silence(monkeypatch:
 def test_a_large_sparse_log_is_solved_without_a_dense_matrix(never_dense: None) -> None:
     A, x = questions(0, 2_500, 2_000), np.random.default_rng(0).integers(0, 101, 2_000).astype(np.float64)
     exact = from_arrays(A, A @ x)
-    choice, found = run("auto", Target.of(exact), exact)
+    choice, found = run_attack("auto", Target.of(exact), exact)
     assert choice.method == "least-squares"
     assert found.status is SolverStatus.CONVERGED
     asked = np.isfinite(found.confidence)  # one or two were never asked about
@@ -237,7 +237,7 @@ def test_a_large_sparse_log_is_solved_without_a_dense_matrix(never_dense: None) 
     noisy = from_arrays(
         A, A @ x + np.random.default_rng(1).normal(0, 2, 2_500), noise=Noise("gaussian", Fraction(2)), prior=HUNDRED
     )
-    choice, found = run("auto", Target.of(noisy), noisy)
+    choice, found = run_attack("auto", Target.of(noisy), noisy)
     assert choice.method == "bounded"
     assert found.values.min() >= 0
     assert found.values.max() <= 100
@@ -253,7 +253,7 @@ def test_errors_without_a_prior_are_those_of_the_noise_and_unknown_where_nothing
     A = sp.hstack([A, sp.csr_array((3_000, 5))]).tocsr()  # five people whom nobody asked about
     y = A @ np.append(x, np.zeros(5)) + np.random.default_rng(1).normal(0, 3, 3_000)
     e = from_arrays(A, y, noise=Noise("gaussian", Fraction(3)))
-    found = run("auto", Target.of(e), e)[1]
+    found = run_attack("auto", Target.of(e), e)[1]
     off = (found.values[:-5] - x) / found.confidence[:-5]
     assert 0.8 < float(np.sqrt(np.mean(off**2))) < 1.25
     assert np.isinf(found.confidence[-5:]).all()
@@ -275,21 +275,21 @@ def test_contradictions_are_found_on_sparse_rows(always_sparse: None) -> None:
     A = sp.csr_array(np.array([[1, 1, 0], [1, 1, 0], [0, 0, 1]]))
     e = from_arrays(A, [1.0, 2.0, 3.0])
     with pytest.raises(ContradictionError, match="query"):
-        run("least-squares", Target.of(e), e)
+        run_attack("least-squares", Target.of(e), e)
     high = from_arrays(sp.csr_array(np.eye(2)), [1.0, 200.0], prior=HUNDRED)
     with pytest.raises(ContradictionError, match="query 2"):
-        run("bounded", Target.of(high), high)
+        run_attack("bounded", Target.of(high), high)
 
 
 def test_intervals_and_laplace_noise_on_sparse_rows(always_sparse: None) -> None:
     A, x = questions(2, 90, 30), np.random.default_rng(5).integers(0, 101, 30).astype(np.float64)
     rounded = from_arrays(A, np.round((A @ x) / 10) * 10, noise=Noise("rounded", Fraction(5)), prior=HUNDRED)
-    found = run("bounded", Target.of(rounded), rounded)[1]
+    found = run_attack("bounded", Target.of(rounded), rounded)[1]
     assert np.abs(A @ found.values - np.round((A @ x) / 10) * 10).max() <= 5 + 1e-4
     noisy = from_arrays(
         A, A @ x + np.random.default_rng(1).laplace(0, 2, 90), noise=Noise("laplace", Fraction(2)), prior=HUNDRED
     )
-    off = run("bounded", Target.of(noisy), noisy)[1]
+    off = run_attack("bounded", Target.of(noisy), noisy)[1]
     assert float(np.sqrt(np.mean((off.values - x) ** 2))) < 3 * float(np.sqrt(np.mean(off.confidence**2)))
 
 
@@ -303,9 +303,9 @@ def test_kaczmarz_on_sparse_rows_is_kaczmarz(
         monkeypatch.setattr(assembly, "SPARSE", share)
         e = from_arrays(A if share else A.toarray(), A @ x, prior=prior)
         attack = Kaczmarz(Target.of(e), rng=np.random.default_rng(1))
-        for part in blocks(e, 33):
+        for part in split_into_blocks(e, 33):
             attack.observe(part)
-        found.append((attack.estimate(), run("kaczmarz", Target.of(e), e)[1]))
+        found.append((attack.estimate(), run_attack("kaczmarz", Target.of(e), e)[1]))
     for sparse, dense in zip(*found, strict=True):
         assert np.allclose(sparse.values, dense.values, atol=1e-6)
         assert np.allclose(sparse.confidence, dense.confidence, rtol=1e-3, atol=1e-4)

@@ -10,9 +10,9 @@ import numpy as np
 import pytest
 
 from keyhole.attacks.base import Attack, Target
-from keyhole.attacks.choose import run
-from keyhole.attacks.estimates.matrix_free import reconstruct_matrix_free, shadow_errors, solve_cg
-from keyhole.attacks.estimates.standard_errors import SPREAD_LIMIT, standard_errors
+from keyhole.attacks.choose import run_attack
+from keyhole.attacks.estimates.matrix_free import reconstruct_matrix_free, simulate_errors, solve_cg
+from keyhole.attacks.estimates.standard_errors import SPREAD_LIMIT, compute_standard_errors
 from keyhole.attacks.methods.conjugate_gradient import ConjugateGradient
 from keyhole.attacks.methods.extended_kaczmarz import ExtendedKaczmarz
 from keyhole.attacks.methods.jacobi import Jacobi
@@ -45,12 +45,12 @@ def problem_of(evidence: Evidence) -> Problem:
 
 def test_without_a_range_nothing_is_known_beyond_the_formula() -> None:
     problem = problem_of(log())
-    assert np.isinf(standard_errors(problem, problem.design())).all()
+    assert np.isinf(compute_standard_errors(problem, problem.design())).all()
 
 
 def test_with_a_range_its_spread_is_what_is_known() -> None:
     problem = problem_of(log(RANGE))
-    assert np.allclose(standard_errors(problem, problem.design()), 10 / np.sqrt(12))
+    assert np.allclose(compute_standard_errors(problem, problem.design()), 10 / np.sqrt(12))
 
 
 @pytest.mark.parametrize("attack", [LeastSquares, ConjugateGradient, ExtendedKaczmarz, LBFGS, Jacobi])
@@ -67,11 +67,11 @@ def test_no_attack_is_sure_of_what_nothing_determines(attack: Callable[[Target],
 
 def test_half_a_range_is_no_range() -> None:
     problem = problem_of(log(Prior(lo=Decimal(0))))
-    assert np.isinf(standard_errors(problem, problem.design())).all()
+    assert np.isinf(compute_standard_errors(problem, problem.design())).all()
 
 
 def test_simulated_errors_tell_what_is_determined_from_what_is_not() -> None:
-    error = shadow_errors(problem_of(log()), solve_cg, rng=np.random.default_rng(1))
+    error = simulate_errors(problem_of(log()), solve_cg, rng=np.random.default_rng(1))
     of = problem_of(log()).of
     assert (error[of[[5, 70]]] < 1e-4).all()
     assert np.isinf(np.delete(error, of[[5, 70]])).all()
@@ -82,7 +82,7 @@ def test_simulated_errors_are_no_smaller_than_the_noise() -> None:
     for scale in (Fraction(1, 1000), Fraction(1, 50), Fraction(3)):
         evidence = from_arrays(A, np.zeros(60), noise=Noise("gaussian", scale))
         problem = assemble(Target.of(evidence), evidence)
-        error = shadow_errors(problem, solve_cg, rng=np.random.default_rng(2))
+        error = simulate_errors(problem, solve_cg, rng=np.random.default_rng(2))
         assert float(np.median(error)) > 0.4 * float(scale)
 
 
@@ -94,6 +94,6 @@ def test_an_interrupted_attack_knows_no_error() -> None:
 
 def test_a_stream_over_a_large_log_knows_no_error_either() -> None:
     evidence = log()
-    _, found = run("kaczmarz", Target.of(evidence), evidence)
+    _, found = run_attack("kaczmarz", Target.of(evidence), evidence)
     rest = np.delete(found.confidence, [5, 70])
     assert np.isinf(rest).all()

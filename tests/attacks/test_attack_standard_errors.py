@@ -14,7 +14,7 @@ from scipy.optimize import linprog
 from effort import effort
 from keyhole.attacks.base import Target
 from keyhole.attacks.batch import BatchAttack
-from keyhole.attacks.estimates.standard_errors import feasible_width, standard_errors
+from keyhole.attacks.estimates.standard_errors import bound_feasible_width, compute_standard_errors
 from keyhole.attacks.methods.bounded import Bounded
 from keyhole.attacks.methods.l1 import L1
 from keyhole.attacks.methods.sparse import BasisPursuit
@@ -34,8 +34,8 @@ def test_the_width_is_never_below_what_a_linear_program_leaves(seed: int) -> Non
     A, x = rng.integers(-1, 3, (3, 6)), rng.choice([0.0, 0.25, 1.0], 6)
     evidence = from_arrays(A, (A @ x).tolist(), prior=UNIT)
     problem = assemble(Target.of(evidence), evidence)
-    width = feasible_width(problem, problem.design())[problem.of]
-    error = standard_errors(problem, problem.design())[problem.of]
+    width = bound_feasible_width(problem, problem.design())[problem.of]
+    error = compute_standard_errors(problem, problem.design())[problem.of]
     for k in range(6):
         ends = [linprog(s * np.eye(6)[k], A_eq=A, b_eq=A @ x, bounds=(0, 1)).fun * s for s in (1, -1)]
         assert width[k] >= ends[1] - ends[0] - 1e-7
@@ -45,7 +45,7 @@ def test_the_width_is_never_below_what_a_linear_program_leaves(seed: int) -> Non
 def test_bounds_that_pin_a_value_leave_no_error() -> None:
     evidence = from_arrays(np.array([[1, 1, 1, 0, 0], [0, 0, 0, 2, 1]]), [3, 2.9], prior=UNIT)
     problem = assemble(Target.of(evidence), evidence)
-    error = standard_errors(problem, problem.design())[problem.of]
+    error = compute_standard_errors(problem, problem.design())[problem.of]
     assert error[:3].tolist() == [0, 0, 0]
     assert 0 < error[3] <= 0.025 + 1e-6
     assert 0 < error[4] <= 0.05 + 1e-6

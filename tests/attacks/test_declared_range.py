@@ -8,7 +8,7 @@ from fractions import Fraction
 import numpy as np
 
 from keyhole.attacks.base import Target
-from keyhole.attacks.choose import run
+from keyhole.attacks.choose import run_attack
 from keyhole.attacks.problem.arrays import from_arrays
 from keyhole.model.prior import Prior
 from keyhole.model.transcript import Noise
@@ -22,7 +22,7 @@ def warned(seed: int, beyond: float) -> bool:
     x[0] += beyond
     y = A @ x + rng.normal(0, 0.3, 200)
     e = from_arrays(A, y.tolist(), noise=Noise("gaussian", Fraction("0.3")), prior=UNIT)
-    choice, _ = run("bounded", Target.of(e), e)
+    choice, _ = run_attack("bounded", Target.of(e), e)
     return any("THE DECLARED RANGE" in said for said in choice.noise)
 
 
@@ -41,4 +41,4 @@ def test_bits_at_the_ends_are_inside() -> None:
         y = A @ x + rng.laplace(0, 1, 80)
         prior = Prior(Decimal(0), Decimal(1), Decimal(1))
         e = from_arrays(A, y.tolist(), noise=Noise("laplace", Fraction(1)), prior=prior)
-        assert not run("bounded", Target.of(e), e)[0].noise
+        assert not run_attack("bounded", Target.of(e), e)[0].noise

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from keyhole.attacks.base import Measure, Target
-from keyhole.attacks.choose import run
+from keyhole.attacks.choose import run_attack
 from keyhole.attacks.problem.arrays import from_arrays
 from keyhole.model.prior import Prior
 
@@ -21,7 +21,7 @@ FINE = Prior(Decimal(0), Decimal(40), Decimal(1))
 def test_two_bits_with_the_sum_one() -> None:
     e = from_arrays(np.array([[1, 1, 0, 0], [0, 0, 1, 1]]), [1, 2], prior=BIT)
     for method in ("bounded", "l1", "lbfgs", "kaczmarz", "sparse"):
-        _, found = run(method, Target.of(e), e)
+        _, found = run_attack(method, Target.of(e), e)
         assert found.confidence.tolist() == pytest.approx([0.5, 0.5, 0, 0]), method
 
 
@@ -36,7 +36,7 @@ def stated_is_that_of_the_posterior(seed: int) -> None:
     met = tables[(tables @ A.T == A @ x).all(axis=1)]
     e = from_arrays(A, (A @ x).tolist(), prior=prior)
     for method in ("bounded", "kaczmarz"):
-        _, found = run(method, Target.of(e), e)
+        _, found = run_attack(method, Target.of(e), e)
         assert found.measure is Measure.STANDARD_ERROR
         true = np.sqrt(((met - found.values) ** 2).mean(axis=0))
         touched = A.any(axis=0)
@@ -56,13 +56,13 @@ def test_stated_errors_are_those_of_the_posterior_on_fresh_logs() -> None:
 
 def test_a_finer_grid_in_small_groups() -> None:
     e = from_arrays(np.array([[1, 1, 0], [0, 0, 1]]), [40, 7], prior=FINE)
-    _, found = run("bounded", Target.of(e), e)
+    _, found = run_attack("bounded", Target.of(e), e)
     assert found.confidence[:2] == pytest.approx(np.arange(41).std())  # even on 0..40
     assert found.confidence[2] == 0
 
 
 def test_a_stream_that_has_not_arrived_is_not_certain() -> None:
     e = from_arrays(np.array([[1, 1]]), [2], prior=BIT)  # both are 1, which a sigmoid reaches never
-    _, found = run("sgd", Target.of(e), e)
+    _, found = run_attack("sgd", Target.of(e), e)
     assert found.confidence == pytest.approx(1 - found.values, rel=1e-6)
     assert (found.confidence > 0).all()

@@ -14,7 +14,14 @@ from tests.third_party import folder
 
 from keyhole.api.reconstruct import from_statistics, reconstruct
 from keyhole.attacks.microdata.outcome import RebuiltStatus
-from keyhole.attacks.microdata.statistics import Attribute, Figure, GroupFigures, Statistics, load, parse
+from keyhole.attacks.microdata.statistics import (
+    Attribute,
+    Figure,
+    GroupFigures,
+    Statistics,
+    load_statistics,
+    parse_statistics,
+)
 from keyhole.errors import ContradictionError, KeyholeError
 
 HERE = Path(__file__).parent
@@ -29,7 +36,7 @@ def test_the_block_of_garfinkel_abowd_and_martindale_is_unique() -> None:
 
 
 def test_statistics_that_contradict_are_named_and_none_can_be_left_out() -> None:
-    given = load(BLOCK)
+    given = load_statistics(BLOCK)
     wrong = GroupFigures("", (Figure("count", "", (Fraction(8), Fraction(8))),), "1A total")
     with pytest.raises(ContradictionError, match=r"no rows give these 3 statements \(none .*1A.*; 2A.*; 2B") as told:
         from_statistics(Statistics(given.columns, (wrong, *given.statistics[1:]), given.impossible))
@@ -40,7 +47,7 @@ def test_the_count_of_all_rows_is_named_where_it_is_needed() -> None:
     text = "[columns.a]\nvalues = ['x', 'y']\n[[statistics]]\ncount = 3\n"
     text += "[[statistics]]\nwhere = \"a = 'x'\"\ncount = 4\n"
     with pytest.raises(ContradictionError, match=r"all rows: count = 3; a = 'x': count = 4"):
-        from_statistics(parse(text))
+        from_statistics(parse_statistics(text))
 
 
 @pytest.mark.parametrize(("model", "cells", "people"), [("29183980000", 2, 1), ("29165030307", 22, 11)])

@@ -10,7 +10,7 @@ import numpy as np
 import pyarrow as pa
 
 from keyhole.attacks import Target
-from keyhole.attacks.choose import run
+from keyhole.attacks.choose import run_attack
 from keyhole.attacks.estimates.model_fit import fit_noise
 from keyhole.attacks.problem.assembly import assemble
 from keyhole.attacks.problem.decoding_problem import Problem
@@ -61,7 +61,7 @@ def test_certainty_under_unstated_noise_is_earned() -> None:
     for seed in SEEDS:
         evidence, status = counted(seed)
         unstated = frozenset(e.number for e in evidence.transcript.entries)
-        _, found = run("auto", Target.of(evidence), evidence, unstated=unstated)
+        _, found = run_attack("auto", Target.of(evidence), evidence, unstated=unstated)
         stated.append(found.confidence)
         right.append(found.values == status)
     assert abs(float(np.mean(stated)) - float(np.mean(right))) < 0.12  # 100 records; it was .96 against .6

@@ -13,8 +13,17 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from keyhole.attacks.plan import CodedColumn, How, Planner, Profiles, Ways, operators, profiles_of, question_sql
-from keyhole.attacks.plan.allowed_questions import Exhaustive
+from keyhole.attacks.plan import (
+    AllowedQuestions,
+    CodedColumn,
+    How,
+    Planner,
+    Profiles,
+    build_profiles,
+    parse_operators,
+    question_sql,
+)
+from keyhole.attacks.plan.allowed_questions import ExhaustiveSearch
 from keyhole.config.settings import settings
 from keyhole.datasets.open import Use, open_table
 from keyhole.solve.rowspace.sparse import SparseRowSpace
@@ -155,14 +164,14 @@ def fewest(small: Small, groups: set[frozenset[int]], who: int, limit: int) -> i
 def check(seed: int, language: str, *, small_way: bool, monkeypatch: pytest.MonkeyPatch) -> tuple[int, int]:
     """One world, planned and enumerated; returns (decided, undecided)."""
     rng = Random(1000 + seed)
-    small, allowed = drawn(seed), operators(language)
+    small, allowed = drawn(seed), parse_operators(language)
     least, most = rng.randint(1, 3), rng.randint(1, 3)
     if least > len(small.x):
         return 0, 0
     profiles = small.profiles()
     if not small_way:
-        monkeypatch.setattr(Exhaustive, "fits", staticmethod(lambda _ways: False))
-    planner = Planner(profiles, Ways(profiles, allowed, least, most))
+        monkeypatch.setattr(ExhaustiveSearch, "fits", staticmethod(lambda _ways: False))
+    planner = Planner(profiles, AllowedQuestions(profiles, allowed, least, most))
     can = exposed(small, questions(small, allowed, least, most))
     at_most = exposed(small, cells(small, most))
     con = ENGINE
@@ -209,11 +218,11 @@ def test_plans_by_cells_are_sound(language: str, monkeypatch: pytest.MonkeyPatch
 def test_what_is_called_fewest_is(language: str) -> None:
     claims = 0
     for seed in range(200, 212):
-        small, allowed = drawn(seed), operators(language)
+        small, allowed = drawn(seed), parse_operators(language)
         if len(small.x) < 2:
             continue
         profiles = small.profiles()
-        planner = Planner(profiles, Ways(profiles, allowed, 2, 2))
+        planner = Planner(profiles, AllowedQuestions(profiles, allowed, 2, 2))
         groups = questions(small, allowed, 2, 2)
         for who, value in enumerate(small.x):
             plan = planner.plan(int(profiles.of[who]))
@@ -266,7 +275,7 @@ def test_a_roster_is_coded_as_it_is() -> None:
     for seed in (3, 7, 11):
         small = drawn(seed)
         opened = open_table(settings(data=small.table, id="who", private="x"), Use.WATCH)
-        found, wanted = profiles_of(opened.roster, "x"), small.profiles()
+        found, wanted = build_profiles(opened.roster, "x"), small.profiles()
         assert found.columns == wanted.columns
         assert (found.codes[:, found.of] == wanted.codes[:, wanted.of]).all()
         assert (found.people[found.of] == wanted.people[wanted.of]).all()

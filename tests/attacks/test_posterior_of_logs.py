@@ -14,7 +14,7 @@ import pytest
 
 import keyhole
 from keyhole.attacks.base import Target
-from keyhole.attacks.choose import run
+from keyhole.attacks.choose import run_attack
 from keyhole.attacks.estimates.model_fit import fit_noise
 from keyhole.attacks.problem.arrays import from_arrays
 from keyhole.attacks.problem.assembly import assemble
@@ -95,7 +95,7 @@ def test_repeats_of_sticky_noise_add_nothing() -> None:
     law = Noise("gaussian", Fraction(2))
     once = from_arrays(A, y.tolist(), noise=law, prior=BIT)
     often = from_arrays(np.tile(A, (3, 1)), np.tile(y, 3).tolist(), noise=law, prior=BIT)
-    (_, a), (choice, b) = (run("integer", Target.of(e), e) for e in (once, often))
+    (_, a), (choice, b) = (run_attack("integer", Target.of(e), e) for e in (once, often))
     assert np.allclose(a.confidence, b.confidence)
     assert any("sticky" in said for said in choice.noise)
 

@@ -11,9 +11,9 @@ import pyarrow as pa
 import pytest
 
 from keyhole.attacks import Measure, Reconstruction, Target
-from keyhole.attacks.choose import run
+from keyhole.attacks.choose import run_attack
 from keyhole.attacks.estimates import guess_errors
-from keyhole.attacks.estimates.approximate_marginals import parts_of
+from keyhole.attacks.estimates.approximate_marginals import cut_range
 from keyhole.attacks.problem import assembly
 from keyhole.config import Config
 from keyhole.datasets import load_roster
@@ -52,7 +52,7 @@ def log(toml: str, seed: int, n: int, m: int, noise: float, *, sums: bool = Fals
 
 
 def attacked(evidence: Evidence, method: str = "bounded") -> Reconstruction:
-    return run(method, Target.of(evidence), evidence)[1]
+    return run_attack(method, Target.of(evidence), evidence)[1]
 
 
 def of_logs(
@@ -92,7 +92,7 @@ def test_counts_alone_leave_the_middle_of_a_cell() -> None:
 def test_parts_are_the_range() -> None:
     for toml in (RANGE, FINE):
         evidence, _ = log(toml, 1, 5, 4, 1.0, sums=True)
-        parts = parts_of(assembly.assemble(Target.of(evidence), evidence))
+        parts = cut_range(assembly.assemble(Target.of(evidence), evidence))
         assert parts is not None
         assert parts.rates.sum() == pytest.approx(1)
         assert parts.rates @ parts.values == pytest.approx(50)

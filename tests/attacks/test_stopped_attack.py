@@ -100,7 +100,7 @@ def test_ctrl_c_while_ranges_are_proved_keeps_the_guess(monkeypatch: pytest.Monk
 
 def test_ctrl_c_while_the_guess_is_made_again_keeps_the_first(monkeypatch: pytest.MonkeyPatch) -> None:
     first = go(log(exact=True, disjoint=True), "auto", BITS).found[0][2]
-    run, calls = column_guess.run, []
+    run, calls = column_guess.run_attack, []
 
     def slower(*args: object, **named: object) -> object:
         calls.append(1)
@@ -108,7 +108,7 @@ def test_ctrl_c_while_the_guess_is_made_again_keeps_the_first(monkeypatch: pytes
             interrupt()
         return run(*args, **named)  # type: ignore[arg-type]
 
-    monkeypatch.setattr(column_guess, "run", slower)
+    monkeypatch.setattr(column_guess, "run_attack", slower)
     monkeypatch.setattr(column_guess, "_again", lambda *_: True)
     found = go(log(exact=True, disjoint=True), "auto", BITS).found[0][2]
     assert len(calls) == 2

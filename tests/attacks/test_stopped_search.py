@@ -16,7 +16,7 @@ from keyhole.api.reconstruct import reconstruct
 from keyhole.attacks.microdata import outcome
 from keyhole.report.reconstruction import sentence
 from keyhole.solve.integers.search import SharedValues
-from keyhole.solve.integers.stopping import stopping
+from keyhole.solve.integers.stopping import ask_on_interrupt
 
 HARD = """
 [columns.age]
@@ -40,7 +40,7 @@ median = { age = 22 }
 def test_the_first_asks_and_the_second_interrupts() -> None:
     calls: list[int] = []
     before = signal.getsignal(signal.SIGINT)
-    with stopping(lambda: calls.append(1)) as asked:
+    with ask_on_interrupt(lambda: calls.append(1)) as asked:
         os.kill(os.getpid(), signal.SIGINT)
         time.sleep(0.01)
         assert (asked(), calls) == (True, [1])
@@ -56,7 +56,7 @@ def test_what_was_found_is_kept_and_called_stopped(rows: bool, monkeypatch: pyte
     file.write_text("[columns.age]\nmin = 0\nmax = 3\n[[statistics]]\ncount = 2\n")
     had = SharedValues(outcome.SolverStatus.FEASIBLE, np.array([1, 1, 0, 0])) if rows else None
     given = had or SharedValues(outcome.SolverStatus.ITERATION_LIMIT)
-    monkeypatch.setattr(outcome, "apart_until_stopped", lambda *_: (given, True))
+    monkeypatch.setattr(outcome, "call_until_stopped", lambda *_: (given, True))
     found = reconstruct(file)
     assert len(found.rows) == (2 if rows else 0)
     assert found.unique is None

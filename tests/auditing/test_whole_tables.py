@@ -16,7 +16,7 @@ from keyhole.auditing.base import Exposure
 from keyhole.auditing.examine import examine
 from keyhole.errors import SolverEnded
 from keyhole.solve import tables
-from keyhole.solve.integers.other_process import apart
+from keyhole.solve.integers.other_process import call_apart
 
 pytest.importorskip("ortools")
 TOP = 3
@@ -75,11 +75,11 @@ def test_a_table_that_breaks_a_row_or_leaves_the_grid_does_not_count(monkeypatch
 def test_a_solver_that_dies_has_found_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(tables, "STEPS", 0)
     with pytest.raises(SolverEnded, match="memory"):
-        apart(os._exit, 9)
-    assert apart(max, 1, 2) == 2  # another one
+        call_apart(os._exit, 9)
+    assert call_apart(max, 1, 2) == 2  # another one
     values, sets = asked(NEEDED[0])
     with monkeypatch.context() as killed:
-        killed.setattr(whole_tables, "extreme_tables", lambda *given, seconds: apart(os._exit, 9))
+        killed.setattr(whole_tables, "extreme_tables", lambda *given, seconds: call_apart(os._exit, 9))
         found = audited(values, sets)
     assert not found.complete
     assert any(whole_tables.ENDED in why for why in found.searched.values())

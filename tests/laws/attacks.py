@@ -21,7 +21,7 @@ from numpy.typing import NDArray
 from tests.laws import attacks_liars as liars
 from tests.laws.law import Law, Specimen
 
-from keyhole.attacks.base import Attack, Measure, Target, prior_reconstruction, resume, save
+from keyhole.attacks.base import Attack, Measure, Target, guess_from_prior, resume_attack, save_attack
 from keyhole.attacks.methods.bounded import Bounded
 from keyhole.attacks.methods.conjugate_gradient import ConjugateGradient
 from keyhole.attacks.methods.convex import Convex
@@ -34,8 +34,8 @@ from keyhole.attacks.methods.lbfgs import LBFGS
 from keyhole.attacks.methods.least_squares import LeastSquares
 from keyhole.attacks.methods.sgd import SigmoidSGD
 from keyhole.attacks.methods.sparse import BasisPursuit
-from keyhole.attacks.problem.arrays import blocks, from_arrays, subset
-from keyhole.attacks.replay import Tape, replay
+from keyhole.attacks.problem.arrays import from_arrays, row_condition, split_into_blocks
+from keyhole.attacks.replay import Tape, replay_tape
 from keyhole.attacks.streaming import Streaming
 from keyhole.errors import CannotHonour
 from keyhole.gather.evidence import Bound, Evidence
@@ -67,7 +67,7 @@ class Recipe:
         if isinstance(attack, Streaming):
             with tempfile.TemporaryDirectory() as folder:
                 tape = Tape.record(attack.target, [evidence], folder)
-                replay(attack, tape, passes=self.passes, tolerance=1e-9)
+                replay_tape(attack, tape, passes=self.passes, tolerance=1e-9)
                 del tape
         else:
             attack.observe(evidence)
@@ -111,7 +111,7 @@ def chunking_changes_nothing(recipe: Recipe) -> None:
     expected = whole.estimate().values
     for size in (1, 3):
         attack = recipe.fresh(evidence)
-        for block in blocks(evidence, size):
+        for block in split_into_blocks(evidence, size):
             attack.observe(block)
         found = attack.estimate().values
         assert np.allclose(found, expected, atol=10 * recipe.near), f"blocks of {size}: {found} != {expected}"
@@ -120,7 +120,7 @@ def chunking_changes_nothing(recipe: Recipe) -> None:
 def an_estimate_is_pure(recipe: Recipe) -> None:
     """Asking twice gives the same, and asking changes nothing that comes later."""
     A, x = _log(2, 6, 9)
-    first, second = blocks(_evidence(A, x, recipe.prior), 5)
+    first, second = split_into_blocks(_evidence(A, x, recipe.prior), 5)
     asked, silent = recipe.fresh(first), recipe.fresh(first)
     asked.observe(first)
     silent.observe(first)
@@ -135,7 +135,7 @@ def an_estimate_is_pure(recipe: Recipe) -> None:
 def before_any_evidence_the_prior_is_the_estimate(recipe: Recipe) -> None:
     """Nothing observed, and an empty log observed, both give the prior."""
     empty = from_arrays(np.zeros((0, 4)), [], prior=recipe.prior)
-    expected = prior_reconstruction(Target.of(empty))
+    expected = guess_from_prior(Target.of(empty))
     attack = recipe.fresh(empty)
     assert np.array_equal(attack.estimate().values, expected.values), "a fresh attack does not say the prior"
     attack.observe(empty)
@@ -155,7 +155,7 @@ def a_record_that_no_row_touches_keeps_its_prior_guess(recipe: Recipe) -> None:
             except CannotHonour:  # it needs a range, or cannot keep to one
                 continue
             target = Target.of(evidence)
-            guess = prior_reconstruction(target).values[3:]
+            guess = guess_from_prior(target).values[3:]
             if recipe.common is not None:
                 guess = np.clip(np.full(2, recipe.common), target.lower, target.upper)
             kept = np.allclose(found, guess, atol=1e-6) or np.array_equal(found, target.snap(guess))
@@ -184,14 +184,14 @@ def an_exact_log_of_full_rank_gives_exact_recovery(recipe: Recipe) -> None:
 def saved_and_resumed_equals_uninterrupted(recipe: Recipe) -> None:
     """Half a log, a save, a new attack, the other half: as if nothing had happened."""
     A, x = _log(6, 6, 12)
-    first, second = blocks(_evidence(A, x, recipe.prior), 6)
+    first, second = split_into_blocks(_evidence(A, x, recipe.prior), 6)
     through, before, after = (recipe.fresh(first) for _ in range(3))
     through.observe(first)
     through.observe(second)
     before.observe(first)
     with tempfile.TemporaryDirectory() as folder:
-        save(before, f"{folder}/half.npz")
-        resume(after, f"{folder}/half.npz")
+        save_attack(before, f"{folder}/half.npz")
+        resume_attack(after, f"{folder}/half.npz")
     after.observe(second)
     a, b = through.estimate(), after.estimate()
     assert np.array_equal(a.values, b.values), f"{b.values} != {a.values}"
@@ -201,7 +201,7 @@ def saved_and_resumed_equals_uninterrupted(recipe: Recipe) -> None:
 def memory_of_a_stream_stays_flat(recipe: Recipe) -> None:
     """After a warm-up, five hundred more answers take no more room. (Streaming attacks only.)"""
     A, x = _log(7, 6, 20)
-    parts = blocks(_evidence(A, x, recipe.prior), 4)
+    parts = split_into_blocks(_evidence(A, x, recipe.prior), 4)
     attack = recipe.fresh(parts[0])
     if not isinstance(attack, Streaming):
         return
@@ -275,7 +275,7 @@ def knowledge_is_honoured_or_refused(recipe: Recipe) -> None:
     A = np.array([[1, 1, 1, 0, 0], [1, 0, 0, 0, 0], [0, 0, 0, 1, 1]])
     evidence = _evidence(A, np.array([4, 1, 2, 3, 3]), recipe.prior)
     system = evidence.systems[0]
-    fact = Bound("x", subset(1), Fraction(3), None, 1)  # the first record is at least 3
+    fact = Bound("x", row_condition(1), Fraction(3), None, 1)  # the first record is at least 3
     told = replace(
         evidence, systems=(replace(system, constraints=(system.constraints[0], system.constraints[2]), bounds=(fact,)),)
     )

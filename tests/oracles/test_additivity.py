@@ -12,7 +12,7 @@ from scipy.stats import binom
 
 from keyhole.oracles import GaussianNoise, ThresholdOracle
 from keyhole.oracles.attack_target import learn_target
-from keyhole.oracles.certify.additivity import AskedBits, _fit_probit, _greatest_likelihoods, doubts
+from keyhole.oracles.certify.additivity import AskedBits, _fit_probit, _greatest_likelihoods, collect_doubts
 from keyhole.oracles.result import AskingPlan, Questions
 
 STD = 0.3
@@ -25,7 +25,7 @@ def told(seed: int, n: int, D: int, *, means: bool = False, shift: float = 0.0) 
     answers = q @ w / (q.sum(axis=1) if means else 1.0) + shift
     at = answers + rng.normal(0, 0.2, n)
     anywhere = np.full(q.shape[1], np.inf)
-    return doubts(AskedBits(q, at, answers + rng.normal(0, STD, n) > at, STD), -anywhere, anywhere).sums
+    return collect_doubts(AskedBits(q, at, answers + rng.normal(0, STD, n) > at, STD), -anywhere, anywhere).sums
 
 
 def passes(bar: float, runs: int, first: int = 0) -> int:
@@ -89,17 +89,17 @@ BOX = np.zeros(2), np.ones(2)
 def test_numbers_outside_the_range_products_and_another_scale_are_noticed() -> None:
     inside, outside = np.array([0.0, 1.0]), np.array([-0.3, 1.3])
     for seed in range(3):
-        fine, beyond = (doubts(asked_off_centre(seed, 2000, w, STD), *BOX) for w in (inside, outside))
+        fine, beyond = (collect_doubts(asked_off_centre(seed, 2000, w, STD), *BOX) for w in (inside, outside))
         assert max(fine.sums, fine.box, beyond.sums) < math.log(1e3) < beyond.box
         assert len(fine.tried) == 5
-        assert doubts(asked_off_centre(seed, 6000, inside, 2 * STD), *BOX).sums > math.log(1e3)
-        assert doubts(asked_off_centre(seed, 6000, inside, STD / 2), *BOX).sums > math.log(1e3)
-        assert doubts(asked_off_centre(seed, 6000, inside, STD, product=1.0), *BOX).sums > math.log(1e3)
+        assert collect_doubts(asked_off_centre(seed, 6000, inside, 2 * STD), *BOX).sums > math.log(1e3)
+        assert collect_doubts(asked_off_centre(seed, 6000, inside, STD / 2), *BOX).sums > math.log(1e3)
+        assert collect_doubts(asked_off_centre(seed, 6000, inside, STD, product=1.0), *BOX).sums > math.log(1e3)
 
 
 def test_a_secret_in_the_corner_of_the_range_is_doubted_no_more_often_than_it_may() -> None:
     w = np.array([0.0, 1.0])
-    odds = [max(doubts(asked_off_centre(seed, 200, w, STD), *BOX).box, 0.0) for seed in range(60)]
+    odds = [max(collect_doubts(asked_off_centre(seed, 200, w, STD), *BOX).box, 0.0) for seed in range(60)]
     assert binom.sf(sum(each > math.log(5) for each in odds) - 1, 60, 1 / 5) > 1e-3
 
 

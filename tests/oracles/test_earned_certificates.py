@@ -18,8 +18,8 @@ from keyhole.oracles.attack_target import learn_target
 from keyhole.oracles.certify.assumptions import MISFIT
 from keyhole.oracles.learners.noiseless import find_redundant_rows, line_search
 from keyhole.oracles.recorded import Recorded
-from keyhole.oracles.result import AskingPlan, Learnt, Questions
-from keyhole.oracles.targets import HttpTarget, bit, target_of
+from keyhole.oracles.result import AskingPlan, OracleResult, Questions
+from keyhole.oracles.targets import HttpTarget, open_target, read_bit
 
 SUMS = "SELECT SUM(pay) > {threshold} FROM staff WHERE name IN ({ids})"
 ROWS = np.array([[1.0, 0, 0], [0, 1, 0], [0, 0, 1], [1, 1, 0], [1, 1, 1]])
@@ -75,7 +75,7 @@ def test_a_record_gives_nobody_the_value_of_another(tmp_path: Path, header: str,
 
 def test_a_withdrawn_certificate_does_not_come_back(tmp_path: Path) -> None:
     """The target changes between two runs; the third, from the record alone, and a fourth know it."""
-    record, found = tmp_path / "r.jsonl", list[Learnt]()
+    record, found = tmp_path / "r.jsonl", list[OracleResult]()
     for budget, w in ((30, 0.1), (None, 0.7), (None, 0.7), (None, 0.1), (40, 0.1)):
         with Recorded(sums(w, 0.5, 0.9), record, budget=budget) as target:
             found.append(learn_target(target, asking(ROWS), AskingPlan("none")))
@@ -221,7 +221,7 @@ def test_another_user_is_another_target() -> None:
 )  # fmt: skip
 def test_a_mistyped_address_is_not_repeated(text: str) -> None:
     with pytest.raises(ConfigError) as refused:
-        target_of(text)
+        open_target(text)
     assert "hunter2" not in str(refused.value)
 
 
@@ -239,7 +239,7 @@ def test_what_a_target_says_or_fails_with_is_not_repeated(tmp_path: Path, monkey
         assert isinstance(done.exception, KeyholeError)
         assert "hunter2" not in str(done.exception)
     with pytest.raises(KeyholeError, match="text of 7 characters"):
-        bit("hunter2", "it")
+        read_bit("hunter2", "it")
 
 
 def test_a_check_of_fewer_queries_than_it_takes_is_refused(tmp_path: Path) -> None:

@@ -21,7 +21,7 @@ from keyhole.oracles import (
     UniformNoise,
 )
 from keyhole.oracles.attack_target import learn_target
-from keyhole.oracles.certify.unknown_edge import _at_most, edge_free
+from keyhole.oracles.certify.unknown_edge import _at_most, certify_without_edge
 from keyhole.oracles.result import AskingPlan, LearnerKind, Questions
 
 SPACE = Subspace.blocks(4, 2)
@@ -100,7 +100,7 @@ def silently_lost(true: float, runs: int, delta: float, bits: int, first: int = 
         with warnings.catch_warnings(record=True) as caught:
             warnings.simplefilter("always", ModelWarning)
             run = attack.run(Concentrated(SPACE).block(bits, rng), oracle)
-        found = edge_free(attack, Concentrated(SPACE).block(bits // 2, rng), oracle, delta=delta)
+        found = certify_without_edge(attack, Concentrated(SPACE).block(bits // 2, rng), oracle, delta=delta)
         told += bool(np.all(np.isfinite(found.half)))
         own += not run.contained and not caught
         free += bool(np.any(np.abs(SPACE.coordinates(w) - found.centre) > found.half)) and not caught
@@ -149,11 +149,11 @@ def test_other_noise_and_queries_that_lie_across_certify_nothing() -> None:
     rng = np.random.default_rng(3)
     attack, oracle = EdgeBisection(SPACE, UniformNoise(1.0)), ThresholdOracle(rng.random(4), UniformNoise(1.0), rng=rng)
     across = np.tile(SPACE.basis.sum(axis=0), (50, 1))
-    assert "along one direction" in edge_free(attack, across, oracle).why
-    assert "still as wide" in edge_free(attack, np.tile(SPACE.basis, (40, 1)), oracle).why
+    assert "along one direction" in certify_without_edge(attack, across, oracle).why
+    assert "still as wide" in certify_without_edge(attack, np.tile(SPACE.basis, (40, 1)), oracle).why
     attack.run(Concentrated(SPACE).block(2000, rng), oracle)
     silent = ThresholdOracle(oracle.hidden, UniformNoise(0.5), rng=rng)
-    assert "does not reach" in edge_free(attack, np.tile(SPACE.basis, (800, 1)), silent).why
+    assert "does not reach" in certify_without_edge(attack, np.tile(SPACE.basis, (800, 1)), silent).why
 
 
 @pytest.mark.parametrize("budget", [True, False])

@@ -31,7 +31,7 @@ from keyhole.oracles.bounds import (
 from keyhole.oracles.database import DatabaseOracle, NoisyDatabaseOracle, asking
 from keyhole.oracles.learners.classifier import (
     NoisyScores,
-    angle,
+    measure_angle,
     steal_classifier,
 )
 from keyhole.oracles.learners.ellipsoid import EllipsoidBisection
@@ -273,12 +273,12 @@ def test_a_classifier_is_stolen_through_labels(
         noise_std=std or None,
         rng=np.random.default_rng(0),
     )
-    assert angle(stolen.weights, w) < degrees
+    assert measure_angle(stolen.weights, w) < degrees
     assert np.mean(stolen.predict(inputs) == (inputs @ w + b > 0)) > 0.97
     assert stolen.queries <= 5_000
     assert stolen.method == ("probit" if std else "line search")
     first, last = stolen.trace[0], stolen.trace[-1]
-    assert not std or angle(first[1], w) > angle(last[1], w)
+    assert not std or measure_angle(first[1], w) > measure_angle(last[1], w)
     if std:
         assert stolen.scale is not None
         assert abs(stolen.scale * np.linalg.norm(stolen.weights) / np.linalg.norm(w) - 1) < 0.2

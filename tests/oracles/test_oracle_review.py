@@ -21,7 +21,7 @@ from keyhole.oracles.base import DOUBT, ModelWarning, ThresholdOracle, train_the
 from keyhole.oracles.certify.assumptions import calibrate
 from keyhole.oracles.database import DatabaseOracle
 from keyhole.oracles.learners.bisection import OnlineBisection
-from keyhole.oracles.learners.classifier import NoisyScores, angle, steal_classifier
+from keyhole.oracles.learners.classifier import NoisyScores, measure_angle, steal_classifier
 from keyhole.oracles.learners.ellipsoid import EllipsoidBisection
 from keyhole.oracles.learners.newton import OneBitNewton
 from keyhole.oracles.learners.oracle_off import OracleOff
@@ -37,7 +37,7 @@ from keyhole.oracles.noise import (
     parse_noise,
 )
 from keyhole.oracles.simulate import OracleMethod, play_games
-from keyhole.oracles.streams import Around, Concentrated, Scaled, Spread, Stream, blocks
+from keyhole.oracles.streams import Around, Concentrated, Scaled, Spread, Stream, draw_blocks
 from keyhole.oracles.subspace import Subspace
 
 SPACE = Subspace.blocks(4, 2)
@@ -174,7 +174,7 @@ def test_a_theft_never_exceeds_its_budget(std: float, queries: int) -> None:
         assert np.any(stolen.weights != 0)
         assert stolen.trace
         if queries == 2000:
-            assert angle(stolen.weights, WEIGHTS) < 15
+            assert measure_angle(stolen.weights, WEIGHTS) < 15
     assert label.asked <= queries
 
 
@@ -325,7 +325,7 @@ def test_long_queries_come_in_blocks_that_fit() -> None:
     peak = tracemalloc.get_traced_memory()[1]
     tracemalloc.stop()
     assert peak < 100e6, f"{peak / 1e6:.0f} MB for 160 MB of queries"
-    assert sum(len(part) for part in blocks(Spread(space), 1000, R(0))) == 1000
+    assert sum(len(part) for part in draw_blocks(Spread(space), 1000, R(0))) == 1000
 
 
 def test_rounding_of_long_queries_is_no_distance() -> None:

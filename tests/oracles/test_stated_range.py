@@ -13,7 +13,7 @@ from keyhole.cli.attack import attack as command
 from keyhole.errors import ModelError
 from keyhole.oracles import GaussianNoise, ThresholdOracle
 from keyhole.oracles.attack_target import learn_target
-from keyhole.oracles.result import AskingPlan, Learnt, Questions
+from keyhole.oracles.result import AskingPlan, OracleResult, Questions
 
 SUMS = "SELECT SUM(pay) > {threshold} FROM staff WHERE name IN ({ids})"
 
@@ -29,7 +29,7 @@ class Silent:
         return int(q @ self.w > threshold)
 
 
-def learnt(oracle: Silent | ThresholdOracle, rows: np.ndarray, noise: str = "auto", *, stated: bool) -> Learnt:
+def learnt(oracle: Silent | ThresholdOracle, rows: np.ndarray, noise: str = "auto", *, stated: bool) -> OracleResult:
     wide = rows.shape[1]
     asking = Questions(rows, np.zeros(wide), np.ones(wide), np.ones((1, wide)), stated)
     return learn_target(oracle, asking, AskingPlan(noise=noise))

@@ -12,7 +12,7 @@ from sklearn.linear_model import LogisticRegression
 
 from keyhole.errors import ModelError
 from keyhole.oracles import ModelWarning, steal_classes, steal_classifier
-from keyhole.oracles.learners.classifier import NoisyScores, Probit, angle
+from keyhole.oracles.learners.classifier import NoisyScores, Probit, measure_angle
 from keyhole.oracles.noise import Floats
 
 R = np.random.default_rng
@@ -38,8 +38,8 @@ def test_at_equal_labels_it_is_no_worse_than_logistic_regression(std: float, lab
         stolen = steal_classifier(
             lambda x, server=server: int(server.predict(x[None])[0]), X, queries=labels, noise_std=None, rng=R(seed)
         )
-        mine += angle(stolen.weights, w)
-        theirs += angle(LogisticRegression(max_iter=1000).fit(X, server.predict(X)).coef_[0], w)
+        mine += measure_angle(stolen.weights, w)
+        theirs += measure_angle(LogisticRegression(max_iter=1000).fit(X, server.predict(X)).coef_[0], w)
     assert mine <= most * theirs
 
 
@@ -54,7 +54,7 @@ def test_without_noise_half_a_degree_takes_376_labels_in_30_dimensions() -> None
         )  # fmt: skip
         assert stolen.method == "line search"
         assert stolen.queries <= 376
-        off.append(angle(stolen.weights, w))
+        off.append(measure_angle(stolen.weights, w))
         assert abs(stolen.intercept / np.linalg.norm(stolen.weights) - b / np.linalg.norm(w)) < 0.05
     assert np.mean(off) < 0.5
 

@@ -12,10 +12,10 @@ import pytest
 
 from keyhole.errors import DataError
 from keyhole.solve.integers.lp_file import parse_lp, read_lp
-from keyhole.solve.integers.other_process import apart
-from keyhole.solve.integers.reduce import reduced
-from keyhole.solve.integers.search import irreducible, shared_values
-from keyhole.solve.integers.system import NO_END, LinearRow, of_rows
+from keyhole.solve.integers.other_process import call_apart
+from keyhole.solve.integers.reduce import reduce_system
+from keyhole.solve.integers.search import find_irreducible, find_shared_values
+from keyhole.solve.integers.system import NO_END, LinearRow, system_of_rows
 from keyhole.solve.status import SolverStatus
 
 HEAD = "\\ a comment\nMinimize\n obj: x\nSubject To\n"
@@ -87,8 +87,8 @@ def test_slots_become_one_number_per_kind_with_the_same_solutions(seed: int) -> 
     who = [rng.randrange(kinds) for _ in range(people)]
     rows = [(chosen, sum(w in chosen for w in who)) for chosen in ([0], [0, 1], [1]) if rng.random() < 0.7]
     model = parse_lp(slots(kinds, people, rows))
-    small = reduced(model.system)
-    found = apart(shared_values, small.system, 20)
+    small = reduce_system(model.system)
+    found = call_apart(find_shared_values, small.system, 20)
     assert found.solution is not None
     spread = small.spread(found.solution)
     assert model.system.holds(spread)
@@ -125,12 +125,12 @@ def fits(rows: list[LinearRow], z: tuple[int, ...]) -> bool:
 def compare(seed: int) -> None:
     rows, lower, upper = random_system(random.Random(seed))
     truth = [z for z in product(*(range(top + 1) for top in upper)) if fits(rows, z)]
-    system = of_rows(rows, lower, upper)
-    small = reduced(system)
-    found = apart(shared_values, small.system, 20)
+    system = system_of_rows(rows, lower, upper)
+    small = reduce_system(system)
+    found = call_apart(find_shared_values, small.system, 20)
     if not truth:
         assert found.status is SolverStatus.INFEASIBLE, seed
-        groups, sure = apart(irreducible, system, 20)
+        groups, sure = call_apart(find_irreducible, system, 20)
         kept = [rows[k] for k in groups]
         grid = list(product(*(range(top + 1) for top in upper)))
         assert sure

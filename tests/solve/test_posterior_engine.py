@@ -7,11 +7,11 @@ from itertools import product
 import numpy as np
 import pytest
 
-from keyhole.solve.decode.posterior import Units, marginals
+from keyhole.solve.decode.posterior import Units, compute_marginals
 from keyhole.solve.decode.posterior.chains import sample_tables
 from keyhole.solve.decode.posterior.enumeration import enumerate_tables, list_tables
-from keyhole.solve.decode.posterior.expectation_propagation import cavity_chances
-from keyhole.solve.decode.posterior.losses import losses
+from keyhole.solve.decode.posterior.expectation_propagation import propagate_chances
+from keyhole.solve.decode.posterior.losses import sum_losses
 from keyhole.solve.decode.posterior.units import Floats
 
 WORLDS = [  # units, answers, states, features, laws
@@ -52,7 +52,7 @@ def brute(units: Units) -> Floats:
     for table in product(*(range(units.states[u], units.states[u + 1]) for u in range(units.count))):
         at = list(table)
         v = B @ units.features[at].ravel()
-        logs.append(units.log_prior[at].sum() - losses(units.law, v, units.y, units.lo, units.hi, units.scale))
+        logs.append(units.log_prior[at].sum() - sum_losses(units.law, v, units.y, units.lo, units.hi, units.scale))
         tables.append(at)
     weight = np.exp(np.array(logs) - max(logs))
     found = np.zeros(len(units.features))
@@ -66,13 +66,13 @@ def test_every_way_agrees_with_every_table(number: int) -> None:
     units = world(number, *WORLDS[number])
     expected = brute(units)
     assert np.allclose(enumerate_tables(units).chances, expected, atol=1e-9)
-    found = marginals(units, rng=np.random.default_rng(0))
+    found = compute_marginals(units, rng=np.random.default_rng(0))
     assert np.allclose(found.chances, expected, atol=1e-9)
     sampled = sample_tables(units, rng=np.random.default_rng(1), sweeps=1500)
     assert sampled is not None
     assert np.abs(sampled.chances - expected).max() < 0.05
     if (units.law == 2).all():
-        assert np.abs(cavity_chances(units) - expected).max() < 0.05
+        assert np.abs(propagate_chances(units) - expected).max() < 0.05
     if (units.law == 0).all():
         listed = list_tables(units, 5.0)
         assert listed is not None
@@ -102,7 +102,7 @@ def test_no_table_is_said() -> None:
         units.start, units.rows, units.coefficients, units.states, units.features, units.log_prior, units.law,
         units.y, units.lo + 100, units.hi + 100, units.scale,
     )  # fmt: skip
-    assert marginals(wrong, rng=np.random.default_rng(0)).impossible is not None
+    assert compute_marginals(wrong, rng=np.random.default_rng(0)).impossible is not None
 
 
 def test_stopped_it_keeps_the_prior_of_what_is_left() -> None:
@@ -110,10 +110,10 @@ def test_stopped_it_keeps_the_prior_of_what_is_left() -> None:
         raise KeyboardInterrupt
 
     apart = Units.of_columns([np.array([0]), np.array([1])], [np.zeros(2)] * 2, 2)
-    found = marginals(apart, rng=np.random.default_rng(0), watch=stop)
+    found = compute_marginals(apart, rng=np.random.default_rng(0), watch=stop)
     assert found.stopped
     assert found.chances.tolist() == [1.0, 0.0, 0.5, 0.5]  # the first was computed
     whole = world(0, *WORLDS[0])
-    found = marginals(whole, rng=np.random.default_rng(0), watch=stop)
+    found = compute_marginals(whole, rng=np.random.default_rng(0), watch=stop)
     assert not found.stopped  # one component: it was computed when it could have been stopped
     assert np.abs(found.chances - brute(whole)).max() < 1e-6

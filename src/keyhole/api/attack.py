@@ -20,7 +20,7 @@ from keyhole.api.shown_rows import ShownRow, shown_rows
 from keyhole.api.true_values import true_values
 from keyhole.attacks.base import Measure, Reconstruction, Target
 from keyhole.attacks.choose import Choice
-from keyhole.attacks.experiment import Score, ranked, right_of, score
+from keyhole.attacks.experiment import Score, find_right_guesses, rank_precision, score_reconstruction
 from keyhole.config.arguments import TableArguments
 from keyhole.config.settings import Settings, settings, with_private
 from keyhole.datasets import Roster
@@ -254,13 +254,13 @@ class _Whole:
         self, target: Target, choice: Choice, result: Reconstruction, real: NDArray[Any], rows: NDArray[np.int64]
     ) -> Score:
         picked = replace(result, values=result.values[rows], confidence=result.confidence[rows])
-        made = score(picked, real[rows], replace(target, n=len(rows)), tolerance=self.terms.tolerance)
-        right = right_of(result, real, target)
+        made = score_reconstruction(picked, real[rows], replace(target, n=len(rows)), tolerance=self.terms.tolerance)
+        right = find_right_guesses(result, real, target)
         control = np.flatnonzero(~choice.asked) if choice.asked is not None else np.zeros(0, dtype=np.int64)
         if len(control):
             made = replace(made, control_records=len(control), control_exact=float(right[control].mean()))
         if self.terms.by == "confidence":
-            made = replace(made, precision=ranked(right[rows]))
+            made = replace(made, precision=rank_precision(right[rows]))
         return made
 
 

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from keyhole.api.proved_ranges import Proved, proved_ranges
 from keyhole.attacks.base import Measure, Reconstruction, Target
-from keyhole.attacks.choose import Choice, run
+from keyhole.attacks.choose import Choice, run_attack
 from keyhole.datasets import Roster
 from keyhole.gather.evidence import Evidence
 from keyhole.solve.status import SolverStatus
@@ -73,12 +73,12 @@ def guess_column(
             progress(f"{target.column}: step {step}, residual {residual:.3g}", 0, 0)
         stop()
 
-    choice, guess = run(method, target, evidence, watch=watch, unstated=unstated)
+    choice, guess = run_attack(method, target, evidence, watch=watch, unstated=unstated)
     stopped = guess.status is SolverStatus.INTERRUPTED
     proved, unproved = (None, False) if choice.method in DOUBTING else _proved(evidence, people, target, stop)
     if proved is not None and not stopped and _again(method, choice, guess, proved):
         ends = (proved.lo, proved.hi)
-        better, again = run(method, target, evidence, watch=watch, unstated=unstated, within=ends)
+        better, again = run_attack(method, target, evidence, watch=watch, unstated=unstated, within=ends)
         if again.status is not SolverStatus.INTERRUPTED:
             choice, guess = better, _once(again, guess, *ends)
     if proved is not None:

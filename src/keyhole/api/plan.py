@@ -14,7 +14,16 @@ import numpy as np
 
 from keyhole.api.ask import asking, policy_of
 from keyhole.api.plan_categories import CategoryCounts
-from keyhole.attacks.plan import How, Planner, QueryPlan, Ways, operators, profiles_of, question_sql, unwritten
+from keyhole.attacks.plan import (
+    AllowedQuestions,
+    How,
+    Planner,
+    QueryPlan,
+    build_profiles,
+    list_unwritten_columns,
+    parse_operators,
+    question_sql,
+)
 from keyhole.attacks.plan.question import DEFAULT, Question
 from keyhole.auditing.judge import Judge
 from keyhole.config import Config
@@ -69,10 +78,10 @@ class Plans:
         if asking_.least > n or asking_.least < 1:
             what = f"larger than the table, which has {n:,} people" if asking_.least > n else "not a group"
             raise ConfigError(f"--min-group {asking_.least} is {what}: nothing could be asked")
-        self.left_out = () if asking_.columns else unwritten(self.roster)
+        self.left_out = () if asking_.columns else list_unwritten_columns(self.roster)
         start = time.perf_counter()
-        profiles = profiles_of(self.roster, self.column, asking_.columns)
-        ways = Ways(profiles, asking_.operators, asking_.least, asking_.most)
+        profiles = build_profiles(self.roster, self.column, asking_.columns)
+        ways = AllowedQuestions(profiles, asking_.operators, asking_.least, asking_.most)
         self.planner = Planner(profiles, ways, stop)
         self.seconds = time.perf_counter() - start
 
@@ -227,7 +236,7 @@ def plan(
     return made.of(made.row(target))
 
 
-_operators = operators
+_operators = parse_operators
 
 
 def _columns(leaf: Any) -> frozenset[str]:

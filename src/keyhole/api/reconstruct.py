@@ -10,8 +10,8 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from keyhole.attacks.microdata.outcome import MicrodataFound, Progress, RowValues, rebuilt
-from keyhole.attacks.microdata.statistics import Statistics, load
+from keyhole.attacks.microdata.outcome import Progress, RebuiltRows, RowValues, rebuild_rows
+from keyhole.attacks.microdata.statistics import Statistics, load_statistics
 from keyhole.errors import ConfigError, ContradictionError
 
 if TYPE_CHECKING:
@@ -33,7 +33,7 @@ def reconstruct(
     rounding: str | None = None,
     time_limit: float = SECONDS,
     progress: Progress | None = None,
-) -> MicrodataFound:
+) -> RebuiltRows:
     """The rows that give published statistics: a .toml of figures per group, tables of counts, or an .lp model.
 
     `value` to `rounding` are about tables, as in `keyhole tables`. Raises ContradictionError where no rows give all
@@ -46,7 +46,7 @@ def reconstruct(
     if kinds == {"lp"}:
         return _from_model(paths[0], time_limit, progress)
     if kinds == {"toml"}:
-        return from_statistics(load(paths[0]), time_limit, progress)
+        return from_statistics(load_statistics(paths[0]), time_limit, progress)
     if value is None:
         raise ConfigError("tables of counts: --value names the column with the counts")
     from keyhole.crosstab.words import layout_of
@@ -55,24 +55,24 @@ def reconstruct(
     return from_statistics(_tabled(paths, layout, nested, rounding), time_limit, progress)
 
 
-def from_statistics(given: Statistics, time_limit: float = SECONDS, progress: Progress | None = None) -> MicrodataFound:
+def from_statistics(given: Statistics, time_limit: float = SECONDS, progress: Progress | None = None) -> RebuiltRows:
     """The rows that give figures per group.
 
-    >>> from keyhole.attacks.microdata.statistics import parse
+    >>> from keyhole.attacks.microdata.statistics import parse_statistics
     >>> text = "[columns.age]\\nmin = 0\\nmax = 9\\n[[statistics]]\\ncount = 2\\nmax = { age = 5 }\\nsum = { age = 7 }"
-    >>> found = from_statistics(parse(text))
+    >>> found = from_statistics(parse_statistics(text))
     >>> found.rows, found.unique
     (({'age': 2}, {'age': 5}), True)
     """
-    from keyhole.attacks.microdata.model import row_model
+    from keyhole.attacks.microdata.model import build_row_model
 
-    model = row_model(given)
+    model = build_row_model(given)
 
     def told(group: int) -> str:
         return str(given.statistics[group])
 
     asked, bounding = model.system.asked, model.bounding
-    return rebuilt(model.system, model.row, told, time_limit, asked, progress, bounding=bounding)
+    return rebuild_rows(model.system, model.row, told, time_limit, asked, progress, bounding=bounding)
 
 
 def _kind(path: Path) -> str:
@@ -86,13 +86,13 @@ def _kind(path: Path) -> str:
     raise ConfigError(f"{path.name}: what is it? Statistics end in .toml, tables in .csv, .tsv or .xlsx, models in .lp")
 
 
-def _from_model(path: Path, time_limit: float, progress: Progress | None) -> MicrodataFound:
+def _from_model(path: Path, time_limit: float, progress: Progress | None) -> RebuiltRows:
     """The columns of a model that are not 0."""
     from keyhole.solve.integers.lp_file import read_lp
-    from keyhole.solve.integers.reduce import reduced
+    from keyhole.solve.integers.reduce import reduce_system
 
     model = read_lp(path)
-    small = reduced(model.system)
+    small = reduce_system(model.system)
 
     def row(column: int) -> RowValues:
         return {"variable": model.names[int(small.kept[column])]}
@@ -100,7 +100,7 @@ def _from_model(path: Path, time_limit: float, progress: Progress | None) -> Mic
     def told(group: int) -> str:
         return model.rows[group]
 
-    found = rebuilt(small.system, row, told, time_limit, model.system.columns, progress, valued=True)
+    found = rebuild_rows(small.system, row, told, time_limit, model.system.columns, progress, valued=True)
     pairs = zip(model.names, small.fixed.tolist(), strict=True)
     settled: list[RowValues] = [{"variable": name, "value": n} for name, n in pairs if n]
     if not settled or not found.rows:
@@ -110,7 +110,7 @@ def _from_model(path: Path, time_limit: float, progress: Progress | None) -> Mic
 
 
 def _tabled(paths: Sequence[Path], layout: TableLayout, nested: Sequence[str], rounding: str | None) -> Statistics:
-    from keyhole.attacks.microdata.statistics import statistics_of_tables
+    from keyhole.attacks.microdata.statistics import read_count_tables
     from keyhole.crosstab.cells import read_cells
     from keyhole.crosstab.nesting import nesting
     from keyhole.crosstab.publication import publication
@@ -124,4 +124,4 @@ def _tabled(paths: Sequence[Path], layout: TableLayout, nested: Sequence[str], r
     found = publication(read, above, step_of(rounding or "0"))  # counts are exact unless somebody says not
     if found.misfits:
         raise ContradictionError(f"the tables do not add up: {'; '.join(m.reason for m in found.misfits[:5])}")
-    return statistics_of_tables(found, above, layout.markers)
+    return read_count_tables(found, above, layout.markers)

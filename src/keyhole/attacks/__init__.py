@@ -3,11 +3,18 @@
 The attacks themselves are in `attacks.methods`, designs of questions in `attacks.design`.
 """
 
-from keyhole.attacks.base import ActiveAttack, Attack, Measure, Reconstruction, Target, resume, save
-from keyhole.attacks.choose import Choice, choose, run
-from keyhole.attacks.experiment import Exact, Noisy, Responder, Score, play, score
-from keyhole.attacks.problem.arrays import blocks, from_arrays
-from keyhole.attacks.replay import Tape, replay
+from keyhole.attacks.base import ActiveAttack, Attack, Measure, Reconstruction, Target, resume_attack, save_attack
+from keyhole.attacks.choose import Choice, choose_method, run_attack
+from keyhole.attacks.experiment import (
+    ExactResponder,
+    NoisyResponder,
+    Responder,
+    Score,
+    play_attack,
+    score_reconstruction,
+)
+from keyhole.attacks.problem.arrays import from_arrays, split_into_blocks
+from keyhole.attacks.replay import Tape, replay_tape
 from keyhole.attacks.row_membership import RowMembership, guess_row_membership
 from keyhole.attacks.streaming import Streaming
 from keyhole.model.transcript import Noise
@@ -16,10 +23,10 @@ __all__ = [
     "ActiveAttack",
     "Attack",
     "Choice",
-    "Exact",
+    "ExactResponder",
     "Measure",
     "Noise",
-    "Noisy",
+    "NoisyResponder",
     "Reconstruction",
     "Responder",
     "RowMembership",
@@ -27,14 +34,14 @@ __all__ = [
     "Streaming",
     "Tape",
     "Target",
-    "blocks",
-    "choose",
+    "choose_method",
     "from_arrays",
     "guess_row_membership",
-    "play",
-    "replay",
-    "resume",
-    "run",
-    "save",
-    "score",
+    "play_attack",
+    "replay_tape",
+    "resume_attack",
+    "run_attack",
+    "save_attack",
+    "score_reconstruction",
+    "split_into_blocks",
 ]

@@ -192,10 +192,10 @@ class ActiveAttack(Attack, Protocol):
         """The next question; None: nothing left worth asking."""
 
 
-def prior_reconstruction(target: Target) -> Reconstruction:
+def guess_from_prior(target: Target) -> Reconstruction:
     """The guess before any evidence: the prior's mean, with the prior's spread.
 
-    >>> prior_reconstruction(Target("x", 2, Prior(lo=Decimal(3), hi=Decimal(9)))).values.tolist()
+    >>> guess_from_prior(Target("x", 2, Prior(lo=Decimal(3), hi=Decimal(9)))).values.tolist()
     [6.0, 6.0]
     """
     if target.categories is not None:
@@ -208,7 +208,7 @@ def prior_reconstruction(target: Target) -> Reconstruction:
     return Reconstruction(values, np.full(target.n, target.deviation), 0.0, SolverStatus.PRIOR)
 
 
-def save(attack: Attack, path: str | Path) -> None:
+def save_attack(attack: Attack, path: str | Path) -> None:
     """Write the state as one .npz file; the file appears whole or not at all.
 
     >>> import tempfile
@@ -218,8 +218,8 @@ def save(attack: Attack, path: str | Path) -> None:
     >>> a, b = LeastSquares(Target.of(e)), LeastSquares(Target.of(e))
     >>> a.observe(e)
     >>> with tempfile.TemporaryDirectory() as folder:
-    ...     save(a, f"{folder}/half.npz")
-    ...     resume(b, f"{folder}/half.npz")
+    ...     save_attack(a, f"{folder}/half.npz")
+    ...     resume_attack(b, f"{folder}/half.npz")
     >>> b.estimate().values.tolist()
     [1.0, 2.0]
     """
@@ -233,7 +233,7 @@ def save(attack: Attack, path: str | Path) -> None:
     draft.replace(path)
 
 
-def resume(attack: Attack, path: str | Path) -> None:
+def resume_attack(attack: Attack, path: str | Path) -> None:
     """Load a saved state into a fresh attack of the same kind on the same target."""
     expected = [_FORMAT, type(attack).__name__, attack.target.column, str(attack.target.n)]
     try:

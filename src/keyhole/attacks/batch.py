@@ -8,11 +8,11 @@ from typing import ClassVar
 
 import numpy as np
 
-from keyhole.attacks.base import Floats, Measure, Reconstruction, State, Target, Watch, prior_reconstruction
-from keyhole.attacks.estimates.guess_errors import guess_errors, read_guess
-from keyhole.attacks.estimates.standard_errors import errors_after, midpoint
+from keyhole.attacks.base import Floats, Measure, Reconstruction, State, Target, Watch, guess_from_prior
+from keyhole.attacks.estimates.guess_errors import average_guess_errors, read_guess
+from keyhole.attacks.estimates.standard_errors import compute_errors_after, find_midpoint
 from keyhole.attacks.problem.assembly import assemble
-from keyhole.attacks.problem.decoding_problem import NoiseLaw, Problem, clamp_noise, join
+from keyhole.attacks.problem.decoding_problem import NoiseLaw, Problem, clamp_noise, join_blocks
 from keyhole.attacks.problem.order_answers import OrderAnswer
 from keyhole.errors import CannotHonour, ContradictionError
 from keyhole.gather.evidence import Evidence
@@ -47,14 +47,14 @@ class BatchAttack(ABC):
     def take(self, block: Problem) -> None:
         """Take in a block that is assembled already."""
         self._refuse(block)
-        self._problem = block if self._problem is None else join(self._problem, block)
+        self._problem = block if self._problem is None else join_blocks(self._problem, block)
 
     def estimate(self) -> Reconstruction:
         """Solve for everything seen so far."""
         told = self._problem is not None and (self._problem.m or "facts" in self._problem.wishes)
         ranked = self._problem is not None and self._problem.order and "order statistics" in self.honours
         if self._problem is None or not (told or ranked):
-            return prior_reconstruction(self.target)
+            return guess_from_prior(self.target)
         if "clamped answers" in self.honours or (loose := clamp_noise(self._problem)) is self._problem:
             return self._solve(self._problem)
         return _of_its_law(self._problem, self._solve(loose))
@@ -128,11 +128,11 @@ def _of_its_law(problem: Problem, found: Reconstruction) -> Reconstruction:
         return found
     first = np.zeros(problem.K, dtype=np.int64)
     first[problem.of[::-1]] = np.arange(len(problem.of))[::-1]
-    errors = guess_errors(problem, found.values[first], found.confidence[first])
+    errors = average_guess_errors(problem, found.values[first], found.confidence[first])
     return replace(found, confidence=errors[problem.of])
 
 
-def dense_design(problem: Problem, name: str) -> Floats:
+def form_dense_design(problem: Problem, name: str) -> Floats:
     """The design over means, or a refusal when it would not fit."""
     if problem.m * problem.p > DENSE_LIMIT:
         raise CannotHonour(
@@ -153,7 +153,7 @@ def refuse_contradiction(problem: Problem, A: Floats, fitted: Floats) -> None:
     allowed = 1e-6 * (1 + np.abs(problem.y) + size) + radius
     if not (missed > allowed).any():
         return
-    names = culprits(problem, A)
+    names = find_culprits(problem, A)
     raise ContradictionError(
         f"no values explain the answers to {', '.join(names)} together"
         + (" within the stated bounds and facts" if problem.wishes else "")
@@ -161,7 +161,7 @@ def refuse_contradiction(problem: Problem, A: Floats, fitted: Floats) -> None:
     )
 
 
-def culprits(problem: Problem, A: Floats) -> list[str]:
+def find_culprits(problem: Problem, A: Floats) -> list[str]:
     """Queries of one contradiction: the rows with a pull in the least absolute repair of all hard rows."""
     hard = np.flatnonzero(np.isin(problem.law, (NoiseLaw.EXACT, NoiseLaw.INTERVAL)))
     # max(0, lo - v) is (|v - lo| + |v - far| - const) / 2 with far beyond reach, so intervals repair with two |.| rows
@@ -173,18 +173,18 @@ def culprits(problem: Problem, A: Floats) -> list[str]:
     B = np.concatenate([A[hard], A[hard]])
     y = np.concatenate([lo, hi])
     rows = Rows(B, y, np.ones(len(y)), y, y, np.full(len(y), RowTerm.ABSOLUTE, dtype=np.int8))
-    solution = minimise(rows, problem.lower, problem.upper, start=midpoint(problem))
+    solution = minimise(rows, problem.lower, problem.upper, start=find_midpoint(problem))
     pull = np.abs(solution.dual[: len(hard)] + solution.dual[len(hard) :])
     chosen = hard[pull > 1e-4 * max(1e-12, float(pull.max(initial=0.0)))]
-    return [called(problem.numbers[j]) for j in chosen[:12]]
+    return [name_answer(problem.numbers[j]) for j in chosen[:12]]
 
 
-def called(number: str) -> str:
+def name_answer(number: str) -> str:
     """An answer as a sentence names it."""
     return number if number.startswith("fact ") else f"query {number}"
 
 
-def reconstruct(
+def make_reconstruction(
     problem: Problem, u: Floats, A: Floats, status: SolverStatus, note: str = "", rest: Floats | None = None
 ) -> Reconstruction:
     """Means over atoms to values per record, with standard errors and the residual.
@@ -192,6 +192,6 @@ def reconstruct(
     What no row touches is `rest`: the middle of its bounds, unless the method knows better than where a solver left it.
     """
     if problem.plain:
-        u = np.where(A.any(axis=0), u, midpoint(problem) if rest is None else rest)
-    values, confidence, measure = read_guess(problem, u, errors_after(problem, A, status))
+        u = np.where(A.any(axis=0), u, find_midpoint(problem) if rest is None else rest)
+    values, confidence, measure = read_guess(problem, u, compute_errors_after(problem, A, status))
     return Reconstruction(values, confidence, problem.residual(A @ u), status, measure, note)

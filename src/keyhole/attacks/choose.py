@@ -8,19 +8,19 @@ from dataclasses import dataclass, replace
 import numpy as np
 from numpy.typing import NDArray
 
-from keyhole.attacks.base import Floats, Reconstruction, Target, Watch, prior_reconstruction
+from keyhole.attacks.base import Floats, Reconstruction, Target, Watch, guess_from_prior
 from keyhole.attacks.batch import DENSE_LIMIT, refuse_contradiction
-from keyhole.attacks.estimates.guess_errors import guess_errors
+from keyhole.attacks.estimates.guess_errors import average_guess_errors
 from keyhole.attacks.estimates.matrix_free import SMALL
-from keyhole.attacks.estimates.maximum_likelihood import decode, likelihood
+from keyhole.attacks.estimates.maximum_likelihood import choose_losses, minimise_losses
 from keyhole.attacks.estimates.model_fit import fit_noise, warn_of_values_outside_range
 from keyhole.attacks.estimates.posterior import EVERY_VALUE
-from keyhole.attacks.estimates.standard_errors import SPREAD_LIMIT, standard_errors
+from keyhole.attacks.estimates.standard_errors import SPREAD_LIMIT, compute_standard_errors
 from keyhole.attacks.methods import BATCH, METHODS, STREAMING
 from keyhole.attacks.methods.integer import Integer
 from keyhole.attacks.problem.assembly import assemble
 from keyhole.attacks.problem.decoding_problem import NoiseLaw, Problem
-from keyhole.attacks.replay import Tape, replay
+from keyhole.attacks.replay import Tape, replay_tape
 from keyhole.errors import ConfigError, ContradictionError, LogError
 from keyhole.gather.evidence import Evidence
 from keyhole.solve.status import SolverStatus
@@ -40,12 +40,12 @@ class Choice:
     asked: NDArray[np.bool_] | None = None  # the records that some answer is about
 
 
-def choose(problem: Problem) -> Choice:
+def choose_method(problem: Problem) -> Choice:
     """The attack that makes most of the evidence and still fits in memory and time.
 
     >>> from keyhole.attacks.problem.arrays import from_arrays
     >>> e = from_arrays(np.eye(3), [1.0, 2.0, 3.0])
-    >>> choose(assemble(Target.of(e), e)).method
+    >>> choose_method(assemble(Target.of(e), e)).method
     'least-squares'
     """
     return Choice(*_method(problem), problem.m)
@@ -94,7 +94,7 @@ def _method(problem: Problem) -> tuple[str, str]:
     return ("least-squares", f"{size}, {laws}, nothing else known: the minimum-norm fit")
 
 
-def run(
+def run_attack(
     method: str,
     target: Target,
     evidence: Evidence,
@@ -110,7 +110,7 @@ def run(
 
     >>> from keyhole.attacks.problem.arrays import from_arrays
     >>> e = from_arrays(np.eye(3), [1.0, 2.0, 3.0])
-    >>> choice, found = run("auto", Target.of(e), e)
+    >>> choice, found = run_attack("auto", Target.of(e), e)
     >>> choice.method, found.values.tolist()
     ('least-squares', [1.0, 2.0, 3.0])
     """
@@ -132,7 +132,7 @@ def _run(
     marked = np.array([name.partition(".")[0] in unstated for name in problem.numbers], dtype=bool)
     fit = fit_noise(problem, marked)
     problem = fit.problem if within is None else _narrowed(fit.problem, *within)
-    choice = choose(problem) if method == "auto" else Choice(method, "asked for", problem.m)
+    choice = choose_method(problem) if method == "auto" else Choice(method, "asked for", problem.m)
     choice = replace(choice, noise=(*fit.messages, *warn_of_values_outside_range(fit.problem)), asked=_asked(problem))
     if choice.method in BATCH:
         attack = BATCH[choice.method](target)
@@ -147,8 +147,8 @@ def _run(
     with tempfile.TemporaryDirectory(prefix="keyhole-") as folder:
         tape = Tape.of(target, [problem], folder)
         if not len(tape.rows):
-            return choice, prior_reconstruction(target)
-        replay(stream, tape, watch=watch)
+            return choice, guess_from_prior(target)
+        replay_tape(stream, tape, watch=watch)
         found = stream.estimate()
         del tape  # unmap the file before its folder goes
     return choice, _finite(problem, _checked(choice.method, problem, found))
@@ -196,8 +196,8 @@ def _checked(method: str, problem: Problem, found: Reconstruction) -> Reconstruc
     hard = np.isin(problem.law, (NoiseLaw.EXACT, NoiseLaw.INTERVAL))
     missed = np.abs(problem.residuals(A @ means))[hard]
     if missed.size and float(missed.max()) > 1e-6 * (1 + float(np.abs(problem.y[hard]).max())):
-        term, weight = likelihood(problem)
-        best = decode(problem, A, term, weight, np.asarray(problem.law == NoiseLaw.EXACT)).u
+        term, weight = choose_losses(problem)
+        best = minimise_losses(problem, A, term, weight, np.asarray(problem.law == NoiseLaw.EXACT)).u
         try:
             refuse_contradiction(problem, A, A @ best)
         except ContradictionError as error:
@@ -207,10 +207,10 @@ def _checked(method: str, problem: Problem, found: Reconstruction) -> Reconstruc
             ) from None
     if problem.m * problem.p > SMALL or problem.p > SPREAD_LIMIT:
         return found
-    plain = standard_errors(problem, A)
+    plain = compute_standard_errors(problem, A)
     # what is determined is not certain while the stream is still on its way
     formula = plain if found.status is SolverStatus.CONVERGED else np.maximum(plain, 1e-300)
-    averaged = guess_errors(problem, means, formula)
+    averaged = average_guess_errors(problem, means, formula)
     if averaged is not formula:  # the posterior says what this guess is worth, whoever made it
         return replace(found, confidence=averaged[problem.of])
     settled = (plain == 0) & (found.status is SolverStatus.CONVERGED)  # determined, and the stream has arrived

@@ -30,7 +30,7 @@ class Responder(Protocol):
         """The answer that is given, with its stated noise."""
 
 
-class Exact:
+class ExactResponder:
     """Answers with the truth."""
 
     def __init__(self, source: Source) -> None:
@@ -46,7 +46,7 @@ class Exact:
         return Answer.exact(value)
 
 
-class Noisy:
+class NoisyResponder:
     """Answers with the truth plus noise of a stated law: an experiment, not a defence (its noise is seeded)."""
 
     def __init__(self, responder: Responder, noise: Noise, *, rng: np.random.Generator) -> None:
@@ -75,7 +75,7 @@ class Noisy:
         return float(self._rng.uniform(-scale, scale))
 
 
-def play(
+def play_attack(
     attack: Attack,
     responder: Responder,
     roster: Roster,
@@ -144,12 +144,12 @@ class Score:
         return asdict(self)
 
 
-def wilson(right: float, count: int) -> tuple[float, float]:
+def compute_wilson_interval(right: float, count: int) -> tuple[float, float]:
     """A 95 % confidence interval of a share, from what was counted.
 
     Reference: E. Wilson, Probable inference, the law of succession, and statistical inference (1927).
 
-    >>> [round(end, 3) for end in wilson(0.5, 100)]
+    >>> [round(end, 3) for end in compute_wilson_interval(0.5, 100)]
     [0.404, 0.596]
     """
     if not count:
@@ -160,7 +160,7 @@ def wilson(right: float, count: int) -> tuple[float, float]:
     return max(0.0, below), min(1.0, above)
 
 
-def right_of(reconstruction: Reconstruction, truth: NDArray[Any], target: Target) -> NDArray[np.bool_]:
+def find_right_guesses(reconstruction: Reconstruction, truth: NDArray[Any], target: Target) -> NDArray[np.bool_]:
     """Which guesses are equal to the truth (rounded to the grid, if there is one); missing truths are never."""
     if target.categories is not None or reconstruction.values.dtype == object:
         pairs = zip(reconstruction.values, truth, strict=True)
@@ -170,19 +170,19 @@ def right_of(reconstruction: Reconstruction, truth: NDArray[Any], target: Target
         return np.asarray(np.abs(target.snap(reconstruction.values) - real) <= EXACT * (1 + np.abs(real)))
 
 
-def ranked(
+def rank_precision(
     right: NDArray[np.bool_], marks: tuple[int, ...] = (10, 25, 50, 100, 250, 1000)
 ) -> tuple[tuple[int, float], ...]:
     """Share right among the first k, for some k and for all.
 
-    >>> ranked(np.array([True] * 10 + [False] * 10))
+    >>> rank_precision(np.array([True] * 10 + [False] * 10))
     ((10, 1.0), (20, 0.5))
     """
     chosen = [k for k in marks if k < len(right)] + ([len(right)] if len(right) else [])
     return tuple((k, float(right[:k].mean())) for k in chosen)
 
 
-def score(
+def score_reconstruction(
     reconstruction: Reconstruction, truth: NDArray[Any], target: Target, *, tolerance: float | None = None
 ) -> Score:
     """Compare with a known truth, record by record. `tolerance` defaults to half a grid step, or 1 % of the range.
@@ -192,7 +192,7 @@ def score(
     >>> from keyhole.solve.status import SolverStatus
     >>> t = Target("bit", 4, Prior(Decimal(0), Decimal(1), Decimal(1)))
     >>> r = Reconstruction(np.array([0.9, 0.2, 0.1, 0.8]), np.zeros(4), 0.0, SolverStatus.CONVERGED)
-    >>> s = score(r, np.array([1, 0, 0, 0]), t)
+    >>> s = score_reconstruction(r, np.array([1, 0, 0, 0]), t)
     >>> s.exact, s.majority_exact, s.error
     (0.75, 0.75, 0.25)
     """
@@ -217,7 +217,7 @@ def score(
         return float((off <= near).mean()), float((off <= tolerance + near).mean()), float(off.mean())
 
     exact, within, error = compare(values)
-    ends = wilson(exact, len(truth))
+    ends = compute_wilson_interval(exact, len(truth))
     return Score(len(truth), exact, within, tolerance, error, *compare(prior), common, *ends)
 
 
@@ -228,4 +228,6 @@ def _score_categories(reconstruction: Reconstruction, truth: NDArray[Any], targe
     counts = Counter(str(t) for t in real)
     chance = 1 / len(target.categories) if target.categories else 0.0
     most = counts.most_common(1)[0][1] / len(real) if len(real) else 0.0
-    return Score(len(real), right, right, 0.0, None, chance, chance, None, most, *wilson(right, len(real)))
+    return Score(
+        len(real), right, right, 0.0, None, chance, chance, None, most, *compute_wilson_interval(right, len(real))
+    )

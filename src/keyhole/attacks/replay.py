@@ -13,7 +13,7 @@ import numpy as np
 from keyhole.attacks.base import Floats, Target, Watch
 from keyhole.attacks.problem.assembly import assemble
 from keyhole.attacks.problem.decoding_problem import Problem
-from keyhole.attacks.streaming import RecordRows, Streaming, at_once, record_blocks
+from keyhole.attacks.streaming import RecordRows, Streaming, count_rows_at_once, split_record_rows
 from keyhole.gather.evidence import Evidence
 from keyhole.solve.decode.bitrows import unpack, words_for
 from keyhole.solve.decode.csr import Csr
@@ -45,7 +45,7 @@ class Tape:
         packed, wide = Path(folder) / "rows.bits", Path(folder) / "rows.weights"
         with packed.open("wb") as bits, wide.open("wb") as weights:
             for problem in problems:
-                for part in record_blocks(problem, "replaying", at_once(target.n)):
+                for part in split_record_rows(problem, "replaying", count_rows_at_once(target.n)):
                     if sparse or (part.csr is not None and not kinds):
                         sparse.append(part.sparse())
                     else:
@@ -86,7 +86,7 @@ def _widened(packed: Path, wide: Path, kinds: list[tuple[bool, int]], width: int
     return path
 
 
-def replay(
+def replay_tape(
     attack: Streaming,
     tape: Tape,
     *,
@@ -102,7 +102,7 @@ def replay(
     (Strohmer and Vershynin 2009). Ends when a pass met residuals below `tolerance` times the answers' size, or when the
     median residual of the last 25 passes is not 0.1 % below that of the 25 before. Memory stays O(n).
     """
-    m, size = len(tape.rows), at_once(attack.target.n)
+    m, size = len(tape.rows), count_rows_at_once(attack.target.n)
     if m == 0:
         return 0
     rng = rng or np.random.default_rng(0)

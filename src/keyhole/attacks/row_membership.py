@@ -19,7 +19,7 @@ from keyhole.model.people import Counting
 from keyhole.model.predicate import Leaf
 from keyhole.solve.counting import OPEN, Forced, Network, solve
 from keyhole.solve.counting.network import AndGate, OrGate, SumGate
-from keyhole.solve.decode.posterior.compute import marginals
+from keyhole.solve.decode.posterior.compute import compute_marginals
 from keyhole.solve.decode.posterior.units import Units
 
 Ints: TypeAlias = NDArray[np.int64]
@@ -91,7 +91,7 @@ def _chances(state: Forced, asked: NDArray[np.bool_], rng: np.random.Generator) 
     kept = [g for g in sums if np.isin(g.literals >> 1, free).any()]
     if not len(free):
         return {}
-    found = marginals(_units(state, free, kept), rng=rng, seconds=SECONDS)
+    found = compute_marginals(_units(state, free, kept), rng=rng, seconds=SECONDS)
     if found.impossible is not None and len(found.impossible):
         return {}
     return dict(zip(free.tolist(), found.chances[1::2].tolist(), strict=True))

@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from keyhole.attacks.base import Floats, Reconstruction, State, Target
-from keyhole.attacks.estimates.matrix_free import row_noise
+from keyhole.attacks.estimates.matrix_free import compute_row_noise
 from keyhole.attacks.estimates.standard_errors import moderate_variances
 from keyhole.attacks.problem.assembly import assemble
 from keyhole.attacks.problem.decoding_problem import NoiseLaw, Problem, clamp_noise
@@ -77,7 +77,7 @@ class RecordRows:
         )  # fmt: skip
 
 
-def shadow_noise(rows: RecordRows, shadows: int) -> Floats:
+def draw_shadow_noise(rows: RecordRows, shadows: int) -> Floats:
     """Simulated noise of every row for every shadow, (shadows, rows): of the row's own size, and its own for ever.
 
     It is drawn from a hash of the row and its answer, so that a log replayed meets the noise it met before: a repeated
@@ -109,7 +109,7 @@ def _row_keys(rows: RecordRows) -> NDArray[np.uint64]:
     )
 
 
-def record_blocks(p: Problem, name: str, size: int) -> Iterator[RecordRows]:
+def split_record_rows(p: Problem, name: str, size: int) -> Iterator[RecordRows]:
     """The rows of a problem over records, `size` at a time: n bits a row, never the whole log at once.
 
     A log without rows gives one empty block, which carries the bounds.
@@ -122,7 +122,7 @@ def record_blocks(p: Problem, name: str, size: int) -> Iterator[RecordRows]:
     width = 64 * words_for(p.target.n)
     interval = p.law == NoiseLaw.INTERVAL
     lo, hi = np.where(interval, p.lo, p.y), np.where(interval, p.hi, p.y)
-    noise = np.where(interval, 0.0, row_noise(p))
+    noise = np.where(interval, 0.0, compute_row_noise(p))
     laplace = np.where(p.law == NoiseLaw.LAPLACE, p.scale, np.inf)
     lower, upper = np.zeros(width), np.zeros(width)
     lower[: p.target.n], upper[: p.target.n] = p.lower[p.of], p.upper[p.of]
@@ -144,7 +144,7 @@ def record_blocks(p: Problem, name: str, size: int) -> Iterator[RecordRows]:
         yield RecordRows(bits, dense, lo[part], hi[part], noise[part], laplace[part], lower, upper, some)
 
 
-def at_once(n: int) -> int:
+def count_rows_at_once(n: int) -> int:
     """How many rows about n records are walked at a time: memory stays O(n)."""
     return max(BLOCK, _AT_ONCE // max(1, n))
 
@@ -163,12 +163,12 @@ class Streaming(ABC):
 
     def observe(self, evidence: Evidence) -> None:
         """Walk a block of rows, in order, once."""
-        for rows in record_blocks(assemble(self.target, evidence), self.name, at_once(self.target.n)):
+        for rows in split_record_rows(assemble(self.target, evidence), self.name, count_rows_at_once(self.target.n)):
             self.walk(rows)
 
     def walk(self, rows: RecordRows) -> None:
         """Walk rows over record coordinates, in order."""
-        size = at_once(self.target.n)
+        size = count_rows_at_once(self.target.n)
         for start in range(0, len(rows), size):
             residuals = self._walk(rows if len(rows) <= size else rows.take(slice(start, start + size)))
             self.squares += float(residuals @ residuals)
@@ -200,14 +200,14 @@ class Streaming(ABC):
         self.rows_seen, self.squares, self.met = int(seen), float(squares), int(met)
 
 
-def pooled(errors: Floats, paths: Floats, moved: NDArray[np.bool_]) -> Floats:
+def pool_errors(errors: Floats, paths: Floats, moved: NDArray[np.bool_]) -> Floats:
     """Root mean square error per record over shadows (rows), pooled over records (columns) whose `paths` agree.
 
     Records that no question tells apart are moved alike, so what moved them, to nine digits, names their group. Groups
     of few records are moderated by the others that were `moved` too: the surest of them are mostly the luckiest.
 
     >>> every = np.ones(3, dtype=bool)
-    >>> pooled(np.array([[3.0, 4.0, 1e-9]]), np.array([[7.0, 7.0, 2.0]]), every).round(4).tolist()
+    >>> pool_errors(np.array([[3.0, 4.0, 1e-9]]), np.array([[7.0, 7.0, 2.0]]), every).round(4).tolist()
     [3.5355, 3.5355, 0.0]
     """
     digits = np.where(np.isfinite(paths), paths, 0.0)

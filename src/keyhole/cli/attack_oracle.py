@@ -132,7 +132,7 @@ def attack_oracle(terms: AskingArguments, noise: str, given: Callable[[], Settin
     from keyhole.oracles.attack_target import learn_levels, learn_target
     from keyhole.oracles.recorded import Recorded
     from keyhole.oracles.result import AskingPlan, LearnerKind, Questions
-    from keyhole.oracles.targets import StatementTarget, target_of
+    from keyhole.oracles.targets import StatementTarget, open_target
 
     oracle, queries = terms.oracle, terms.queries
     assert oracle is not None
@@ -155,7 +155,7 @@ def attack_oracle(terms: AskingArguments, noise: str, given: Callable[[], Settin
         target, declared = _database(oracle, settings, names)
         stated = stated or declared
     else:
-        target = target_of(oracle)
+        target = open_target(oracle)
     width, (low, high), asks = len(names), stated or UNSTATED, _terms_of(names, rows, stated, plan)
     with (
         _stopping() as press,

@@ -105,7 +105,7 @@ def plan(
 ) -> None:
     """Set up, plan, confirm, play, print."""
     from keyhole.api.plan import ALL, Asking, Plans
-    from keyhole.attacks.plan import operators as words
+    from keyhole.attacks.plan import parse_operators
     from keyhole.config.settings import settings
     from keyhole.report.documents.json_text import dumps
     from keyhole.report.plan import plan_json, plan_lines
@@ -113,7 +113,7 @@ def plan(
     given = settings(**table)
     check_out(output.out)
     listed = tuple(name.strip() for text in columns for name in text.split(",") if name.strip())
-    asking = Asking(listed, max_columns, words(operators), min_group)
+    asking = Asking(listed, max_columns, parse_operators(operators), min_group)
     if run and target == ALL:
         raise ConfigError("--run plays the plan of one person: name one with --target")
     with progress_on_stderr() as progress, _stopping(time_limit) as stop:

@@ -14,7 +14,7 @@ from keyhole.oracles.base import (
 )
 from keyhole.oracles.certify.assumptions import Probe, calibrate
 from keyhole.oracles.certify.likelihood_region import LikelihoodRegion
-from keyhole.oracles.certify.unknown_edge import EdgeFree, edge_free
+from keyhole.oracles.certify.unknown_edge import EdgeFreeCertificate, certify_without_edge
 from keyhole.oracles.database import DatabaseOracle, NoisyDatabaseOracle, asking
 from keyhole.oracles.learners.bisection import OnlineBisection, PublishedConstants
 from keyhole.oracles.learners.classes import StolenClasses, steal_classes
@@ -43,7 +43,7 @@ __all__ = [
     "CustomNoise",
     "DatabaseOracle",
     "EdgeBisection",
-    "EdgeFree",
+    "EdgeFreeCertificate",
     "EllipsoidBisection",
     "GaussianNoise",
     "HeldOutErrors",
@@ -79,7 +79,7 @@ __all__ = [
     "YesNoOracle",
     "asking",
     "calibrate",
-    "edge_free",
+    "certify_without_edge",
     "principal_basis",
     "steal_classes",
     "steal_classifier",

@@ -14,7 +14,7 @@ import numpy as np
 
 from keyhole.errors import ConfigError, ModelError
 from keyhole.oracles.base import LevelOracle, ModelWarning, StreamAttack, YesNoOracle
-from keyhole.oracles.certify.additivity import ANSWERS, AVERAGES, OUTSIDE, AskedBits, doubts
+from keyhole.oracles.certify.additivity import ANSWERS, AVERAGES, OUTSIDE, AskedBits, collect_doubts
 from keyhole.oracles.certify.assumptions import (
     AGAIN,
     LEVELS,
@@ -29,12 +29,12 @@ from keyhole.oracles.certify.assumptions import (
     widen_range,
 )
 from keyhole.oracles.certify.likelihood_region import LikelihoodRegion
-from keyhole.oracles.certify.unknown_edge import EdgeFree, edge_free
+from keyhole.oracles.certify.unknown_edge import EdgeFreeCertificate, certify_without_edge
 from keyhole.oracles.learners.bisection import OnlineBisection
 from keyhole.oracles.learners.level_newton import LevelNewton
 from keyhole.oracles.learners.newton import OneBitNewton
 from keyhole.oracles.learners.noiseless import SEARCH, SUMS, learn_noiseless, predict_answers
-from keyhole.oracles.learners.sequential import EdgeBisection, SequentialBisection, edge_of
+from keyhole.oracles.learners.sequential import EdgeBisection, SequentialBisection, require_edge
 from keyhole.oracles.noise import (
     Floats,
     GaussianNoise,
@@ -47,11 +47,11 @@ from keyhole.oracles.noise import (
 from keyhole.oracles.recorded import BudgetReached, Recorded
 from keyhole.oracles.result import (
     AskingPlan,
+    CertificateCondition,
     LearnerKind,
-    Learnt,
+    OracleResult,
     Prediction,
     Questions,
-    RestsOn,
 )
 from keyhole.oracles.subspace import Subspace, independent_rows, principal_basis, range_over_box
 
@@ -89,7 +89,7 @@ def parse_law(text: str) -> OracleNoise | None:
     return UniformBetween(*ends) if dots else LAWS[kind](ends[0])
 
 
-def learn_target(oracle: YesNoOracle, questions: Questions, plan: AskingPlan = AskingPlan()) -> Learnt:  # noqa: B008 - a frozen value
+def learn_target(oracle: YesNoOracle, questions: Questions, plan: AskingPlan = AskingPlan()) -> OracleResult:  # noqa: B008 - a frozen value
     """Learn w of `lower <= w <= upper` from a target that says whether its answer to a query is above a threshold.
 
     Noise "auto" is measured first. Without noise each independent query is bisected (`line_search`); with noise every
@@ -107,7 +107,7 @@ def learn_target(oracle: YesNoOracle, questions: Questions, plan: AskingPlan = A
     notes = [f"{zero} queries are zero and were not asked"] if zero else []
     law = None if plan.noise == "auto" else parse_law(plan.noise)
     if law is not None and plan.learner is LearnerKind.EDGE:
-        edge_of(law)
+        require_edge(law)
     try:
         if not questions.stated:
             lower, upper = widen_range(oracle, used, lower, upper)
@@ -115,7 +115,9 @@ def learn_target(oracle: YesNoOracle, questions: Questions, plan: AskingPlan = A
             law = measure_noise(oracle, used, lower, upper, notes)
     except BudgetReached as reached:
         reason = f"{reached} while the noise was measured"
-        return _without_unstated(Learnt.nothing(lower, upper, oracle.asked, len(rows), reason), questions, lower, upper)
+        return _without_unstated(
+            OracleResult.nothing(lower, upper, oracle.asked, len(rows), reason), questions, lower, upper
+        )
     asking = replace(questions, rows=used, lower=lower, upper=upper)
     if law is not None:
         if plan.levels > 2:
@@ -127,7 +129,7 @@ def learn_target(oracle: YesNoOracle, questions: Questions, plan: AskingPlan = A
     return _judge_record(oracle, learn_noiseless(oracle, asking, tuple(notes)), asking, zero)
 
 
-def _without_unstated(learnt: Learnt, questions: Questions, lower: Floats, upper: Floats) -> Learnt:
+def _without_unstated(learnt: OracleResult, questions: Questions, lower: Floats, upper: Floats) -> OracleResult:
     """With noise nothing is certain where no range was stated."""
     if questions.stated:
         return learnt
@@ -137,7 +139,7 @@ def _without_unstated(learnt: Learnt, questions: Questions, lower: Floats, upper
     )
 
 
-def _judge_record(oracle: YesNoOracle, learnt: Learnt, asking: Questions, zero: int) -> Learnt:
+def _judge_record(oracle: YesNoOracle, learnt: OracleResult, asking: Questions, zero: int) -> OracleResult:
     """Nothing is certified with a record that speaks against itself, or with which an attack was withdrawn."""
     learnt = replace(learnt, skipped=learnt.skipped + zero)
     if not isinstance(oracle, Recorded):
@@ -151,13 +153,17 @@ def _judge_record(oracle: YesNoOracle, learnt: Learnt, asking: Questions, zero: 
         return learnt
     if oracle.resumed:
         again = "both ends of each answer were asked again" if searched else "answers are of several runs"
-        stays = RestsOn("the target has not changed since the first run", searched, again)
+        stays = CertificateCondition("the target has not changed since the first run", searched, again)
     else:
-        stays = RestsOn("the target is as it was", False, "all answers are from the record, none was asked for now")
+        stays = CertificateCondition(
+            "the target is as it was", False, "all answers are from the record, none was asked for now"
+        )
     return replace(learnt, conditions=(*learnt.conditions, stays))
 
 
-def learn_noisy(oracle: YesNoOracle, asking: Questions, law: OracleNoise, plan: AskingPlan, notes: list[str]) -> Learnt:
+def learn_noisy(
+    oracle: YesNoOracle, asking: Questions, law: OracleNoise, plan: AskingPlan, notes: list[str]
+) -> OracleResult:
     """Ask each query once, at the learner's threshold; then the checks; then what the certificates leave."""
     rows = asking.rows
     space, distance = _space(asking, plan.basis, notes)
@@ -185,7 +191,7 @@ def learn_noisy(oracle: YesNoOracle, asking: Questions, law: OracleNoise, plan: 
     ends = sure.entries()
     estimate = attack.estimate()
     kind = _kind(law)
-    return Learnt(
+    return OracleResult(
         np.clip(estimate, asking.lower, asking.upper) if space.d == space.D else estimate, *ends,
         type(attack).__name__, f"{kind}, standard deviation {law.std:.4g}", plan.noise == "auto", oracle.asked,
         len(rows) - interview.done - interview.checked, tuple(notes), space.d, sure.radius(), plan.delta,
@@ -237,7 +243,7 @@ class _Interview:
         self._oracle, self._attack, self._region, self._notes, self._delta = oracle, attack, region, notes, delta
         self._law = f"{_kind(attack.noise)}, independent and around 0, as stated"
         self.done = self.checked = 0
-        self.free: EdgeFree | None = None
+        self.free: EdgeFreeCertificate | None = None
         self.wanting: list[str] = []  # checks that the certificate rests on and that were not made
         self._findings = {
             "noise": "not checked",
@@ -301,14 +307,16 @@ class _Interview:
             self._findings["noise"] = f"{len(checking)} queries off centre {self._held_against(probes)}"
             self._notes.append(self._findings["noise"])
 
-    def conditions(self, asking: Questions) -> tuple[RestsOn, ...]:
+    def conditions(self, asking: Questions) -> tuple[CertificateCondition, ...]:
         """What the certificate rests on, and how far it was checked."""
         known = asking.sums
         return (
-            RestsOn(SUMS, known or "sums" in self._passed, "the statement is one" if known else self._findings["sums"]),
-            RestsOn(f"the noise is {self._law}", "noise" in self._passed, self._findings["noise"]),
-            RestsOn("noise is drawn anew for each answer", "anew" in self._passed, self._findings["anew"]),
-            RestsOn("the hidden numbers lie in the stated range", False, self._findings["range"]),
+            CertificateCondition(
+                SUMS, known or "sums" in self._passed, "the statement is one" if known else self._findings["sums"]
+            ),
+            CertificateCondition(f"the noise is {self._law}", "noise" in self._passed, self._findings["noise"]),
+            CertificateCondition("noise is drawn anew for each answer", "anew" in self._passed, self._findings["anew"]),
+            CertificateCondition("the hidden numbers lie in the stated range", False, self._findings["range"]),
         )
 
     def _without_the_edge(self, attack: EdgeBisection, checking: Floats) -> None:
@@ -316,7 +324,7 @@ class _Interview:
         if not len(checking):
             return
         before = self._oracle.asked
-        free = edge_free(attack, checking, self._oracle, delta=self._delta)
+        free = certify_without_edge(attack, checking, self._oracle, delta=self._delta)
         self.checked = self._oracle.asked - before
         if free.why:
             self._notes.append(f"the last {len(checking)} queries cannot check the edge: {free.why}")
@@ -360,7 +368,9 @@ class _Interview:
             return False
         every = [(rows[k], t, bit) for k, t, bit in self._asked] + self._probes
         queries, thresholds, bits = (np.array([each[k] for each in every]) for k in range(3))
-        evidence = doubts(AskedBits(queries, thresholds, bits, law.std, len(self._probes)), space.lower, space.upper)
+        evidence = collect_doubts(
+            AskedBits(queries, thresholds, bits, law.std, len(self._probes)), space.lower, space.upper
+        )
         least = 2 * ANSWERS * (2 * rows.shape[1] + 1)
         self._findings["sums"] = f"not checked: {len(bits)} answers, and the check takes {least}"
         if AVERAGES in evidence.tried:
@@ -426,7 +436,7 @@ class _Certificates:
         attack: StreamAttack,
         region: LikelihoodRegion | None,
         asking: Questions,
-        free: EdgeFree | None,
+        free: EdgeFreeCertificate | None,
         *,
         withdrawn: bool,
     ) -> None:
@@ -481,7 +491,7 @@ class _Certificates:
         return min(distance, corner)
 
 
-def learn_levels(oracle: LevelOracle, questions: Questions, plan: AskingPlan) -> Learnt:
+def learn_levels(oracle: LevelOracle, questions: Questions, plan: AskingPlan) -> OracleResult:
     """The same for a target that answers from `levels` levels: `LevelNewton`, an estimate without a certificate."""
     law = None if plan.noise == "auto" else parse_law(plan.noise)
     if law is None:
@@ -502,7 +512,7 @@ def learn_levels(oracle: LevelOracle, questions: Questions, plan: AskingPlan) ->
     except BudgetReached as reached:
         notes.append(str(reached))
     estimate = attack.estimate()
-    learnt = Learnt(
+    learnt = OracleResult(
         estimate, lower, upper, f"{plan.levels}-level Newton", plan.noise, False, oracle.asked, len(rows) - done,
         tuple(notes), space.d, math.inf, 0.0, predict_answers(questions.held_out, estimate, lower, upper),
     )  # fmt: skip

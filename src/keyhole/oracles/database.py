@@ -16,7 +16,7 @@ from keyhole.model.predicate import And, Comparison, Membership, Predicate
 from keyhole.model.query import Aggregate, Query, Threshold
 from keyhole.model.schema import Schema
 from keyhole.oracles.noise import Floats, OracleNoise
-from keyhole.oracles.targets import shape_of
+from keyhole.oracles.targets import read_shape
 from keyhole.sql.lowering.lower import lower
 from keyhole.sql.statements.parse import parse
 
@@ -174,7 +174,7 @@ class DatabaseOracle:
         answer = self._ask(self.statement(q, threshold))
         if answer not in (0, 1):
             raise ModelError(
-                f"the database answered with {shape_of(answer)}, not true or false: are there records, and no NULLs?"
+                f"the database answered with {read_shape(answer)}, not true or false: are there records, and no NULLs?"
             )
         self.asked += 1
         return int(bool(answer))

@@ -63,7 +63,7 @@ class Prediction:
 
 
 @dataclass(frozen=True, slots=True)
-class RestsOn:
+class CertificateCondition:
     """What a certificate rests on, whether it was `checked`, and how, or why not."""
 
     claim: str
@@ -72,7 +72,7 @@ class RestsOn:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Learnt:
+class OracleResult:
     """What is known of the hidden vector: an estimate, a certified range for each entry, and how it was found.
 
     `low`, `high`, `radius` (the distance of the estimate from w within the span of the queries) and predictions hold
@@ -96,21 +96,21 @@ class Learnt:
     delta: float
     predictions: tuple[Prediction, ...] = ()
     stated: bool = True
-    conditions: tuple[RestsOn, ...] = ()
+    conditions: tuple[CertificateCondition, ...] = ()
 
     @classmethod
-    def nothing(cls, lower: Floats, upper: Floats, asked: int, skipped: int, why: str) -> Learnt:
+    def nothing(cls, lower: Floats, upper: Floats, asked: int, skipped: int, why: str) -> OracleResult:
         """The stated bounds, and why nothing more."""
         middle = (lower + upper) / 2
         return cls(middle, lower, upper, "none", "unknown", False, asked, skipped, (why,), 0, math.inf, 0.0)
 
-    def without_range(self, why: str) -> Learnt:
+    def without_range(self, why: str) -> OracleResult:
         """The same estimate, nothing certain: certificates that begin at a box hold only in it, and none was stated."""
         unknown = np.full(len(self.low), math.inf)
         open_ended = tuple(Prediction(one.answer, -math.inf, math.inf) for one in self.predictions)
         return replace(self._uncertified(-unknown, unknown, why), predictions=open_ended, stated=False)
 
-    def withdrawn(self, questions: Questions, why: str) -> Learnt:
+    def withdrawn(self, questions: Questions, why: str) -> OracleResult:
         """The same estimate, and nothing certain: the stated bounds, or none where nobody stated any."""
         unknown = np.full(len(self.low), math.inf)
         low, high = (questions.lower, questions.upper) if questions.stated else (-unknown, unknown)
@@ -121,5 +121,5 @@ class Learnt:
             predictions=tuple(Prediction(one.answer, *range_over_box(q, low, high)) for q, one in answers),
         )
 
-    def _uncertified(self, low: Floats, high: Floats, why: str) -> Learnt:
+    def _uncertified(self, low: Floats, high: Floats, why: str) -> OracleResult:
         return replace(self, low=low, high=high, radius=math.inf, notes=(*self.notes, why), conditions=())

@@ -34,7 +34,7 @@ from keyhole.oracles.learners.newton import OneBitNewton
 from keyhole.oracles.learners.oracle_off import OracleOff
 from keyhole.oracles.learners.sequential import EdgeBisection, SequentialBisection
 from keyhole.oracles.noise import Floats, GaussianNoise, LaplaceNoise, OracleNoise, UniformNoise
-from keyhole.oracles.streams import Concentrated, Spread, Stream, blocks
+from keyhole.oracles.streams import Concentrated, Spread, Stream, draw_blocks
 from keyhole.oracles.subspace import Subspace
 
 SAMPLE = 20_000  # queries from which a stream's second moments are estimated
@@ -112,7 +112,7 @@ def play_game(
         raise ConfigError(f"a stream has at least one query, got {queries}")
     oracle, for_queries = deal_game(stream, noise, seed)
     attack = build_learner(method, stream.subspace, noise, queries, delta)
-    return attack.run(blocks(stream, queries, for_queries), oracle)
+    return attack.run(draw_blocks(stream, queries, for_queries), oracle)
 
 
 def deal_game(stream: Stream, noise: OracleNoise, seed: int) -> tuple[ThresholdOracle, np.random.Generator]:
@@ -238,7 +238,7 @@ def play_as_transcript(
     text = DatabaseOracle(lambda _: True, table=TABLE, column=COLUMN, key=ID, ids=range(1, space.D + 1))
 
     def asked() -> Iterator[dict[str, Any]]:
-        for q in chain.from_iterable(blocks(stream, queries, for_queries)):
+        for q in chain.from_iterable(draw_blocks(stream, queries, for_queries)):
             threshold = attack.threshold(q)
             if threshold is not None:
                 bit = oracle.above(q, threshold)

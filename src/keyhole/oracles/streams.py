@@ -32,7 +32,7 @@ class Stream(Protocol):
         """n queries of this law, in subspace coordinates only: n x d numbers, however long a query is."""
 
 
-def blocks(stream: Stream, queries: int, rng: np.random.Generator) -> Iterator[Floats]:
+def draw_blocks(stream: Stream, queries: int, rng: np.random.Generator) -> Iterator[Floats]:
     """`queries` queries in blocks, so that memory does not grow with the length of the stream."""
     rows = max(1, min(BLOCK, BLOCK_BYTES // (8 * stream.subspace.D)))
     for start in range(0, queries, rows):

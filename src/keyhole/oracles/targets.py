@@ -78,12 +78,12 @@ class HttpTarget:
     def above(self, q: Floats, threshold: float) -> int:
         """Ask once."""
         said = self._post({"query": [float(v) for v in q], "threshold": float(threshold)})
-        return bit(said.get("above") if isinstance(said, dict) else said, self.name)
+        return read_bit(said.get("above") if isinstance(said, dict) else said, self.name)
 
     def level(self, q: Floats, thresholds: Floats) -> int:
         """Ask once: {"query": [...], "thresholds": [...]}, answered by {"level": 2}."""
         said = self._post({"query": [float(v) for v in q], "thresholds": [float(v) for v in thresholds]})
-        return a_level(said.get("level") if isinstance(said, dict) else said, len(thresholds), self.name)
+        return read_level(said.get("level") if isinstance(said, dict) else said, len(thresholds), self.name)
 
     def _post(self, question: dict[str, object]) -> object:
         request = urllib.request.Request(self._url, json.dumps(question).encode(), self._headers)
@@ -135,11 +135,11 @@ class FunctionTarget:
 
     def above(self, q: Floats, threshold: float) -> int:
         """Call it once."""
-        return bit(self._called(q, threshold), self.name)
+        return read_bit(self._called(q, threshold), self.name)
 
     def level(self, q: Floats, thresholds: Floats) -> int:
         """Call it once, with a list of thresholds."""
-        return a_level(self._called(q, thresholds), len(thresholds), self.name)
+        return read_level(self._called(q, thresholds), len(thresholds), self.name)
 
     def _called(self, q: Floats, at: float | Floats) -> object:
         try:
@@ -181,13 +181,13 @@ class StatementTarget:
                 "the database answered with NULL, which is neither yes nor no: these ids have no value that the "
                 "statement sums; leave them out, or write COALESCE(SUM(...), 0)"
             )
-        return bit(said, "the database")
+        return read_bit(said, "the database")
 
 
-def bit(said: object, whose: str) -> int:
+def read_bit(said: object, whose: str) -> int:
     """Yes or no, or an error: what is neither is no answer.
 
-    >>> bit("Yes", "it"), bit(0, "it")
+    >>> read_bit("Yes", "it"), read_bit(0, "it")
     (1, 0)
     """
     word = said.item() if isinstance(said, np.generic) else said
@@ -198,13 +198,13 @@ def bit(said: object, whose: str) -> int:
         return 1
     if word in NO:
         return 0
-    raise ModelError(f"{whose} answered with {shape_of(said)}, which is neither yes nor no")
+    raise ModelError(f"{whose} answered with {read_shape(said)}, which is neither yes nor no")
 
 
-def shape_of(said: object) -> str:
+def read_shape(said: object) -> str:
     """What an answer is like, without a word of it: it may be the secret.
 
-    >>> shape_of("Ann earns 51,000"), shape_of(None), shape_of(0.25)
+    >>> read_shape("Ann earns 51,000"), read_shape(None), read_shape(0.25)
     ('text of 16 characters', 'null', 'a number of 4 characters')
     """
     if said is None:
@@ -213,18 +213,18 @@ def shape_of(said: object) -> str:
     return f"{kinds.get(type(said), f'a {type(said).__name__}')} of {len(str(said))} characters"
 
 
-def a_level(said: object, most: int, whose: str) -> int:
+def read_level(said: object, most: int, whose: str) -> int:
     """A whole number from 0 to `most`, or an error.
 
-    >>> a_level(2, 3, "it")
+    >>> read_level(2, 3, "it")
     2
     """
     if isinstance(said, bool) or not isinstance(said, int | np.integer) or not 0 <= said <= most:
-        raise ModelError(f"{whose} answered with {shape_of(said)}, which is no level from 0 to {most}")
+        raise ModelError(f"{whose} answered with {read_shape(said)}, which is no level from 0 to {most}")
     return int(said)
 
 
-def target_of(text: str) -> HttpTarget | FunctionTarget:
+def open_target(text: str) -> HttpTarget | FunctionTarget:
     """The target that `--oracle` names, if it is no statement."""
     if text.lower().startswith(("http://", "https://")):
         return HttpTarget(text)

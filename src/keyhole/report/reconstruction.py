@@ -6,14 +6,14 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 from typing import Any
 
-from keyhole.attacks.microdata.outcome import MicrodataFound, RebuiltStatus, RowValues
+from keyhole.attacks.microdata.outcome import RebuiltRows, RebuiltStatus, RowValues
 from keyhole.auditing.base import visible
 from keyhole.report.documents.json_text import json_number
 
 SHOWN = 40
 
 
-def as_data(found: MicrodataFound) -> dict[str, Any]:
+def as_data(found: RebuiltRows) -> dict[str, Any]:
     """The fields of the contract: unique, rows, common, status."""
 
     def plain(rows: Sequence[RowValues]) -> list[dict[str, Any]]:
@@ -30,7 +30,7 @@ def as_data(found: MicrodataFound) -> dict[str, Any]:
     }
 
 
-def sentence(found: MicrodataFound) -> str:
+def sentence(found: RebuiltRows) -> str:
     """What came of it."""
     n, searched = len(found.rows), f"{found.cells} numbers, one per cell, were searched"
     rows = "1 row" if n == 1 else f"{n} rows"
@@ -50,7 +50,7 @@ def sentence(found: MicrodataFound) -> str:
     return f"Several sets of {rows} give these statistics; {share} ({searched})."
 
 
-def lines(found: MicrodataFound) -> Iterator[tuple[str, str]]:
+def lines(found: RebuiltRows) -> Iterator[tuple[str, str]]:
     """The reconstruction as lines, each with the style in which a terminal shows it."""
     yield sentence(found), "bold red" if found.unique or found.common else "bold yellow"
     if found.common and not found.unique:

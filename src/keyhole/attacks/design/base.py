@@ -47,10 +47,10 @@ class QueryDesign(Protocol):
         """The values of the exposed records. Exact designs refuse answers that no secret gives."""
 
 
-def exact(answers: Sequence[Number], count: int) -> list[Fraction]:
+def as_fractions(answers: Sequence[Number], count: int) -> list[Fraction]:
     """The answers as fractions, one for each query.
 
-    >>> exact([1, Decimal("2.5")], 2)
+    >>> as_fractions([1, Decimal("2.5")], 2)
     [Fraction(1, 1), Fraction(5, 2)]
     """
     if len(answers) != count:
@@ -58,7 +58,7 @@ def exact(answers: Sequence[Number], count: int) -> list[Fraction]:
     return [Fraction(a) if not isinstance(a, float) else Fraction(repr(a)) for a in answers]
 
 
-def consistent(queries: Queries, values: Sequence[Fraction], answers: Sequence[Fraction]) -> None:
+def refuse_inconsistent(queries: Queries, values: Sequence[Fraction], answers: Sequence[Fraction]) -> None:
     """Refuse answers that the decoded values do not give."""
     for r, (row, answer) in enumerate(zip(queries.tolist(), answers, strict=True), 1):
         total = sum((int(c) * v for c, v in zip(row, values, strict=True) if c), Fraction(0))
@@ -66,14 +66,14 @@ def consistent(queries: Queries, values: Sequence[Fraction], answers: Sequence[F
             raise ContradictionError(f"answer {r} is {answer}, and no secret of this kind gives it with the others")
 
 
-def records(n: int, least: int = 1) -> int:
+def check_records(n: int, least: int = 1) -> int:
     """A number of records, checked."""
     if n < least:
         raise ModelError(f"{n} records: this design needs at least {least}")
     return n
 
 
-def subset(n: int, members: Sequence[int]) -> NDArray[np.int64]:
+def subset_row(n: int, members: Sequence[int]) -> NDArray[np.int64]:
     """The 0/1 row of a set of records."""
     row = np.zeros(n, dtype=np.int64)
     if any(not 0 <= i < n for i in members):

@@ -10,7 +10,7 @@ from typing import ClassVar
 import numpy as np
 
 from keyhole.attacks.base import Target
-from keyhole.attacks.design.base import Number, Queries, Secrets, records
+from keyhole.attacks.design.base import Number, Queries, Secrets, check_records
 from keyhole.attacks.methods.sparse import BasisPursuit
 from keyhole.attacks.problem.arrays import from_arrays
 from keyhole.errors import ModelError
@@ -37,7 +37,7 @@ class CompressedSensing:
     needs: ClassVar[Secrets] = Secrets.SPARSE
 
     def __post_init__(self) -> None:
-        records(self.n, 2)
+        check_records(self.n, 2)
         if not 1 <= self.sparsity < self.n:
             raise ModelError(f"{self.sparsity} of {self.n} values: a sparse secret has between 1 and {self.n - 1}")
 

@@ -9,7 +9,7 @@ from typing import ClassVar
 
 import numpy as np
 
-from keyhole.attacks.design.base import Number, Queries, Secrets, exact, subset
+from keyhole.attacks.design.base import Number, Queries, Secrets, as_fractions, subset_row
 from keyhole.errors import ModelError
 
 
@@ -35,12 +35,12 @@ class Differencing:
     def __post_init__(self) -> None:
         if self.target in self.others:
             raise ModelError("the group without the target must not hold the target")
-        subset(self.n, (self.target, *self.others))
+        subset_row(self.n, (self.target, *self.others))
 
     @property
     def queries(self) -> Queries:
         """The group with the target, and without."""
-        return np.stack([subset(self.n, (self.target, *self.others)), subset(self.n, self.others)])
+        return np.stack([subset_row(self.n, (self.target, *self.others)), subset_row(self.n, self.others)])
 
     @property
     def exposes(self) -> tuple[int, ...]:
@@ -49,5 +49,5 @@ class Differencing:
 
     def decode(self, answers: Sequence[Number]) -> Mapping[int, Fraction]:
         """The difference."""
-        whole, rest = exact(answers, 2)
+        whole, rest = as_fractions(answers, 2)
         return {self.target: whole - rest}

@@ -9,7 +9,7 @@ from typing import ClassVar
 
 import numpy as np
 
-from keyhole.attacks.design.base import Number, Queries, Secrets, exact, records
+from keyhole.attacks.design.base import Number, Queries, Secrets, as_fractions, check_records
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,7 +29,7 @@ class DobkinJonesLipton:
     needs: ClassVar[Secrets] = Secrets.REALS
 
     def __post_init__(self) -> None:
-        records(self.k, 2)
+        check_records(self.k, 2)
 
     @property
     def n(self) -> int:
@@ -56,6 +56,6 @@ class DobkinJonesLipton:
 
     def decode(self, answers: Sequence[Number]) -> Mapping[int, Fraction]:
         """The sum of the first k answers less the others, divided by k."""
-        told = exact(answers, 2 * self.k - 1)
+        told = as_fractions(answers, 2 * self.k - 1)
         z = (sum(told[: self.k], Fraction(0)) - sum(told[self.k :], Fraction(0))) / self.k
         return {0: z} if self.k > 2 else {0: z, 1: told[0] - z, 2: told[1] - z}

@@ -7,7 +7,7 @@ from itertools import combinations_with_replacement
 
 import numpy as np
 
-from keyhole.attacks.design.base import Queries, records
+from keyhole.attacks.design.base import Queries, check_records
 from keyhole.errors import ModelError
 
 LARGEST = 6  # 2^6 - 1 columns to choose 6 of: a second
@@ -22,7 +22,7 @@ def fewest_for_bits(n: int) -> Queries:
     >>> [len(fewest_for_bits(n)) for n in (1, 2, 3, 4, 5)]
     [1, 2, 3, 3, 4]
     """
-    if records(n) > LARGEST:
+    if check_records(n) > LARGEST:
         raise ModelError(f"{n} bits are too many to try all designs; `Lindstrom` needs no search")
     for m in range(1, n + 1):
         for A in _designs(m, n):

@@ -9,7 +9,7 @@ from typing import ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
-from keyhole.attacks.design.base import Number, Queries, Secrets, records
+from keyhole.attacks.design.base import Number, Queries, Secrets, check_records
 from keyhole.errors import ModelError
 
 
@@ -34,7 +34,7 @@ class Hadamard:
     needs: ClassVar[Secrets] = Secrets.BITS
 
     def __post_init__(self) -> None:
-        records(self.n)
+        check_records(self.n)
 
     @property
     def size(self) -> int:

@@ -9,7 +9,7 @@ from typing import ClassVar
 
 import numpy as np
 
-from keyhole.attacks.design.base import Number, Queries, Secrets, consistent, exact, records
+from keyhole.attacks.design.base import Number, Queries, Secrets, as_fractions, check_records, refuse_inconsistent
 from keyhole.errors import ContradictionError
 
 
@@ -36,7 +36,7 @@ class Lindstrom:
     needs: ClassVar[Secrets] = Secrets.BITS
 
     def __post_init__(self) -> None:
-        records(self.n)
+        check_records(self.n)
 
     def _columns(self) -> list[tuple[int, int]]:
         """(S, j) of each column, by S."""
@@ -66,7 +66,7 @@ class Lindstrom:
     def decode(self, answers: Sequence[Number]) -> Mapping[int, Fraction]:
         """All bits, from the largest set to the smallest."""
         A, columns = self.queries, self._columns()
-        told = exact(answers, len(A))
+        told = as_fractions(answers, len(A))
         rest = [Fraction(0), *told]
         bits = [Fraction(0)] * self.n
         for S in range(len(A), 0, -1):
@@ -79,7 +79,7 @@ class Lindstrom:
                     bits[at] = Fraction(1)
                     for R in range(1, len(rest)):
                         rest[R] -= int(A[R - 1, at])
-        consistent(A, bits, told)
+        refuse_inconsistent(A, bits, told)
         return dict(enumerate(bits))
 
 

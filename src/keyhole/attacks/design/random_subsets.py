@@ -11,7 +11,7 @@ from typing import ClassVar
 import numpy as np
 
 from keyhole.attacks.base import Target
-from keyhole.attacks.design.base import Number, Queries, Secrets, records
+from keyhole.attacks.design.base import Number, Queries, Secrets, check_records
 from keyhole.attacks.methods.l1 import L1
 from keyhole.attacks.problem.arrays import from_arrays
 from keyhole.model.prior import Prior
@@ -39,7 +39,7 @@ class RandomSubsets:
     needs: ClassVar[Secrets] = Secrets.BITS
 
     def __post_init__(self) -> None:
-        records(self.n)
+        check_records(self.n)
 
     @property
     def queries(self) -> Queries:

@@ -9,7 +9,7 @@ from typing import ClassVar
 
 import numpy as np
 
-from keyhole.attacks.design.base import Number, Queries, Secrets, exact, records
+from keyhole.attacks.design.base import Number, Queries, Secrets, as_fractions, check_records
 from keyhole.errors import ContradictionError, ModelError
 
 
@@ -36,7 +36,7 @@ class Superincreasing:
     needs: ClassVar[Secrets] = Secrets.GRID
 
     def __post_init__(self) -> None:
-        records(self.n)
+        check_records(self.n)
         if self.step <= 0 or self.hi <= self.lo or (self.hi - self.lo) % self.step:
             raise ModelError(f"{self.lo} .. {self.hi} in steps of {self.step} is no grid")
 
@@ -59,7 +59,7 @@ class Superincreasing:
 
     def decode(self, answers: Sequence[Number]) -> Mapping[int, Fraction]:
         """The digits of the answer."""
-        [answer] = exact(answers, 1)
+        [answer] = as_fractions(answers, 1)
         B = self.base
         digits = (answer - self.lo * ((B**self.n - 1) // (B - 1))) / self.step
         if digits.denominator != 1 or not 0 <= digits < B**self.n:

@@ -16,7 +16,7 @@ from typing import ClassVar, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-from keyhole.attacks.design.base import Number, Queries, Secrets, exact
+from keyhole.attacks.design.base import Number, Queries, Secrets, as_fractions
 from keyhole.errors import ModelError
 
 Mask = NDArray[np.bool_]
@@ -72,7 +72,7 @@ class IndividualTracker:
 
     def decode(self, answers: Sequence[Number]) -> Mapping[int, Fraction]:
         """The total of C, under the record that it is of."""
-        told = exact(answers, 2**self.padded)
+        told = as_fractions(answers, 2**self.padded)
         total = sum((sign * a for (sign, _), a in zip(self._terms(), told, strict=True)), Fraction(0))
         return dict.fromkeys(self.exposes, total)
 
@@ -108,7 +108,7 @@ class GeneralTracker:
 
     def decode(self, answers: Sequence[Number]) -> Mapping[int, Fraction]:
         """The total of C, under the record that it is of."""
-        with_it, without, inside, outside = exact(answers, 4)
+        with_it, without, inside, outside = as_fractions(answers, 4)
         return dict.fromkeys(self.exposes, with_it + without - inside - outside)
 
 

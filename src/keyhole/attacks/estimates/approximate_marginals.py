@@ -15,11 +15,11 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from keyhole.attacks.base import Floats
-from keyhole.attacks.estimates.posterior import DeclaredValues, discrete, features_of
-from keyhole.attacks.estimates.standard_errors import midpoint, prior_deviation
+from keyhole.attacks.estimates.posterior import DeclaredValues, build_units, compute_features
+from keyhole.attacks.estimates.standard_errors import compute_prior_deviation, find_midpoint
 from keyhole.attacks.problem.decoding_problem import BETWEEN, NoiseLaw, Problem
 from keyhole.model.cells import Piece
-from keyhole.solve.decode.posterior.compute import quick_chances
+from keyhole.solve.decode.posterior.compute import estimate_chances
 
 PARTS = 24  # parts of the range where sums are asked; where the log only counts, a piece of a cell is one
 GRID = 100_000  # values of a grid that are looked at one by one
@@ -35,7 +35,7 @@ class NumberParts:
     rates: Floats
 
 
-def parts_of(problem: Problem) -> NumberParts | None:
+def cut_range(problem: Problem) -> NumberParts | None:
     """The parts, even over the range (or by the base rates of a grid); None where the range is open or no number.
 
     A single value that a condition names (x = 50) has no width: it is as likely as an average cell.
@@ -49,7 +49,7 @@ def parts_of(problem: Problem) -> NumberParts | None:
         alone = all(piece.point is not None for piece in cell.pieces)
         for piece in cell.pieces:
             try:
-                found += _cut(piece, problem, grid, 1 if only_counted(problem) else PARTS, alone)
+                found += _cut(piece, problem, grid, 1 if is_only_counted(problem) else PARTS, alone)
             except (TypeError, ValueError):
                 return None  # dates and text
     if not found:
@@ -90,7 +90,7 @@ def _cut(
     return [(lo + (k + 0.5) * width, width**2 / 12, width) for k in range(count)]
 
 
-def declared_parts(problem: Problem, parts: NumberParts) -> DeclaredValues:
+def declare_parts(problem: Problem, parts: NumberParts) -> DeclaredValues:
     """The middles of parts as the values of the column; a fact leaves the parts that it cuts."""
     least = np.full(problem.K, -np.inf) if problem.least is None else problem.least
     most = np.full(problem.K, np.inf) if problem.most is None else problem.most
@@ -103,13 +103,13 @@ def declared_parts(problem: Problem, parts: NumberParts) -> DeclaredValues:
     return DeclaredValues(listed, parts.rates, open_to)
 
 
-def part_chances(problem: Problem, parts: NumberParts) -> Floats:
+def compute_part_chances(problem: Problem, parts: NumberParts) -> Floats:
     """P(part) of one record of every atom, (atoms, parts)."""
-    made = discrete(_blurred(problem, parts), declared_parts(problem, parts))
-    return made.chances(problem.K, quick_chances(made.units))
+    made = build_units(_blurred(problem, parts), declare_parts(problem, parts))
+    return made.chances(problem.K, estimate_chances(made.units))
 
 
-def only_counted(problem: Problem) -> bool:
+def is_only_counted(problem: Problem) -> bool:
     """Does the log count people by conditions, and sum nothing?"""
     return all(feature.column is None for feature in problem.features)
 
@@ -134,26 +134,26 @@ def _blurred(problem: Problem, parts: NumberParts) -> Problem:
     return replace(problem, law=law, scale=scale)
 
 
-def few_values(problem: Problem) -> bool:
+def has_few_values(problem: Problem) -> bool:
     """Has the column categories, or a grid that is looked at value by value?"""
     return problem.target.categories is not None or 0 < (problem.target.levels or 0) <= FINEST
 
 
-def told_apart(problem: Problem) -> DeclaredValues | None:
+def declare_values(problem: Problem) -> DeclaredValues | None:
     """What a record can be under private conditions: declared values, or parts of a range; None if that is open."""
-    if few_values(problem):
+    if has_few_values(problem):
         return DeclaredValues.of(problem)
-    parts = parts_of(problem)
-    return None if parts is None else declared_parts(problem, parts)
+    parts = cut_range(problem)
+    return None if parts is None else declare_parts(problem, parts)
 
 
-def linear_prior(problem: Problem) -> tuple[Floats, Floats]:
+def compute_linear_prior(problem: Problem) -> tuple[Floats, Floats]:
     """Mean and deviation of one record behind every unknown beforehand; of a share by the base rates of its values."""
-    middle, deviation = midpoint(problem), prior_deviation(problem)
-    declared = None if problem.plain else told_apart(problem)
+    middle, deviation = find_midpoint(problem), compute_prior_deviation(problem)
+    declared = None if problem.plain else declare_values(problem)
     if declared is None:
         return middle, deviation
-    phi, usable = features_of(problem, declared.values)
+    phi, usable = compute_features(problem, declared.values)
     for f, feature in enumerate(problem.features):
         if usable[f] and feature.column is None:
             part, rate = (
@@ -164,11 +164,11 @@ def linear_prior(problem: Problem) -> tuple[Floats, Floats]:
     return middle, deviation
 
 
-def tilted_chances(problem: Problem, declared: DeclaredValues, mean: Floats, error: Floats) -> Floats:
+def approximate_marginals(problem: Problem, declared: DeclaredValues, mean: Floats, error: Floats) -> Floats:
     """P(value) of one record of every atom, (atoms, values), from the mean and error of its shares in a linear fit."""
-    phi, usable = features_of(problem, declared.values)
+    phi, usable = compute_features(problem, declared.values)
     counts = [f for f, feature in enumerate(problem.features) if usable[f] and feature.column is None]
-    K, (middle, prior) = problem.K, linear_prior(problem)
+    K, (middle, prior) = problem.K, compute_linear_prior(problem)
     with np.errstate(divide="ignore"):
         found = np.log(np.tile(declared.rates, (K, 1)) * declared.open_to)
     for f in counts:

@@ -12,18 +12,18 @@ from keyhole.attacks.base import Floats, Measure
 from keyhole.attacks.estimates.approximate_marginals import (
     FINEST,
     NumberParts,
-    declared_parts,
-    few_values,
-    only_counted,
-    part_chances,
-    parts_of,
-    tilted_chances,
+    approximate_marginals,
+    compute_part_chances,
+    cut_range,
+    declare_parts,
+    has_few_values,
+    is_only_counted,
 )
-from keyhole.attacks.estimates.posterior import LAWS, DeclaredValues, discrete, values_of
+from keyhole.attacks.estimates.posterior import LAWS, DeclaredValues, build_units, list_declared_values
 from keyhole.attacks.estimates.record_values import read_values
 from keyhole.attacks.problem.decoding_problem import BETWEEN, NOISY, NoiseLaw, Problem
-from keyhole.solve.decode.posterior.compute import counted_chances, quick_chances
-from keyhole.solve.decode.posterior.expectation_propagation import RowSites, box_moments
+from keyhole.solve.decode.posterior.compute import count_chances, estimate_chances
+from keyhole.solve.decode.posterior.expectation_propagation import RowSites, propagate_in_box
 
 LARGEST = 600  # groups up to which the posterior is approximated for errors
 LARGEST_OF_CELLS = 1_000  # the same where conditions are private, and no formula stands
@@ -33,7 +33,7 @@ _FIRM = 1e-4  # an exact answer about numbers in a range, in units of their spre
 _SOFT = (*NOISY, *BETWEEN.values(), NoiseLaw.GROSS)
 
 
-def guess_errors(problem: Problem, u: Floats, formula: Floats) -> Floats:
+def average_guess_errors(problem: Problem, u: Floats, formula: Floats) -> Floats:
     """sqrt E[(u - x)^2 | answers] of one record behind every unknown, whatever method made the guess u.
 
     The posterior (table by table where exact answers leave few, by expectation propagation elsewhere, with the law of
@@ -49,14 +49,14 @@ def guess_errors(problem: Problem, u: Floats, formula: Floats) -> Floats:
     blurred = (problem.law == NoiseLaw.INTERVAL) & np.isfinite(problem.scale) & (problem.scale > 0)
     soft = bool((np.isin(problem.law, _SOFT) | blurred).any())
     if levels is not None and levels <= FINEST:
-        made = discrete(problem)
-        averaged = _averaged(problem, u, made.chances(problem.K, quick_chances(made.units)))
+        made = build_units(problem)
+        averaged = _averaged(problem, u, made.chances(problem.K, estimate_chances(made.units)))
         return np.where(formula == 0, 0.0, averaged)  # what the answers prove is sure
-    wide = np.where(formula == 0, 0.0, box_errors(problem, u)) if soft else formula
+    wide = np.where(formula == 0, 0.0, average_errors_in_box(problem, u)) if soft else formula
     if levels is None or levels * problem.target.n > TABULATED:
         return wide
-    made = discrete(problem)
-    counted = made.chances(problem.K, counted_chances(made.units, COUNTED))
+    made = build_units(problem)
+    counted = made.chances(problem.K, count_chances(made.units, COUNTED))
     known = ~np.isnan(counted).any(axis=1) & (formula != 0)
     return np.where(known, _averaged(problem, u, np.where(np.isnan(counted), 0.0, counted)), wide)
 
@@ -67,7 +67,7 @@ def _averaged(problem: Problem, u: Floats, chances: Floats) -> Floats:
     return np.asarray(np.sqrt((chances * (grid[None, :] - u[:, None]) ** 2).sum(axis=1)))
 
 
-def box_errors(problem: Problem, u: Floats) -> Floats:
+def average_errors_in_box(problem: Problem, u: Floats) -> Floats:
     """The same for numbers in a range: even on their bounds beforehand."""
     lower, upper, sizes, A = problem.lower, problem.upper, problem.weights(), problem.design()
     spread = (upper - lower) / np.sqrt(12)
@@ -84,7 +84,7 @@ def box_errors(problem: Problem, u: Floats) -> Floats:
             sites, y=sites.y - rest, lo=sites.lo - rest, hi=sites.hi - rest, pull=sites.pull - sites.W * rest
         )
         some = (A[:, touched], shifted, lower[touched], upper[touched], sizes[touched])
-        mean[touched], variance[touched] = box_moments(*some)
+        mean[touched], variance[touched] = propagate_in_box(*some)
     within = spread**2 * (1 - 1 / sizes)  # a record varies about its group's mean
     return np.asarray(np.sqrt(variance + (mean - u) ** 2 + within))
 
@@ -95,18 +95,20 @@ def read_guess(problem: Problem, u: Floats, formula: Floats) -> tuple[NDArray[An
     A method that solves for shares of categories puts most of them at 0 or 1: the probability of what it says is that
     of the posterior over categories, not the share.
     """
-    read = read_values(problem, u, guess_errors(problem, u, formula))
+    read = read_values(problem, u, average_guess_errors(problem, u, formula))
     if problem.plain:
         return read
     if problem.K > LARGEST_OF_CELLS:
-        return read_tilted(problem, read, u, formula)
-    if not few_values(problem):
+        return read_approximate_guess(problem, read, u, formula)
+    if not has_few_values(problem):
         return _of_parts(problem, read, formula)
-    made = discrete(problem)
-    return _weighed(read, values_of(problem), made.chances(problem.K, quick_chances(made.units))[problem.of])
+    made = build_units(problem)
+    return _weighed(
+        read, list_declared_values(problem), made.chances(problem.K, estimate_chances(made.units))[problem.of]
+    )
 
 
-def read_tilted(
+def read_approximate_guess(
     problem: Problem, read: tuple[NDArray[Any], Floats, Measure], mean: Floats, error: Floats
 ) -> tuple[NDArray[Any], Floats, Measure]:
     """The same under private conditions where the posterior is too large: from a linear fit of shares, and its errors.
@@ -115,19 +117,21 @@ def read_tilted(
     """
     if problem.plain:
         return read
-    if few_values(problem):
+    if has_few_values(problem):
         declared = DeclaredValues.of(problem)
-        chances = tilted_chances(problem, declared, mean, error)[problem.of]
+        chances = approximate_marginals(problem, declared, mean, error)[problem.of]
         if read[2] is Measure.STANDARD_ERROR:
             values, found, measure = _weighed(read, declared.values, chances)
             return values, np.minimum(found, problem.target.deviation), measure
         best = declared.values[chances.argmax(axis=1)]
         best[problem.absent[problem.of]] = None
         return best, chances.max(axis=1), Measure.PROBABILITY
-    parts = parts_of(problem)
+    parts = cut_range(problem)
     if parts is None:
         return _of_parts(problem, read, error)
-    return _averaged_parts(problem, read, parts, tilted_chances(problem, declared_parts(problem, parts), mean, error))
+    return _averaged_parts(
+        problem, read, parts, approximate_marginals(problem, declare_parts(problem, parts), mean, error)
+    )
 
 
 def _weighed(
@@ -152,10 +156,10 @@ def _of_parts(
     values, confidence, measure = read
     if measure is Measure.PROBABILITY:
         return read
-    if (parts := parts_of(problem)) is not None:
-        return _averaged_parts(problem, read, parts, part_chances(problem, parts))
+    if (parts := cut_range(problem)) is not None:
+        return _averaged_parts(problem, read, parts, compute_part_chances(problem, parts))
     proved = (formula.reshape(-1, problem.K) == 0).all(axis=0)[problem.of]
-    return values, np.where(proved | (not only_counted(problem)), confidence, np.inf), measure
+    return values, np.where(proved | (not is_only_counted(problem)), confidence, np.inf), measure
 
 
 def _averaged_parts(
@@ -163,7 +167,7 @@ def _averaged_parts(
 ) -> tuple[NDArray[Any], Floats, Measure]:
     """Where the log only counts, the value is the posterior's mean; else it stays, with a finer error of sums."""
     values, confidence, _ = read
-    counts, chances = only_counted(problem), chances[problem.of]
+    counts, chances = is_only_counted(problem), chances[problem.of]
     found = np.where(np.isnan(values), np.nan, chances @ parts.values) if counts else values
     off = (parts.values[None, :] - found[:, None]) ** 2 + parts.variances
     averaged = np.sqrt((chances * off).sum(axis=1))

@@ -7,9 +7,9 @@ from collections.abc import Callable
 import numpy as np
 
 from keyhole.attacks.base import Floats, Reconstruction, Watch
-from keyhole.attacks.estimates.guess_errors import read_guess, read_tilted
+from keyhole.attacks.estimates.guess_errors import read_approximate_guess, read_guess
 from keyhole.attacks.estimates.record_values import read_values
-from keyhole.attacks.estimates.standard_errors import SPREAD_LIMIT, errors_after
+from keyhole.attacks.estimates.standard_errors import SPREAD_LIMIT, compute_errors_after
 from keyhole.attacks.problem.decoding_problem import NoiseLaw, Problem
 from keyhole.errors import ContradictionError
 from keyhole.solve.decode.lstsq import cgls
@@ -23,7 +23,7 @@ _STIFF = 1e-4  # an exact answer among noisy ones is given this share of the lea
 Solve = Callable[[Problem, Floats], tuple[Floats, SolverStatus]]  # (problem, answers) -> means, status
 
 
-def row_noise(problem: Problem) -> Floats:
+def compute_row_noise(problem: Problem) -> Floats:
     """Standard deviation of every answer: sqrt(2) scale for Laplace, width/sqrt(12) for intervals, 0 for exact ones."""
     noise = np.zeros(problem.m)
     noise[problem.law == NoiseLaw.LAPLACE] = np.sqrt(2) * problem.scale[problem.law == NoiseLaw.LAPLACE]
@@ -33,22 +33,22 @@ def row_noise(problem: Problem) -> Floats:
     return noise
 
 
-def operator(problem: Problem) -> Operator:
+def build_weighted_operator(problem: Problem) -> Operator:
     """The problem's rows over t = sqrt(size) * mean (so that norms are norms over records), each over its noise."""
-    noise = row_noise(problem)
+    noise = compute_row_noise(problem)
     least = float(np.min(noise[noise > 0], initial=np.inf))
     noise = np.where(noise > 0, noise, _STIFF * least if np.isfinite(least) else 1.0)
     return Operator(problem.bits, problem.dense, np.sqrt(problem.weights()), 1 / noise, problem.csr)
 
 
-def plain_operator(problem: Problem) -> Operator:
+def build_plain_operator(problem: Problem) -> Operator:
     """The problem's rows over means."""
     return Operator(problem.bits, problem.dense, problem.weights(), np.ones(problem.m), problem.csr)
 
 
 def solve_cg(problem: Problem, y: Floats, watch: Watch | None = None) -> tuple[Floats, SolverStatus]:
     """Minimum-norm weighted least squares by conjugate gradients."""
-    op = operator(problem)
+    op = build_weighted_operator(problem)
     t, status, _ = cgls(op, op.rows * y, watch=watch)
     return t / np.sqrt(problem.weights()), status
 
@@ -64,7 +64,7 @@ def refuse_misfit(problem: Problem, fitted: Floats) -> None:
         )
 
 
-def shadow_errors(problem: Problem, solve: Solve, *, rng: np.random.Generator) -> Floats:
+def simulate_errors(problem: Problem, solve: Solve, *, rng: np.random.Generator) -> Floats:
     """Standard error per unknown by simulation: attack known secrets drawn from the prior through the same questions.
 
     Each shadow draws a secret and noise, answers the log, attacks it, and looks at its own error; the root mean square
@@ -72,8 +72,8 @@ def shadow_errors(problem: Problem, solve: Solve, *, rng: np.random.Generator) -
     """
     target, weights = problem.target, problem.weights()
     spread = target.deviation if np.isfinite(target.deviation) else 1.0
-    op = plain_operator(problem)
-    noise = row_noise(problem)
+    op = build_plain_operator(problem)
+    noise = compute_row_noise(problem)
     total = np.zeros(problem.p)
     for _ in range(SHADOWS):
         secret = rng.standard_normal(problem.p) * spread / np.sqrt(weights)  # signs may cancel, and would read 0
@@ -87,14 +87,14 @@ def shadow_errors(problem: Problem, solve: Solve, *, rng: np.random.Generator) -
 
 def reconstruct_matrix_free(problem: Problem, u: Floats, status: SolverStatus, solve: Solve) -> Reconstruction:
     """Values per record; standard errors by formula while the matrix is small, simulated (seeded: pure) when not."""
-    fitted = plain_operator(problem).apply(u)
+    fitted = build_plain_operator(problem).apply(u)
     if status is SolverStatus.CONVERGED:
         refuse_misfit(problem, fitted)
     errors = np.full(problem.p, problem.target.deviation)
     if problem.csr is None and problem.m * problem.p <= SMALL and problem.p <= SPREAD_LIMIT:
-        values, confidence, measure = read_guess(problem, u, errors_after(problem, problem.design(), status))
+        values, confidence, measure = read_guess(problem, u, compute_errors_after(problem, problem.design(), status))
     else:
         if status is not SolverStatus.INTERRUPTED:
-            errors = shadow_errors(problem, solve, rng=np.random.default_rng(problem.m))
-        values, confidence, measure = read_tilted(problem, read_values(problem, u, errors), u, errors)
+            errors = simulate_errors(problem, solve, rng=np.random.default_rng(problem.m))
+        values, confidence, measure = read_approximate_guess(problem, read_values(problem, u, errors), u, errors)
     return Reconstruction(values, confidence, problem.residual(fitted), status, measure)

@@ -8,8 +8,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from keyhole.attacks.base import Floats, Watch
-from keyhole.attacks.estimates.standard_errors import carried, midpoint
-from keyhole.attacks.problem.cell_constraints import cell_rows
+from keyhole.attacks.estimates.standard_errors import carry_bounds, find_midpoint
+from keyhole.attacks.problem.cell_constraints import build_cell_rows
 from keyhole.attacks.problem.decoding_problem import NoiseLaw, Problem
 from keyhole.solve.decode.bitrows import overlaps, transpose
 from keyhole.solve.decode.interior.method import Rows, RowTerm, Solution, minimise
@@ -21,7 +21,7 @@ _STIFFER = 1e3  # an exact answer weighs this much more than everything that cou
 _ROUNDS = 4  # and this many times more again, should it still be missed
 
 
-def likelihood(problem: Problem) -> tuple[Terms, Floats]:
+def choose_losses(problem: Problem) -> tuple[Terms, Floats]:
     """Loss and weight of every answer under its own law: -log likelihood.
 
     Laplace |r|/scale, Gaussian r^2/(2 scale^2), interval laws a constraint; exact answers |r|, weight to be chosen.
@@ -36,7 +36,7 @@ def likelihood(problem: Problem) -> tuple[Terms, Floats]:
     return term, weight
 
 
-def robust(problem: Problem) -> tuple[Terms, Floats]:
+def choose_absolute_losses(problem: Problem) -> tuple[Terms, Floats]:
     """|r| over its scale for every answer, exact ones included: a share of them may be arbitrarily wrong."""
     noise = np.where(np.isin(problem.law, (NoiseLaw.LAPLACE, NoiseLaw.GAUSSIAN)), problem.scale, 1.0)
     exact_too = problem.law == NoiseLaw.EXACT
@@ -46,7 +46,7 @@ def robust(problem: Problem) -> tuple[Terms, Floats]:
     return term, 1 / noise
 
 
-def decode(
+def minimise_losses(
     problem: Problem,
     A: Floats,
     term: Terms,
@@ -62,7 +62,7 @@ def decode(
     raised until the rows are met or it is clear that they cannot be. Without any noise the point nearest to the prior's
     middle is taken among those that meet everything.
     """
-    extra, lo, hi = cell_rows(problem)
+    extra, lo, hi = build_cell_rows(problem)
     m, e = problem.m, len(extra)
     rows = Rows(
         np.concatenate([A, extra]) if e else A,
@@ -79,7 +79,7 @@ def decode(
     for _ in range(_ROUNDS):
         rows.weight[:m][stiff] = heavy
         solution = minimise(
-            rows, problem.lower, problem.upper, start=midpoint(problem), lasso=lasso, gram=gram,
+            rows, problem.lower, problem.upper, start=find_midpoint(problem), lasso=lasso, gram=gram,
             centre=np.full(problem.p, common), watch=watch,
         )  # fmt: skip
         missed = np.abs(A[stiff] @ solution.u - problem.y[stiff]) > 1e-7 * (1 + np.abs(problem.y[stiff]))
@@ -101,9 +101,9 @@ def _nearest_to_middle(problem: Problem, rows: Rows, found: Solution) -> Solutio
     Without noise they are all equally likely; this one does not hang on the solver's path. Should the second solve not
     meet the answers as well as the first, the first stands.
     """
-    lower, upper = carried(problem, rows.A[: problem.m])
+    lower, upper = carry_bounds(problem, rows.A[: problem.m])
     both = np.isfinite(lower) & np.isfinite(upper) & (lower <= upper)
-    centre = midpoint(problem)
+    centre = find_midpoint(problem)
     centre[both] = (lower[both] + upper[both]) / 2
     size = 1.0 + float(np.max(np.abs(centre), initial=0.0)) + float(np.max(np.abs(problem.y), initial=0.0))
     ridge = problem.weights() / (size * float(problem.weights().max()))  # scaled so that its pull is about 1

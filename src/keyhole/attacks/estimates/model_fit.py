@@ -15,11 +15,11 @@ from scipy.special import ndtri
 
 from keyhole.attacks.base import Floats
 from keyhole.attacks.batch import DENSE_LIMIT
-from keyhole.attacks.estimates.matrix_free import plain_operator, row_noise, solve_cg
-from keyhole.attacks.estimates.maximum_likelihood import decode
-from keyhole.attacks.estimates.sparse_fit import sparse_fitted
-from keyhole.attacks.problem.cell_constraints import cell_rows
-from keyhole.attacks.problem.decoding_problem import BETWEEN, NOISY, NoiseLaw, Problem, chosen_rows, clamp_noise
+from keyhole.attacks.estimates.matrix_free import build_plain_operator, compute_row_noise, solve_cg
+from keyhole.attacks.estimates.maximum_likelihood import minimise_losses
+from keyhole.attacks.estimates.sparse_fit import fit_sparse_rows
+from keyhole.attacks.problem.cell_constraints import build_cell_rows
+from keyhole.attacks.problem.decoding_problem import BETWEEN, NOISY, NoiseLaw, Problem, choose_rows, clamp_noise
 from keyhole.basis.atoms.sparse import group_columns
 from keyhole.errors import ConfigError
 from keyhole.solve.decode.interior.method import RowTerm
@@ -97,29 +97,31 @@ def _once(problem: Problem, unstated: NDArray[np.bool_]) -> tuple[Problem, NDArr
     if same < 0.5 * again or not same:
         return problem, unstated, ()
     message = f"{same} repeated question(s) got the same noisy answer again (sticky noise): each is used once"
-    return chosen_rows(problem, ~repeat), unstated[~repeat], (message,)
+    return choose_rows(problem, ~repeat), unstated[~repeat], (message,)
 
 
 def _fit(problem: Problem, used: NDArray[np.bool_]) -> tuple[Floats, int]:
     """Fitted values of every row after least squares (in the box) on the rows `used`, and the degrees of freedom."""
-    part = chosen_rows(problem, used)
+    part = choose_rows(problem, used)
     calm = replace(part, law=np.where(np.isin(part.law, NOISY), NoiseLaw.GAUSSIAN, part.law).astype(np.int8))
     calm = clamp_noise(calm)
     if calm.csr is not None:
-        fitted, unknowns = sparse_fitted(calm, problem)
+        fitted, unknowns = fit_sparse_rows(calm, problem)
         return fitted, int(used.sum()) - unknowns
     if calm.m * calm.p > DENSE_LIMIT:
         u, _ = solve_cg(calm, calm.y)
-        return plain_operator(problem).apply(u), int(used.sum()) - calm.p
+        return build_plain_operator(problem).apply(u), int(used.sum()) - calm.p
     A = calm.design()
     term = np.array([RowTerm.ABSOLUTE, RowTerm.ABSOLUTE, RowTerm.QUADRATIC, RowTerm.INTERVAL], dtype=np.int8)[calm.law]
     weight = np.where(term == RowTerm.QUADRATIC, 1 / np.where(calm.scale > 0, calm.scale, 1.0) ** 2, 1.0)
     stiff, touched = np.asarray(calm.law == NoiseLaw.EXACT), np.asarray(A.any(axis=0), dtype=np.bool_)
     if len(calm.features) > 1:  # private cells tie several unknowns to an atom
-        u = decode(calm, A, term, weight, stiff).u
+        u = minimise_losses(calm, A, term, weight, stiff).u
     else:
         u = np.zeros(calm.p)
-        u[touched] = decode(_columns(calm, touched), np.ascontiguousarray(A[:, touched]), term, weight, stiff).u
+        u[touched] = minimise_losses(
+            _columns(calm, touched), np.ascontiguousarray(A[:, touched]), term, weight, stiff
+        ).u
     noisy = np.isin(calm.law, NOISY)
     return np.asarray(problem.design() @ u), int(noisy.sum()) - _used_up(calm, A[noisy], u, touched)
 
@@ -128,7 +130,7 @@ def _used_up(problem: Problem, A: Floats, u: Floats, touched: NDArray[np.bool_])
     """Directions in which a fit in the box may still move: unknowns inside it, less those that ties of cells hold."""
     near = 1e-4 * (1 + np.abs(u))
     inside = touched & (u > problem.lower + near) & (u < problem.upper - near)
-    C, (ties, low, high) = A[:, inside], cell_rows(problem)
+    C, (ties, low, high) = A[:, inside], build_cell_rows(problem)
     if not inside.any():
         return 0
     at = ties @ u
@@ -290,13 +292,13 @@ def _surplus(free: int, kurtosis: float) -> float:
     return float(np.sqrt(1 + 0.5 * np.sqrt(kurtosis / max(free, 1))))
 
 
-def farthest(gaussian: int, laplace: int) -> float:
+def bound_misfit(gaussian: int, laplace: int) -> float:
     """Sum of squares of so many answers' noise, in standard deviations, that is passed with probability 1e-4 at most.
 
     No fit misses the answers by more than the truth does, so this is valid however few they are: a chi-square quantile,
     and for Laplace noise a bound by its greatest, since P(|noise| > x scales) = exp(-x).
 
-    >>> round(farthest(9, 0), 1), round(farthest(0, 1), 1)
+    >>> round(bound_misfit(9, 0), 1), round(bound_misfit(0, 1), 1)
     (35.4, 49.0)
     """
     from scipy.stats import chi2
@@ -305,7 +307,7 @@ def farthest(gaussian: int, laplace: int) -> float:
     return normal + (laplace * float(np.log(2 * laplace / UNLIKELY)) ** 2 / 2 if laplace else 0.0)
 
 
-def best_table(problem: Problem, rows: NDArray[np.bool_], deviation: Floats) -> float:
+def measure_best_table(problem: Problem, rows: NDArray[np.bool_], deviation: Floats) -> float:
     """The least sum of squares by which a table of declared values misses the answers; 0 where there are too many."""
     at, grid = np.flatnonzero(problem.touched()), problem.target.grid
     if not problem.plain or grid is None or len(grid) ** len(at) > TABLES or (problem.sizes[at] != 1).any():
@@ -326,11 +328,11 @@ def _tested(problem: Problem) -> tuple[Problem, tuple[str, ...]]:
     stated = np.where(laplace, np.sqrt(2), 1.0) * problem.scale
     standard = ((problem.y - fitted) / np.where(rows, stated, 1.0))[rows]
     square, few, free = float((standard**2).sum()), free < FEWEST, max(free, 1)
-    square = max(square, best_table(problem, rows, stated)) if few else square
+    square = max(square, measure_best_table(problem, rows, stated)) if few else square
     ratio = float(np.sqrt(square / free))
     kurtosis = 5.0 if laplace[rows].any() else 2.0
     off = (ratio**2 - 1) / np.sqrt(kurtosis / free)
-    far = square > farthest(int((rows & ~laplace).sum()), int(laplace[rows].sum()))
+    far = square > bound_misfit(int((rows & ~laplace).sum()), int(laplace[rows].sum()))
     if far if few else off > SURE and ratio > 1.15:
         used = ratio * _surplus(free, kurtosis)
         said = (
@@ -372,7 +374,7 @@ Errors and probabilities hold only if it is right
     at = np.flatnonzero(problem.touched())
     if not np.isin(problem.law[rows], NOISY).any() or not 0 < len(at) <= min(RANGE_UNKNOWNS, len(rows)):
         return ()
-    noise = row_noise(problem)[rows]
+    noise = compute_row_noise(problem)[rows]
     noise = np.where(noise > 0, noise, _STIFF * float(noise[noise > 0].min()))
     B = problem.design()[np.ix_(rows, at)] / noise[:, None]
     size, turned = np.linalg.eigh(B.T @ B)

@@ -13,7 +13,7 @@ from scipy.special import gammaln
 from keyhole.attacks.base import Floats
 from keyhole.attacks.estimates.record_values import holds_value
 from keyhole.attacks.problem.decoding_problem import NoiseLaw, Problem
-from keyhole.attacks.problem.order_answers import CountRows, count_rows
+from keyhole.attacks.problem.order_answers import CountRows, build_count_rows
 from keyhole.errors import ContradictionError
 from keyhole.solve.decode.posterior import RowLaw, Units
 
@@ -56,11 +56,11 @@ class DeclaredValues:
     @classmethod
     def of(cls, problem: Problem) -> DeclaredValues:
         """Those of a problem whose column has finitely many."""
-        return cls(values_of(problem), problem.target.rates, allowed(problem))
+        return cls(list_declared_values(problem), problem.target.rates, find_allowed_values(problem))
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Discrete:
+class DiscreteProblem:
     """Units, the group behind each (cases of order statistics have none), the answer of every row.
 
     `unread` are order statistics that did not enter, or said more.
@@ -85,7 +85,7 @@ class Discrete:
         return np.asarray(found / found.sum(axis=1, keepdims=True))
 
 
-def values_of(problem: Problem) -> NDArray[np.object_]:
+def list_declared_values(problem: Problem) -> NDArray[np.object_]:
     """The values that the column can have, as declared."""
     target = problem.target
     listed = target.categories if target.categories is not None else target.grid or ()
@@ -94,7 +94,7 @@ def values_of(problem: Problem) -> NDArray[np.object_]:
     return found
 
 
-def allowed(problem: Problem) -> NDArray[np.bool_]:
+def find_allowed_values(problem: Problem) -> NDArray[np.bool_]:
     """Which values the facts leave to the records of every atom, (atoms, values)."""
     target = problem.target
     if target.categories is not None:
@@ -109,7 +109,7 @@ def allowed(problem: Problem) -> NDArray[np.bool_]:
     return np.asarray(found)
 
 
-def discrete(problem: Problem, declared: DeclaredValues | None = None) -> Discrete:
+def build_units(problem: Problem, declared: DeclaredValues | None = None) -> DiscreteProblem:
     """The units of a problem whose column has finitely many values, or is given some.
 
     Atoms that no answer touches make no unit: their records keep their prior. Answers that tie other private columns
@@ -118,7 +118,7 @@ def discrete(problem: Problem, declared: DeclaredValues | None = None) -> Discre
     """
     declared = DeclaredValues.of(problem) if declared is None else declared
     values, open_to, rates = declared.values, declared.open_to, declared.rates
-    phi, usable = features_of(problem, values)
+    phi, usable = compute_features(problem, values)
     totals = problem.totals().reshape(problem.m, problem.p // problem.K, problem.K)
     rows = np.flatnonzero(~_foreign(problem, values, totals))
     totals, phi = totals[rows][:, usable], phi[usable]
@@ -159,14 +159,14 @@ def discrete(problem: Problem, declared: DeclaredValues | None = None) -> Discre
         law, y, scale = (np.concatenate([part, none]) for part in (law, y, scale))
         lo, hi, names = np.concatenate([lo, order.lo]), np.concatenate([hi, order.hi]), names + order.numbers
     units = made.units(law.astype(np.int8), y, lo, hi, scale)
-    return Discrete(declared, units, tuple(made.groups), names, len(rows), unread)
+    return DiscreteProblem(declared, units, tuple(made.groups), names, len(rows), unread)
 
 
 def _ordered(problem: Problem, values: NDArray[np.object_], features: int) -> tuple[CountRows | None, tuple[str, ...]]:
     """Order statistics as rows over indicators, if there are any and few enough; and those not wholly read."""
     if not problem.order or problem.target.categories is not None:
         return None, (*problem.unread, *(o.number for o in problem.order))
-    made = count_rows(problem.order, values.astype(np.float64))
+    made = build_count_rows(problem.order, values.astype(np.float64))
     slots = max(features + len(made.indicators), *(len(case.rows) for case in made.cases), 1)
     people = problem.sizes[problem.touched().reshape(-1, problem.K).any(axis=0) | made.members.any(axis=0)].sum()
     if slots * people > INDICATED:
@@ -184,7 +184,7 @@ def _with_counts(by_atom: Floats, order: CountRows) -> Floats:
     return wide
 
 
-def features_of(problem: Problem, values: NDArray[np.object_]) -> tuple[Floats, NDArray[np.bool_]]:
+def compute_features(problem: Problem, values: NDArray[np.object_]) -> tuple[Floats, NDArray[np.bool_]]:
     """phi (features, values): what a record with a value adds to each feature; and which features are of it at all.
 
     Under conditions on other columns too, that is the mean over their cells: what a row adds that is the same in all.
@@ -267,7 +267,7 @@ class _UnitsMade:
         levels: Floats, prior: Floats, count: int,
     ) -> None:  # fmt: skip
         """A group of numbers on a grid: the state is their total, in steps above the least."""
-        rest, whole = log_ways(size - 1, prior), log_ways(size, prior)
+        rest, whole = count_log_ways(size - 1, prior), count_log_ways(size, prior)
         reading = np.zeros((len(whole), count))
         for v, value in enumerate(chosen):
             with np.errstate(invalid="ignore"):
@@ -318,12 +318,12 @@ def _compositions(size: int, T: int) -> Floats:
     return np.diff(ends, axis=1) - 1
 
 
-def log_ways(size: int, prior: Floats) -> Floats:
+def count_log_ways(size: int, prior: Floats) -> Floats:
     """log of the chance of each total of `size` records, whose levels 0.. have the log chances `prior`.
 
     With a prior of zeros it counts the ways to make a total.
 
-    >>> np.exp(log_ways(2, np.zeros(2))).round().tolist()
+    >>> np.exp(count_log_ways(2, np.zeros(2))).round().tolist()
     [1.0, 2.0, 1.0]
     """
     total = np.zeros(1)

@@ -13,9 +13,14 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from keyhole.attacks.base import Floats, Reconstruction, Watch
-from keyhole.attacks.estimates.approximate_marginals import linear_prior
-from keyhole.attacks.estimates.guess_errors import read_tilted
-from keyhole.attacks.estimates.matrix_free import operator, plain_operator, refuse_misfit, row_noise
+from keyhole.attacks.estimates.approximate_marginals import compute_linear_prior
+from keyhole.attacks.estimates.guess_errors import read_approximate_guess
+from keyhole.attacks.estimates.matrix_free import (
+    build_plain_operator,
+    build_weighted_operator,
+    compute_row_noise,
+    refuse_misfit,
+)
 from keyhole.attacks.estimates.record_values import read_values
 from keyhole.attacks.estimates.standard_errors import moderate_variances
 from keyhole.attacks.problem.decoding_problem import NOISY, Problem
@@ -49,7 +54,11 @@ class SparseSystem:
     @classmethod
     def of(cls, problem: Problem) -> SparseSystem:
         """The system of a decoding problem."""
-        op, root, (middle, prior) = operator(problem), np.sqrt(problem.weights()), linear_prior(problem)
+        op, root, (middle, prior) = (
+            build_weighted_operator(problem),
+            np.sqrt(problem.weights()),
+            compute_linear_prior(problem),
+        )
         A = problem.matrix().scaled(op.rows, op.columns)
         y = op.rows * problem.y - A.apply(middle * root)
         held = np.flatnonzero(np.isfinite(prior))
@@ -94,25 +103,25 @@ def fit_sparse(problem: Problem, watch: Watch | None = None, refine: Refine | No
         found, status = system.in_box(found, status, watch)
         found, status = (found, status) if refine is None else refine(problem, found, status, watch)
     u = np.clip(np.where(problem.touched(), found, system.middle), problem.lower, problem.upper)
-    fitted = plain_operator(problem).apply(u)
+    fitted = build_plain_operator(problem).apply(u)
     if status is SolverStatus.CONVERGED:
         refuse_misfit(problem, fitted)
     interrupted = status is SolverStatus.INTERRUPTED
     error = system.prior if interrupted else drawn.standard_errors(np.hstack(errors) / system.root[:, None])
-    values, confidence, measure = read_tilted(problem, read_values(problem, u, error), linear, error)
+    values, confidence, measure = read_approximate_guess(problem, read_values(problem, u, error), linear, error)
     shadows = sum(e.shape[1] for e in errors)
     note = f"LSQR, {fits.steps} steps; standard errors simulated with {shadows} made-up secrets"
     return Reconstruction(values, confidence, problem.residual(fitted), status, measure, note)
 
 
-def sparse_fitted(problem: Problem, whole: Problem) -> tuple[Floats, int]:
+def fit_sparse_rows(problem: Problem, whole: Problem) -> tuple[Floats, int]:
     """Row values of `whole` after least squares in the box on `problem`, and how many unknowns that has at most."""
     system = SparseSystem.of(replace(problem, law=np.zeros(problem.m, dtype=np.int8)))  # no prior: residuals of a fit
     Y = np.zeros((system.A.m, LANES))
     Y[:, 0] = system.y
     fits = lsqr(system.A, Y)
     u, _ = system.in_box(system.means(fits.x[:, 0]), fits.status, None)
-    return plain_operator(whole).apply(u), int(problem.touched().sum())
+    return build_plain_operator(whole).apply(u), int(problem.touched().sum())
 
 
 class _Secrets:
@@ -124,12 +133,12 @@ class _Secrets:
         # an unknown spread stands far above the answers' size, so that noise is not taken for ignorance
         norms = float(np.sqrt(np.mean(A.squared().apply(np.ones(A.p))[:m]))) if m else 1.0
         size = float(np.sqrt(np.mean(system.y[:m] ** 2))) if m else 1.0
-        noise = row_noise(system.problem)
+        noise = compute_row_noise(system.problem)
         unit = OPEN * max(size / max(norms, 1e-300), float(noise.max(initial=0.0)), 1e-300)
         self._spread = np.where(np.isfinite(system.prior), system.prior, unit)
         # normal, not signs: signs may cancel exactly, and an error of 0 would be read as "determined"
         self.secrets = rng.standard_normal((A.p, LANES)) * self._spread[:, None]
-        self._noise = (noise * operator(system.problem).rows)[:, None] * rng.standard_normal((m, LANES))
+        self._noise = (noise * build_weighted_operator(system.problem).rows)[:, None] * rng.standard_normal((m, LANES))
 
     def beside(self, y: Floats | None) -> Floats:
         """Answers to the secrets, with noise; the real ones, if given, take the first place."""

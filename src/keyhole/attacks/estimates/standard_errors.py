@@ -25,7 +25,7 @@ FEW = 10  # records below which a class does not tell how different they are
 _FIRST = 3.0  # what a class counts then, in draws
 
 
-def information(problem: Problem, unit: float, excess: float = 2.0) -> Floats:
+def compute_information(problem: Problem, unit: float, excess: float = 2.0) -> Floats:
     """Information of every answer about its row value; 0 for one-sided answers, large for exact ones.
 
     A Laplace answer has the variance 2 scale^2 by itself; only the median of many of them comes down to the Fisher
@@ -41,14 +41,14 @@ def information(problem: Problem, unit: float, excess: float = 2.0) -> Floats:
     )
 
 
-def midpoint(problem: Problem) -> Floats:
+def find_midpoint(problem: Problem) -> Floats:
     """A start inside the bounds: the middle where both ends are known, the nearest to 0 otherwise, a little inside."""
     both = np.isfinite(problem.lower) & np.isfinite(problem.upper)
     with np.errstate(invalid="ignore"):
         return np.where(both, (problem.lower + problem.upper) / 2, np.clip(0.0, problem.lower, problem.upper))
 
 
-def prior_deviation(problem: Problem) -> Floats:
+def compute_prior_deviation(problem: Problem) -> Floats:
     """Standard deviation of one record behind every unknown beforehand: even over its grid or range; inf if open.
 
     A bit has 1/2, an indicator too: the even law over two values is as wide as any on [0, 1].
@@ -64,7 +64,7 @@ def prior_deviation(problem: Problem) -> Floats:
     return np.minimum(even, problem.target.deviation) if problem.plain else np.asarray(even)
 
 
-def standard_errors(problem: Problem, A: Floats) -> Floats:
+def compute_standard_errors(problem: Problem, A: Floats) -> Floats:
     """A standard error per unknown, as that of one record behind it; inf where nothing bounds it.
 
     The linear-Gaussian posterior with the prior's spread; an unknown spread is taken as 100 times the largest known
@@ -73,7 +73,7 @@ def standard_errors(problem: Problem, A: Floats) -> Floats:
     weights = problem.weights()
     if problem.p > SPREAD_LIMIT:
         return np.full(problem.p, problem.target.deviation)
-    deviation = prior_deviation(problem)
+    deviation = compute_prior_deviation(problem)
     noisy = np.isin(problem.law, (NoiseLaw.LAPLACE, NoiseLaw.GAUSSIAN))
     known = np.isfinite(deviation)
     largest = max(float(np.max(deviation[known], initial=0.0)), float(np.max(problem.scale[noisy], initial=0.0)))
@@ -81,33 +81,35 @@ def standard_errors(problem: Problem, A: Floats) -> Floats:
     prior = np.where(known, np.maximum(deviation, 1e-4 * spread), spread)
     unit = float(prior.min())
     precision = weights / prior**2
-    found = posterior_deviation(A, information(problem, unit), precision)
+    found = posterior_deviation(A, compute_information(problem, unit), precision)
     laplace = int((problem.law == NoiseLaw.LAPLACE).sum())
     if laplace:
         free = float(np.sum(1 - np.minimum(1.0, precision * found**2)))  # unknowns that the answers hold
-        found = posterior_deviation(A, information(problem, unit, _excess(laplace / max(free, 1e-9))), precision)
+        found = posterior_deviation(
+            A, compute_information(problem, unit, _excess(laplace / max(free, 1e-9))), precision
+        )
     total = np.sqrt(found**2 + prior**2 * (1 - 1 / weights))  # a record varies about its atom's mean
     if not noisy.any():
         total = np.where(total < 10 * unit / np.sqrt(_SURE), 0.0, total)
     total = np.where(known, np.minimum(total, deviation), total)
     total = np.where(~known & (total > 0.05 * spread), np.inf, total)
-    half = feasible_width(problem, A) / 2
+    half = bound_feasible_width(problem, A) / 2
     pinned = half < 1e-8 * (1 + float(np.max(np.abs(problem.y), initial=0.0)))
     total = np.where(pinned, 0.0, np.where(np.isfinite(total), np.minimum(total, half), total))
     return np.asarray(total)
 
 
-def errors_after(problem: Problem, A: Floats, status: SolverStatus) -> Floats:
+def compute_errors_after(problem: Problem, A: Floats, status: SolverStatus) -> Floats:
     """`standard_errors` of a solver that has arrived; of one that was stopped on its way, at least the prior's."""
-    found = standard_errors(problem, A)
-    return np.maximum(found, prior_deviation(problem)) if status is SolverStatus.INTERRUPTED else found
+    found = compute_standard_errors(problem, A)
+    return np.maximum(found, compute_prior_deviation(problem)) if status is SolverStatus.INTERRUPTED else found
 
 
-def posterior_mean(problem: Problem, A: Floats) -> Floats:
+def compute_posterior_mean(problem: Problem, A: Floats) -> Floats:
     """Mean of the linear-Gaussian posterior whose deviations `standard_errors` gives, for a column with a range."""
-    prior = np.maximum(prior_deviation(problem), 1e-9)
+    prior = np.maximum(compute_prior_deviation(problem), 1e-9)
     precision, middle = problem.weights() / prior**2, (problem.lower + problem.upper) / 2
-    sure = information(problem, float(prior.min()))
+    sure = compute_information(problem, float(prior.min()))
     H = (A * sure[:, None]).T @ A
     H[np.diag_indices(len(H))] += precision
     return np.asarray(middle + np.linalg.solve(H, A.T @ (sure * (problem.y - A @ middle))))
@@ -121,7 +123,7 @@ def _excess(answers: float) -> float:
     return float(np.clip(1 + 1.8 / np.sqrt(max(answers, 1e-9)), 1.0, 2.0))
 
 
-def carried(problem: Problem, A: Floats, *, rounds: int = 8) -> tuple[Floats, Floats]:
+def carry_bounds(problem: Problem, A: Floats, *, rounds: int = 8) -> tuple[Floats, Floats]:
     """Bounds of every unknown (a mean over its records) that exact and interval answers leave; never too narrow.
 
     Bounds are carried through the rows: in lo <= a u <= hi what the other unknowns can add at most is the least that is
@@ -142,12 +144,12 @@ def carried(problem: Problem, A: Floats, *, rounds: int = 8) -> tuple[Floats, Fl
     return lower, upper
 
 
-def feasible_width(problem: Problem, A: Floats) -> Floats:
+def bound_feasible_width(problem: Problem, A: Floats) -> Floats:
     """Width of the range that exact and interval answers and bounds leave one record of every unknown; never too small.
 
     With s records behind a mean between l and h, one of them lies above s l less the most the others can have.
     """
-    lower, upper = carried(problem, A)
+    lower, upper = carry_bounds(problem, A)
     size, least, most = problem.weights(), problem.lower, problem.upper
     with np.errstate(invalid="ignore"):
         low = np.where(size > 1, size * lower - (size - 1) * most, lower)

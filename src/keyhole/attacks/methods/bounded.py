@@ -7,10 +7,10 @@ from typing import ClassVar
 import numpy as np
 
 from keyhole.attacks.base import Reconstruction
-from keyhole.attacks.batch import BatchAttack, dense_design, reconstruct, refuse_contradiction
-from keyhole.attacks.estimates.maximum_likelihood import decode, likelihood
+from keyhole.attacks.batch import BatchAttack, form_dense_design, make_reconstruction, refuse_contradiction
+from keyhole.attacks.estimates.maximum_likelihood import choose_losses, minimise_losses
 from keyhole.attacks.estimates.sparse_fit import fit_sparse
-from keyhole.attacks.methods.lbfgs import most_likely
+from keyhole.attacks.methods.lbfgs import maximise_likelihood
 from keyhole.attacks.problem.decoding_problem import NoiseLaw, Problem
 from keyhole.solve.status import SolverStatus
 
@@ -41,10 +41,12 @@ class Bounded(BatchAttack):
 
     def _solve(self, problem: Problem) -> Reconstruction:
         if problem.csr is not None:
-            return fit_sparse(problem, self.watch, most_likely)
-        A = dense_design(problem, self.name)
-        term, weight = likelihood(problem)
-        solution = decode(problem, A, term, weight, np.asarray(problem.law == NoiseLaw.EXACT), watch=self.watch)
+            return fit_sparse(problem, self.watch, maximise_likelihood)
+        A = form_dense_design(problem, self.name)
+        term, weight = choose_losses(problem)
+        solution = minimise_losses(
+            problem, A, term, weight, np.asarray(problem.law == NoiseLaw.EXACT), watch=self.watch
+        )
         if solution.status is not SolverStatus.INTERRUPTED:
             refuse_contradiction(problem, A, A @ solution.u)
-        return reconstruct(problem, solution.u, A, solution.status)
+        return make_reconstruction(problem, solution.u, A, solution.status)

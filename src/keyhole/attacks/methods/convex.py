@@ -8,10 +8,10 @@ from typing import Any, ClassVar
 import numpy as np
 
 from keyhole.attacks.base import Reconstruction, Target
-from keyhole.attacks.batch import BatchAttack, culprits, dense_design, reconstruct
-from keyhole.attacks.estimates.standard_errors import midpoint
-from keyhole.attacks.problem.cell_constraints import cell_rows
-from keyhole.attacks.problem.decoding_problem import NoiseLaw, Problem, over
+from keyhole.attacks.batch import BatchAttack, find_culprits, form_dense_design, make_reconstruction
+from keyhole.attacks.estimates.standard_errors import find_midpoint
+from keyhole.attacks.problem.cell_constraints import build_cell_rows
+from keyhole.attacks.problem.decoding_problem import NoiseLaw, Problem, refine_atoms
 from keyhole.errors import CannotHonour, ContradictionError
 from keyhole.extras import import_extra
 from keyhole.solve.status import SolverStatus
@@ -50,14 +50,14 @@ class Convex(BatchAttack):
         cp = import_extra("cvxpy", "the convex attack")
         if self.knows is not nothing_more:
             problem = _one_atom_each(problem)
-        A = dense_design(problem, self.name)
+        A = form_dense_design(problem, self.name)
         u = cp.Variable(problem.p)
         law, scale = problem.law, problem.scale
         constraints, loss = [], 0.0
         exact, interval = law == NoiseLaw.EXACT, law == NoiseLaw.INTERVAL
         if exact.any():
             constraints.append(A[exact] @ u == problem.y[exact])
-        extra, lo, hi = cell_rows(problem)
+        extra, lo, hi = build_cell_rows(problem)
         B = np.concatenate([A[interval], extra])
         low, high = np.concatenate([problem.lo[interval], lo]), np.concatenate([problem.hi[interval], hi])
         for side, ends in ((1.0, low), (-1.0, -high)):
@@ -80,24 +80,24 @@ class Convex(BatchAttack):
             constraints.extend(self.knows(u))
         # Nothing noisy: every feasible table is equally likely, so take the one nearest to the prior's middle.
         if isinstance(loss, float):
-            loss = cp.sum_squares(cp.multiply(np.sqrt(problem.weights()), u - midpoint(problem)))
+            loss = cp.sum_squares(cp.multiply(np.sqrt(problem.weights()), u - find_midpoint(problem)))
         task = cp.Problem(cp.Minimize(loss), constraints)
         try:
             task.solve()
         except cp.error.SolverError as error:
             raise CannotHonour(f"cvxpy found no solver that ends on this problem: {error}") from None
         if task.status in ("infeasible", "infeasible_inaccurate", "unbounded") or u.value is None:
-            names = culprits(problem, A)
+            names = find_culprits(problem, A)
             raise ContradictionError(
                 f"no values explain the answers to {', '.join(names) or 'the log'} within the stated knowledge: "
                 "one is wrong, or noise was added; state it (--noise laplace:2)"
             )
         status = SolverStatus.CONVERGED if task.status == "optimal" else SolverStatus.STALLED
         found = np.clip(np.asarray(u.value, dtype=np.float64), problem.lower, problem.upper)
-        return reconstruct(problem, found, A, status, f"cvxpy with {task.solver_stats.solver_name}")
+        return make_reconstruction(problem, found, A, status, f"cvxpy with {task.solver_stats.solver_name}")
 
 
 def _one_atom_each(problem: Problem) -> Problem:
     """Every record its own atom, in record order: constraints may then name any record."""
     n = problem.target.n
-    return over(problem, np.arange(n, dtype=np.int32), np.ones(n, dtype=np.int64), problem.of)
+    return refine_atoms(problem, np.arange(n, dtype=np.int32), np.ones(n, dtype=np.int64), problem.of)

@@ -10,8 +10,8 @@ from numba import njit
 from numpy.typing import NDArray
 
 from keyhole.attacks.base import Floats, Reconstruction, Target
-from keyhole.attacks.batch import BatchAttack, dense_design, reconstruct
-from keyhole.attacks.estimates.matrix_free import row_noise
+from keyhole.attacks.batch import BatchAttack, form_dense_design, make_reconstruction
+from keyhole.attacks.estimates.matrix_free import compute_row_noise
 from keyhole.attacks.problem.decoding_problem import NoiseLaw, Problem
 from keyhole.solve.status import SolverStatus
 
@@ -38,8 +38,8 @@ class ExtendedKaczmarz(BatchAttack):
         self.passes, self.tolerance, self.seed = passes, tolerance, seed
 
     def _solve(self, problem: Problem) -> Reconstruction:
-        A = dense_design(problem, self.name)
-        noise = row_noise(problem)
+        A = form_dense_design(problem, self.name)
+        noise = compute_row_noise(problem)
         noise = np.where(noise > 0, noise, float(np.min(noise[noise > 0], initial=1.0)))
         root = np.sqrt(problem.weights())
         B = np.ascontiguousarray(A / root / noise[:, None])
@@ -62,7 +62,7 @@ class ExtendedKaczmarz(BatchAttack):
             except KeyboardInterrupt:  # the best so far is the answer
                 status = SolverStatus.INTERRUPTED
                 break
-        return reconstruct(_as_far_off(problem, A, A @ (t / root)), t / root, A, status)
+        return make_reconstruction(_as_far_off(problem, A, A @ (t / root)), t / root, A, status)
 
 
 def _as_far_off(problem: Problem, A: Floats, fitted: Floats) -> Problem:

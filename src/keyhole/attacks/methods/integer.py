@@ -8,11 +8,17 @@ import numpy as np
 from numpy.typing import NDArray
 
 from keyhole.attacks.base import Floats, Measure, Reconstruction, Target
-from keyhole.attacks.batch import BatchAttack, called, culprits, dense_design
-from keyhole.attacks.estimates.posterior import EVERY_VALUE, allowed, discrete, features_of, values_of
+from keyhole.attacks.batch import BatchAttack, find_culprits, form_dense_design, name_answer
+from keyhole.attacks.estimates.posterior import (
+    EVERY_VALUE,
+    build_units,
+    compute_features,
+    find_allowed_values,
+    list_declared_values,
+)
 from keyhole.attacks.problem.decoding_problem import Problem
 from keyhole.errors import CannotHonour, ContradictionError
-from keyhole.solve.decode.posterior import Marginals, marginals
+from keyhole.solve.decode.posterior import Marginals, compute_marginals
 from keyhole.solve.status import SolverStatus
 
 
@@ -59,7 +65,7 @@ class Integer(BatchAttack):
 
     def prior(self, problem: Problem) -> Reconstruction:
         """Before any sum or count: the declared value that the base rates and the facts make the best guess."""
-        chances = problem.target.rates[None, :] * allowed(problem)
+        chances = problem.target.rates[None, :] * find_allowed_values(problem)
         chances = chances / chances.sum(axis=1, keepdims=True)
         guess, best = _guess(problem, chances)
         sure = chances[np.arange(problem.K), best]
@@ -68,18 +74,18 @@ class Integer(BatchAttack):
         )
 
     def _solve(self, problem: Problem) -> Reconstruction:
-        model = discrete(problem)
+        model = build_units(problem)
         rng = np.random.default_rng(problem.m)
         try:
-            found = marginals(model.units, rng=rng, seconds=self.seconds, watch=self.watch)
+            found = compute_marginals(model.units, rng=rng, seconds=self.seconds, watch=self.watch)
         except MemoryError:
             raise CannotHonour(
                 f"integer cannot hold {model.units.count} groups at once: take bounded, lbfgs or kaczmarz"
             ) from None
         if found.impossible is not None:
-            tied = list(dict.fromkeys(called(model.names[j]) for j in found.impossible))
+            tied = list(dict.fromkeys(name_answer(model.names[j]) for j in found.impossible))
             ranked = any(j >= model.linear for j in found.impossible)  # culprits are looked for among sums alone
-            shown = tied[:12] if ranked else culprits(problem, dense_design(problem, self.name)) or tied[:12]
+            shown = tied[:12] if ranked else find_culprits(problem, form_dense_design(problem, self.name)) or tied[:12]
             raise ContradictionError(
                 f"no values of {self.target.column!r} that were declared explain the answers to {', '.join(shown)} "
                 "together: one is wrong, noise was added (state it: --noise laplace:2, or --noise auto), or the "
@@ -93,7 +99,7 @@ class Integer(BatchAttack):
 
 def _guess(problem: Problem, chances: Floats) -> tuple[NDArray[Any], NDArray[np.int64]]:
     """The median of numbers, the most probable category of every atom, and which value that is."""
-    values = values_of(problem)
+    values = list_declared_values(problem)
     if problem.target.categories is None:
         best = (np.cumsum(chances, axis=1) < 0.5 - 1e-9).sum(axis=1)  # the median
         best = np.minimum(best, len(values) - 1)
@@ -127,7 +133,7 @@ def _numbers(problem: Problem, guess: NDArray[Any]) -> Floats | None:
 
 def _fitted(problem: Problem, chances: Floats) -> Floats:
     """Expected answers where every record has these chances of its values."""
-    phi, _ = features_of(problem, values_of(problem))
+    phi, _ = compute_features(problem, list_declared_values(problem))
     return np.asarray(problem.design() @ (phi @ chances.T).ravel())
 
 

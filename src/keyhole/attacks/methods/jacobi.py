@@ -8,8 +8,8 @@ import numpy as np
 
 from keyhole.attacks.base import Floats, Reconstruction, Watch
 from keyhole.attacks.batch import BatchAttack
-from keyhole.attacks.estimates.matrix_free import operator, reconstruct_matrix_free
-from keyhole.attacks.estimates.standard_errors import midpoint
+from keyhole.attacks.estimates.matrix_free import build_weighted_operator, reconstruct_matrix_free
+from keyhole.attacks.estimates.standard_errors import find_midpoint
 from keyhole.attacks.problem.decoding_problem import NoiseLaw, Problem
 from keyhole.solve.decode.jacobi import projected_jacobi
 from keyhole.solve.status import SolverStatus
@@ -34,7 +34,7 @@ class Jacobi(BatchAttack):
     honours: ClassVar[frozenset[str]] = frozenset({"bounds", "facts", "one-sided answers"})
 
     def _solve(self, problem: Problem) -> Reconstruction:
-        u, status = _solve(problem, problem.y, problem.lower, problem.upper, midpoint(problem), self.watch)
+        u, status = _solve(problem, problem.y, problem.lower, problem.upper, find_midpoint(problem), self.watch)
         return reconstruct_matrix_free(problem, u, status, _free)
 
 
@@ -47,7 +47,7 @@ def _free(problem: Problem, y: Floats) -> tuple[Floats, SolverStatus]:
 def _solve(
     problem: Problem, y: Floats, lower: Floats, upper: Floats, start: Floats, watch: Watch | None = None
 ) -> tuple[Floats, SolverStatus]:
-    op, root = operator(problem), np.sqrt(problem.weights())
+    op, root = build_weighted_operator(problem), np.sqrt(problem.weights())
     interval = problem.law == NoiseLaw.INTERVAL
     shift = y - problem.y
     lo = np.where(interval, problem.lo + shift, y) * op.rows

@@ -7,10 +7,10 @@ from typing import ClassVar
 
 import numpy as np
 
-from keyhole.attacks.base import Floats, Reconstruction, State, Target, prior_reconstruction
-from keyhole.attacks.streaming import RecordRows, Streaming, pooled, shadow_noise
+from keyhole.attacks.base import Floats, Reconstruction, State, Target, guess_from_prior
+from keyhole.attacks.streaming import RecordRows, Streaming, draw_shadow_noise, pool_errors
 from keyhole.solve.decode.bitrows import padded
-from keyhole.solve.decode.kaczmarz import softened, sweep, sweep_dense, sweep_in_box, sweep_sparse
+from keyhole.solve.decode.kaczmarz import soften_steps, sweep, sweep_dense, sweep_in_box, sweep_sparse
 from keyhole.solve.status import SolverStatus
 
 
@@ -59,10 +59,10 @@ class Kaczmarz(Streaming):
 
     def _walk(self, rows: RecordRows) -> Floats:
         self._bound(rows)
-        softness, self._v = softened(rows.norms(), rows.noise, rows.lo, self._v, self.target.n)
+        softness, self._v = soften_steps(rows.norms(), rows.noise, rows.lo, self._v, self.target.n)
         # A shadow is an error: the exact answers of an error are 0, noisy ones are noise, intervals have its width.
         half = np.where(np.isfinite(rows.hi - rows.lo), (rows.hi - rows.lo) / 2, np.inf)
-        simulated = shadow_noise(rows, self.shadows)  # a replay meets the noise it met before
+        simulated = draw_shadow_noise(rows, self.shadows)  # a replay meets the noise it met before
         lo = np.vstack([rows.lo, simulated - half])
         hi = np.vstack([rows.hi, simulated + half])
         if self._lower.size:
@@ -119,7 +119,7 @@ class Kaczmarz(Streaming):
     def estimate(self) -> Reconstruction:
         """The guess now, with shadow standard errors."""
         if not self.rows_seen and not self._lower.size:
-            return prior_reconstruction(self.target)
+            return guess_from_prior(self.target)
         n = self.target.n
         values = self._X[0, :n].copy()
         if self._lower.size:
@@ -130,7 +130,7 @@ class Kaczmarz(Streaming):
             # the bounds: two records may share a guess at an end, and yet not what is known beforehand
             known = (self._lower[:n], self._upper[:n]) if self._lower.size else ()
             paths = np.vstack([values, *known, (errors - self._drawn) / self._spread])
-            error = pooled(errors, paths, (errors != self._drawn).any(axis=0))
+            error = pool_errors(errors, paths, (errors != self._drawn).any(axis=0))
             if not np.isfinite(self.target.deviation):  # no prior spread: what is left of it is unknown
                 error = np.where(error > 0.05 * self._spread, np.inf, error * float(np.sqrt(np.mean(values**2))))
             error = np.minimum(error * self._surprise(), self.target.deviation)

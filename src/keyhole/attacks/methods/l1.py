@@ -9,9 +9,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from keyhole.attacks.base import Floats, Measure, Reconstruction
-from keyhole.attacks.batch import BatchAttack, dense_design, reconstruct
-from keyhole.attacks.estimates.guess_errors import box_errors, read_guess
-from keyhole.attacks.estimates.maximum_likelihood import decode, robust
+from keyhole.attacks.batch import BatchAttack, form_dense_design, make_reconstruction
+from keyhole.attacks.estimates.guess_errors import average_errors_in_box, read_guess
+from keyhole.attacks.estimates.maximum_likelihood import choose_absolute_losses, minimise_losses
 from keyhole.attacks.problem.decoding_problem import NoiseLaw, Problem
 from keyhole.solve.status import SolverStatus
 
@@ -36,10 +36,10 @@ class L1(BatchAttack):
     honours: ClassVar[frozenset[str]] = frozenset({"bounds", "facts", "one-sided answers"})
 
     def _solve(self, problem: Problem) -> Reconstruction:
-        A = dense_design(problem, self.name)
-        term, weight = robust(problem)
+        A = form_dense_design(problem, self.name)
+        term, weight = choose_absolute_losses(problem)
         facts = np.array([name.startswith("fact ") for name in problem.numbers], dtype=bool)
-        solution = decode(problem, A, term, weight, facts, watch=self.watch)
+        solution = minimise_losses(problem, A, term, weight, facts, watch=self.watch)
         missed = np.abs(problem.residuals(A @ solution.u))  # 0 inside an interval
         off = missed > 1e-6 * (1 + np.abs(problem.y))
         note = f"{int(off.sum())} of {problem.m} answers not met"
@@ -47,7 +47,7 @@ class L1(BatchAttack):
         blunt = problem.scale.copy()
         if not problem.target.bounded and problem.target.categories is None:  # else errors are those of the posterior
             blunt[problem.law == NoiseLaw.GAUSSIAN] *= np.sqrt(np.pi / 2)
-        found = reconstruct(replace(problem, scale=blunt), solution.u, A, solution.status, note)
+        found = make_reconstruction(replace(problem, scale=blunt), solution.u, A, solution.status, note)
         right = np.asarray((problem.law == NoiseLaw.EXACT) & ~facts)
         if solution.status is SolverStatus.INTERRUPTED or not (off & right).any():
             return found
@@ -72,7 +72,7 @@ def _outvoted(problem: Problem, u: Floats, right: NDArray[np.bool_], missed: Flo
         wide = replace(
             gross, lower=np.maximum(u - 100 * spread, problem.lower), upper=np.minimum(u + 100 * spread, problem.upper)
         )
-        errors = box_errors(wide, u)[problem.of]
+        errors = average_errors_in_box(wide, u)[problem.of]
         return np.where(errors > 5 * spread, np.inf, np.maximum(errors, 0.01 * float(np.std(u))))
     _, confidence, measure = read_guess(gross, u, np.full(problem.p, spread))
     if measure is Measure.PROBABILITY:

@@ -9,9 +9,9 @@ import numpy as np
 
 from keyhole.attacks.base import Floats, Reconstruction, Watch
 from keyhole.attacks.batch import BatchAttack
-from keyhole.attacks.estimates.matrix_free import operator, plain_operator, reconstruct_matrix_free
+from keyhole.attacks.estimates.matrix_free import build_plain_operator, build_weighted_operator, reconstruct_matrix_free
 from keyhole.attacks.estimates.sparse_fit import fit_sparse
-from keyhole.attacks.estimates.standard_errors import midpoint
+from keyhole.attacks.estimates.standard_errors import find_midpoint
 from keyhole.attacks.problem.decoding_problem import NoiseLaw, Problem
 from keyhole.solve.status import SolverStatus
 
@@ -39,12 +39,14 @@ class LBFGS(BatchAttack):
 
     def _solve(self, problem: Problem) -> Reconstruction:
         if problem.csr is not None:
-            return fit_sparse(problem, self.watch, most_likely)
-        u, status = _minimise(problem, problem.y, problem.lower, problem.upper, midpoint(problem), self.watch)
+            return fit_sparse(problem, self.watch, maximise_likelihood)
+        u, status = _minimise(problem, problem.y, problem.lower, problem.upper, find_midpoint(problem), self.watch)
         return reconstruct_matrix_free(problem, u, status, _free)
 
 
-def most_likely(problem: Problem, u: Floats, status: SolverStatus, watch: Watch | None) -> tuple[Floats, SolverStatus]:
+def maximise_likelihood(
+    problem: Problem, u: Floats, status: SolverStatus, watch: Watch | None
+) -> tuple[Floats, SolverStatus]:
     """From a least-squares fit in the box to the most likely values there, where the laws of the answers ask for it.
 
     Intervals that the fit misses do; so does Laplace noise, but only with two answers to an unknown: with fewer the
@@ -52,7 +54,7 @@ def most_likely(problem: Problem, u: Floats, status: SolverStatus, watch: Watch 
     """
     laplace = int((problem.law == NoiseLaw.LAPLACE).sum()) >= 2 * int(problem.touched().sum())
     interval = problem.law == NoiseLaw.INTERVAL
-    missed = np.abs(problem.residuals(plain_operator(problem).apply(u)))[interval]
+    missed = np.abs(problem.residuals(build_plain_operator(problem).apply(u)))[interval]
     if not laplace and not (missed > 1e-7 * (1 + np.abs(problem.y[interval]))).any():
         return u, status
     start = np.clip(u, problem.lower, problem.upper)
@@ -68,7 +70,7 @@ def _minimise(
     problem: Problem, y: Floats, lower: Floats, upper: Floats, start: Floats, watch: Watch | None = None
 ) -> tuple[Floats, SolverStatus]:
     optimize: Any = import_module("scipy.optimize")  # slow to import, and typed beyond what is used here
-    op, root = operator(problem), np.sqrt(problem.weights())
+    op, root = build_weighted_operator(problem), np.sqrt(problem.weights())
     interval, laplace = problem.law == NoiseLaw.INTERVAL, problem.law == NoiseLaw.LAPLACE
     shift = y - problem.y
     lo = np.where(interval, problem.lo + shift, y) * op.rows

@@ -7,8 +7,8 @@ from typing import ClassVar
 import numpy as np
 
 from keyhole.attacks.base import Floats, Reconstruction
-from keyhole.attacks.batch import DENSE_LIMIT, BatchAttack, reconstruct, refuse_contradiction
-from keyhole.attacks.estimates.matrix_free import reconstruct_matrix_free, row_noise, solve_cg
+from keyhole.attacks.batch import DENSE_LIMIT, BatchAttack, make_reconstruction, refuse_contradiction
+from keyhole.attacks.estimates.matrix_free import compute_row_noise, reconstruct_matrix_free, solve_cg
 from keyhole.attacks.estimates.sparse_fit import fit_sparse
 from keyhole.attacks.problem.decoding_problem import Problem
 from keyhole.solve.decode.lstsq import minimum_norm
@@ -44,10 +44,10 @@ class LeastSquares(BatchAttack):
         A = problem.design()
         u = least_norm_over_records(problem, A, problem.y)
         refuse_contradiction(problem, A, A @ u)
-        return reconstruct(problem, u, A, SolverStatus.CONVERGED)
+        return make_reconstruction(problem, u, A, SolverStatus.CONVERGED)
 
 
 def least_norm_over_records(problem: Problem, A: Floats, y: Floats) -> Floats:
     """`minimum_norm` in the norm of records: an atom of s records counts s times."""
     root = np.sqrt(problem.weights())
-    return minimum_norm(A / root, y, row_noise(problem)) / root
+    return minimum_norm(A / root, y, compute_row_noise(problem)) / root

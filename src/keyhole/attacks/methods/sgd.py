@@ -7,8 +7,8 @@ from typing import ClassVar
 
 import numpy as np
 
-from keyhole.attacks.base import Floats, Reconstruction, State, Target, prior_reconstruction
-from keyhole.attacks.streaming import RecordRows, Streaming, pooled, shadow_noise
+from keyhole.attacks.base import Floats, Reconstruction, State, Target, guess_from_prior
+from keyhole.attacks.streaming import RecordRows, Streaming, draw_shadow_noise, pool_errors
 from keyhole.errors import CannotHonour
 from keyhole.solve.decode.bitrows import matvec, words_for
 from keyhole.solve.decode.sigmoid import sgd_block, sgd_dense
@@ -56,7 +56,7 @@ class SigmoidSGD(Streaming):
         self._bound(rows)
         signal = rows.norms() * self.target.deviation**2  # variance of the row's value beforehand
         rate, clip = self.rate * signal / np.maximum(signal + rows.noise**2, 1e-300), _CLIP * rows.laplace
-        simulated = shadow_noise(rows, self.shadows)  # a replay meets the noise it met before
+        simulated = draw_shadow_noise(rows, self.shadows)  # a replay meets the noise it met before
         half = np.where(np.isfinite(rows.hi - rows.lo), (rows.hi - rows.lo) / 2, np.inf)
         residuals = np.zeros(len(rows))
         for v in range(1 + self.shadows):
@@ -96,12 +96,12 @@ class SigmoidSGD(Streaming):
     def estimate(self) -> Reconstruction:
         """The guess now, with shadow standard errors."""
         if not self.rows_seen:
-            return prior_reconstruction(self.target)
+            return guess_from_prior(self.target)
         n = self.target.n
         error = np.full(n, self.target.deviation)
         if self.shadows:
             # records that every shadow and the guess itself move alike are one group: their errors are pooled
-            error = pooled(
+            error = pool_errors(
                 self._x[1:, :n] - self._secrets[:, :n],
                 np.vstack([self._lower[:n], self._upper[:n], self._z[:, :n]]),
                 (self._z[:, :n] != 0).any(axis=0),

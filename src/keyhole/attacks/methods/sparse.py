@@ -8,10 +8,10 @@ from typing import ClassVar
 import numpy as np
 
 from keyhole.attacks.base import Reconstruction, Target
-from keyhole.attacks.batch import BatchAttack, dense_design, reconstruct, refuse_contradiction
+from keyhole.attacks.batch import BatchAttack, form_dense_design, make_reconstruction, refuse_contradiction
 from keyhole.attacks.estimates.approximate_marginals import FINEST
-from keyhole.attacks.estimates.maximum_likelihood import decode, likelihood
-from keyhole.attacks.estimates.standard_errors import SPREAD_LIMIT, feasible_width, posterior_mean
+from keyhole.attacks.estimates.maximum_likelihood import choose_losses, minimise_losses
+from keyhole.attacks.estimates.standard_errors import SPREAD_LIMIT, bound_feasible_width, compute_posterior_mean
 from keyhole.attacks.problem.decoding_problem import NoiseLaw, Problem
 from keyhole.solve.status import SolverStatus
 
@@ -42,25 +42,25 @@ class BasisPursuit(BatchAttack):
         self.common = float(np.clip(common, target.lower, target.upper))
 
     def _solve(self, problem: Problem) -> Reconstruction:
-        A = dense_design(problem, self.name)
-        term, weight = likelihood(problem)
+        A = form_dense_design(problem, self.name)
+        term, weight = choose_losses(problem)
         noisy = np.isin(problem.law, (NoiseLaw.LAPLACE, NoiseLaw.GAUSSIAN))
         penalty = 1.0
         if noisy.any():
             pulls = np.sqrt(((A[noisy] / problem.scale[noisy][:, None]) ** 2).sum(axis=0)) / problem.weights()
             penalty = float(np.sqrt(2 * np.log(max(2, problem.p))) * np.median(pulls))
-        solution = decode(
+        solution = minimise_losses(
             problem, A, term, weight, np.asarray(problem.law == NoiseLaw.EXACT), penalty * problem.weights(),
             self.common, self.watch,
         )  # fmt: skip
         if solution.status is not SolverStatus.INTERRUPTED:
             refuse_contradiction(problem, A, A @ solution.u)
-        found = reconstruct(problem, solution.u, A, solution.status, rest=solution.u)  # the common value
+        found = make_reconstruction(problem, solution.u, A, solution.status, rest=solution.u)  # the common value
         if problem.p > SPREAD_LIMIT or not np.isfinite(problem.target.deviation) or not problem.plain:
             return found
         if noisy.any() or 0 < (problem.target.levels or 0) <= FINEST:
             return found  # the distance from the posterior's mean is in the errors already
         # The pull towards `common` is a bias: the formula is about the middle of what the answers leave.
-        bias = np.abs(solution.u - posterior_mean(problem, A))[problem.of]
-        width = feasible_width(problem, A)[problem.of]
+        bias = np.abs(solution.u - compute_posterior_mean(problem, A))[problem.of]
+        width = bound_feasible_width(problem, A)[problem.of]
         return replace(found, confidence=np.minimum(np.hypot(found.confidence, bias), width))

@@ -25,7 +25,7 @@ from keyhole.attacks.microdata.statistics import Attribute, Ends, Figure, GroupF
 from keyhole.errors import ConfigError, DataError, QueryError
 from keyhole.model.predicate import Kleene, Leaf, Opaque, Predicate, Scalar, fold, leaf_truth
 from keyhole.model.schema import Column, Kind, Role, Schema
-from keyhole.solve.integers.system import NO_END, IntegerSystem, LinearRow, RowChoice, of_rows
+from keyhole.solve.integers.system import NO_END, IntegerSystem, LinearRow, RowChoice, system_of_rows
 from keyhole.sql import lower
 
 MOST_CELLS = 400_000
@@ -48,7 +48,7 @@ class RowModel:
         return {c.name: c.values[int(k)] for c, k in zip(self.columns, places, strict=True)}
 
 
-def row_model(given: Statistics) -> RowModel:
+def build_row_model(given: Statistics) -> RowModel:
     """The model of all statistics. Cost: cells times statistics."""
     return _ModelBuilder(given).model()
 
@@ -86,7 +86,7 @@ class _ModelBuilder:
                 self._add(k, figure, np.flatnonzero(inside), statistic)
         n = len(self.cells)
         upper = [top] * (n + self.more)
-        system = of_rows(self.rows, [0] * len(upper), upper, self.groups, self.choices, n)
+        system = system_of_rows(self.rows, [0] * len(upper), upper, self.groups, self.choices, n)
         return RowModel(system, self.given.columns, self.cells, bounding)
 
     def _most(self) -> tuple[int, int]:

@@ -10,8 +10,8 @@ import numpy as np
 
 from keyhole.errors import ContradictionError
 from keyhole.model.predicate import Scalar
-from keyhole.solve.integers.other_process import apart, apart_until_stopped
-from keyhole.solve.integers.search import SharedValues, feasible, irreducible, shared_values
+from keyhole.solve.integers.other_process import call_apart, call_until_stopped
+from keyhole.solve.integers.search import SharedValues, find_irreducible, find_shared_values, search_feasible
 from keyhole.solve.integers.system import IntegerSystem, Ints
 from keyhole.solve.status import SolverStatus
 
@@ -33,7 +33,7 @@ class RebuiltStatus(StrEnum):
 
 
 @dataclass(frozen=True, slots=True)
-class MicrodataFound:
+class RebuiltRows:
     """The rows of one solution, each as often as it occurs; `common` those of all solutions (None: not known).
 
     `cells` are the numbers that were searched for, `of` how many the model had at first.
@@ -52,7 +52,7 @@ class MicrodataFound:
         return self.status is RebuiltStatus.PROVED
 
 
-def rebuilt(
+def rebuild_rows(
     system: IntegerSystem,
     row: Callable[[int], RowValues],
     told: Callable[[int], str],
@@ -62,7 +62,7 @@ def rebuilt(
     *,
     valued: bool = False,
     bounding: int | None = None,
-) -> MicrodataFound:
+) -> RebuiltRows:
     """Search; `row` are the values that a column counts, `told` a group of rows in words.
 
     With `valued` a column is listed once, with its value, not once for each row that it counts. `bounding` is the
@@ -72,13 +72,13 @@ def rebuilt(
     """
     if progress is not None:
         progress("rows that give these statistics", 0, 0)
-    found, stopped = apart_until_stopped(shared_values, system, seconds)
+    found, stopped = call_until_stopped(find_shared_values, system, seconds)
     if found.status is SolverStatus.INFEASIBLE:
-        raise contradiction(system, told, seconds, bounding)
+        raise explain_contradiction(system, told, seconds, bounding)
     listed = _rows(found.solution, system.asked, row, valued=valued)
     status = _status(found, stopped)
     common = None if found.common is None else _rows(found.common, system.asked, row, valued=valued)
-    return MicrodataFound(status, _unique(found), listed, common, system.asked, of)
+    return RebuiltRows(status, _unique(found), listed, common, system.asked, of)
 
 
 def _status(found: SharedValues, stopped: bool) -> RebuiltStatus:
@@ -101,14 +101,14 @@ def _rows(values: Ints | None, asked: int, row: Callable[[int], RowValues], *, v
     return tuple(row(int(k)) for k in np.flatnonzero(values[:asked]) for _ in range(int(values[k])))
 
 
-def contradiction(
+def explain_contradiction(
     system: IntegerSystem, told: Callable[[int], str], seconds: float, bounding: int | None = None
 ) -> ContradictionError:
     """Which statements cannot all be true; none of them can be left out."""
-    (groups, sure), stopped = apart_until_stopped(irreducible, system, seconds)
+    (groups, sure), stopped = call_until_stopped(find_irreducible, system, seconds)
     if bounding is not None and bounding not in groups:  # its ends were there all the time: is it needed?
         wide = replace(system, upper=np.full(system.columns, MOST_ROWS))
-        if apart(feasible, wide, groups, seconds) is not SolverStatus.INFEASIBLE:
+        if call_apart(search_feasible, wide, groups, seconds) is not SolverStatus.INFEASIBLE:
             groups = tuple(sorted((bounding, *groups)))
     listed = "; ".join(told(group) for group in groups[:SHOWN])
     more = f"; and {len(groups) - SHOWN} more" if len(groups) > SHOWN else ""

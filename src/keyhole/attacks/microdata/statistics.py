@@ -93,7 +93,7 @@ class Statistics:
     impossible: tuple[str, ...] = ()
 
 
-def load(path: Path) -> Statistics:
+def load_statistics(path: Path) -> Statistics:
     """Read a file."""
     try:
         text = path.read_text(encoding="utf-8")
@@ -101,14 +101,14 @@ def load(path: Path) -> Statistics:
         raise ConfigError(f"cannot read {path}: {error.strerror}. Is the path right?") from None
     except UnicodeDecodeError:
         raise ConfigError(f"{path.name} is not UTF-8 text") from None
-    return parse(text, path.name)
+    return parse_statistics(text, path.name)
 
 
-def parse(text: str, name: str = "the statistics") -> Statistics:
+def parse_statistics(text: str, name: str = "the statistics") -> Statistics:
     """Read TOML text; a fault is said with its place.
 
-    >>> found = parse("[columns.age]\\nmin = 0\\nmax = 9\\n[[statistics]]\\ncount = 3\\nmean = { age = 4.5 }")
-    >>> str(found.statistics[0])
+    >>> text = "[columns.age]\\nmin = 0\\nmax = 9\\n[[statistics]]\\ncount = 3\\nmean = { age = 4.5 }"
+    >>> str(parse_statistics(text).statistics[0])
     'all rows: count = 3, mean(age) = [4.45, 4.55]'
     """
     raw = read_toml(text, name)
@@ -217,7 +217,7 @@ def _shown(end: float | None) -> str:
     return "" if end is None else f"{end:.12g}"
 
 
-def statistics_of_tables(published: Publication, nested: Nesting, markers: Mapping[str, MarkerEnds]) -> Statistics:
+def read_count_tables(published: Publication, nested: Nesting, markers: Mapping[str, MarkerEnds]) -> Statistics:
     """What tables of counts say about the rows that were counted."""
     categories: dict[str, dict[str, None]] = {}
     for key in published.cells:

@@ -1,22 +1,22 @@
 """Fewest queries on a real roster: who can be given away by which questions, and who cannot."""
 
-from keyhole.attacks.plan.allowed_questions import Ways
+from keyhole.attacks.plan.allowed_questions import AllowedQuestions
 from keyhole.attacks.plan.planner import How, Planner, QueryPlan
-from keyhole.attacks.plan.profiles import Profiles, profiles_of, unwritten
-from keyhole.attacks.plan.question import OPERATORS, CodedColumn, counts_sql, group_sql, operators, question_sql
+from keyhole.attacks.plan.profiles import Profiles, build_profiles, list_unwritten_columns
+from keyhole.attacks.plan.question import OPERATORS, CodedColumn, counts_sql, group_sql, parse_operators, question_sql
 
 __all__ = [
     "OPERATORS",
+    "AllowedQuestions",
     "CodedColumn",
     "How",
     "Planner",
     "Profiles",
     "QueryPlan",
-    "Ways",
+    "build_profiles",
     "counts_sql",
     "group_sql",
-    "operators",
-    "profiles_of",
+    "list_unwritten_columns",
+    "parse_operators",
     "question_sql",
-    "unwritten",
 ]

@@ -29,16 +29,16 @@ Weighted = dict[Question, Fraction]
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Ways:
+class AllowedQuestions:
     """The allowed language: operators, the smallest group, the most columns in a question.
 
     >>> import numpy as np
     >>> from keyhole.attacks.plan.question import CodedColumn
     >>> sex = CodedColumn("sex", ("F", "M"), False)
     >>> roster = Profiles.of_codes((sex,), np.array([[0, 1, 1, 1]]), np.ones(4, bool))
-    >>> Ways(roster, frozenset({"=", "<>"}), 2, 1).of((CodeCondition(0, "=", (0,)),))
+    >>> AllowedQuestions(roster, frozenset({"=", "<>"}), 2, 1).of((CodeCondition(0, "=", (0,)),))
     ((1, ((),)), (-1, ((CodeCondition(column=0, op='<>', codes=(0,)),),)))
-    >>> Ways(roster, frozenset({"=", "<>"}), 2, 1).told
+    >>> AllowedQuestions(roster, frozenset({"=", "<>"}), 2, 1).told
     'conditions on one column (of sex) with =, <>; groups of at least 2 people'
     """
 
@@ -150,7 +150,7 @@ def _multiply_out(chosen: tuple[Terms, ...]) -> Way:
     return tuple(found)
 
 
-class Exhaustive:
+class ExhaustiveSearch:
     """Every question of a language over a small roster.
 
     `whole` is False if OR or long lists of IN leave some out: then what is not found may still be there.
@@ -159,12 +159,12 @@ class Exhaustive:
     >>> from keyhole.attacks.plan.question import CodedColumn
     >>> sex = CodedColumn("sex", ("F", "M"), False)
     >>> roster = Profiles.of_codes((sex,), np.array([[0, 1, 1]]), np.ones(3, bool))
-    >>> found = Exhaustive(Ways(roster, frozenset({"=", "<>"}), 2, 1))
+    >>> found = ExhaustiveSearch(AllowedQuestions(roster, frozenset({"=", "<>"}), 2, 1))
     >>> list(found.fewest(0).values()), found.proved(0)
     ([Fraction(1, 1), Fraction(-1, 1)], True)
     """
 
-    def __init__(self, ways: Ways) -> None:
+    def __init__(self, ways: AllowedQuestions) -> None:
         self.ways = ways
         listed = "IN" not in ways.operators or all(len(c.values) <= LISTS for c in ways.profiles.columns)
         self.whole = "OR" not in ways.operators and listed
@@ -180,7 +180,7 @@ class Exhaustive:
         self._space: RowSpace | None = None
 
     @staticmethod
-    def fits(ways: Ways) -> bool:
+    def fits(ways: AllowedQuestions) -> bool:
         """Are there few enough questions to list them all?"""
         total = 0
         for chosen in _list_column_sets(ways):
@@ -234,19 +234,19 @@ class Exhaustive:
         return None if found is None else {questions[i]: w for i, w in found.items()}
 
 
-def _list_column_sets(ways: Ways) -> Iterator[tuple[int, ...]]:
+def _list_column_sets(ways: AllowedQuestions) -> Iterator[tuple[int, ...]]:
     for size in range(1, min(ways.most, len(ways.profiles.columns)) + 1):
         yield from combinations(range(len(ways.profiles.columns)), size)
 
 
-def _list_questions(ways: Ways) -> Iterator[Question]:
+def _list_questions(ways: AllowedQuestions) -> Iterator[Question]:
     yield EVERYBODY
     for chosen in _list_column_sets(ways):
         for conditions in product(*(list(_list_conditions(ways, c)) for c in chosen)):
             yield (tuple(conditions),)
 
 
-def _count_conditions(ways: Ways, c: int) -> int:
+def _count_conditions(ways: AllowedQuestions, c: int) -> int:
     """How many conditions `_conditions` gives, or a few more."""
     allowed, v = ways.operators, len(ways.profiles.columns[c].values)
     lists = 2**v if v <= LISTS else v * (v + 1) // 2
@@ -254,7 +254,7 @@ def _count_conditions(ways: Ways, c: int) -> int:
     return (v + 1) * len({"=", "<>"} & allowed) + lists * ("IN" in allowed) + ranges
 
 
-def _list_conditions(ways: Ways, c: int) -> Iterator[CodeCondition]:
+def _list_conditions(ways: AllowedQuestions, c: int) -> Iterator[CodeCondition]:
     """Every condition on one column."""
     column, allowed = ways.profiles.columns[c], ways.operators
     values, last = range(len(column.values)), len(column.values) - 1

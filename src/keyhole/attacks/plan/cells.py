@@ -133,10 +133,10 @@ def _large(
     return fine
 
 
-def tables(columns: int, most: int) -> int:
+def count_tables(columns: int, most: int) -> int:
     """How many tables by at most `most` of so many columns.
 
-    >>> tables(11, 3)
+    >>> count_tables(11, 3)
     232
     """
     return sum(comb(columns, size) for size in range(min(most, columns) + 1))

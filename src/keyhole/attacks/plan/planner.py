@@ -11,7 +11,7 @@ from math import lcm
 
 import numpy as np
 
-from keyhole.attacks.plan.allowed_questions import Exhaustive, Ways
+from keyhole.attacks.plan.allowed_questions import AllowedQuestions, ExhaustiveSearch
 from keyhole.attacks.plan.cells import TableCells
 from keyhole.attacks.plan.profiles import Bools, Profiles
 from keyhole.attacks.plan.question import Question
@@ -68,9 +68,9 @@ class Planner:
     operators and group sizes, checked likewise. What is neither is undecided, and says why.
     """
 
-    def __init__(self, profiles: Profiles, ways: Ways, stop: Stop = lambda: False) -> None:
+    def __init__(self, profiles: Profiles, ways: AllowedQuestions, stop: Stop = lambda: False) -> None:
         self.profiles, self.ways, self._stop = profiles, ways, stop
-        self.small = Exhaustive(ways) if Exhaustive.fits(ways) else None
+        self.small = ExhaustiveSearch(ways) if ExhaustiveSearch.fits(ways) else None
         self.cells = TableCells.of(profiles, ways.most)
         self._costs = self.cells.padded_costs(ways.least, equal="=" in ways.operators, padded="<>" in ways.operators)
         self._more = bool(ways.operators - {"=", "<>"})

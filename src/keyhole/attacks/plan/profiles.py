@@ -93,7 +93,7 @@ def _table(condition: CodeCondition, values: int, codes: int) -> Bools:
     return found
 
 
-def profiles_of(roster: Roster, private: str, names: Sequence[str] = ()) -> Profiles:
+def build_profiles(roster: Roster, private: str, names: Sequence[str] = ()) -> Profiles:
     """Who there is, as far as these columns tell (default: all public ones); an id may be named too."""
     chosen = [_named(roster, name) for name in dict.fromkeys(names)] if names else _public(roster)
     columns, codes = [], []
@@ -112,7 +112,7 @@ def _public(roster: Roster) -> list[Column]:
     return [c for c in roster.schema.of_role(Role.PUBLIC) if c.kind in WRITTEN]
 
 
-def unwritten(roster: Roster) -> tuple[str, ...]:
+def list_unwritten_columns(roster: Roster) -> tuple[str, ...]:
     """Public columns whose values cannot be written as constants: no plan is about them."""
     return tuple(c.name for c in roster.schema.of_role(Role.PUBLIC) if c.kind not in WRITTEN)
 

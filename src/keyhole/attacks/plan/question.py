@@ -121,10 +121,10 @@ def _about(head: str, question: Question, columns: tuple[CodedColumn, ...]) -> s
     return f"{head} WHERE {joined}"
 
 
-def operators(text: str | Iterable[str]) -> frozenset[str]:
+def parse_operators(text: str | Iterable[str]) -> frozenset[str]:
     """The operators of `--operators "=,<>,<,>,BETWEEN,IN,OR"`.
 
-    >>> sorted(operators("=, between"))
+    >>> sorted(parse_operators("=, between"))
     ['=', 'BETWEEN']
     """
     given = text.split(",") if isinstance(text, str) else list(text)

@@ -39,14 +39,14 @@ class Chain:
         return np.flatnonzero(self.via >= 0)
 
 
-def chain(cells: TableCells, cost: Cost, stop: Callable[[], bool]) -> Chain:
+def follow_chains(cells: TableCells, cost: Cost, stop: Callable[[], bool]) -> Chain:
     """Everybody who follows, at the least cost. One look-up for each profile and table.
 
     >>> from keyhole.attacks.plan.profiles import Profiles
     >>> from keyhole.attacks.plan.question import CodedColumn
     >>> a, b = (CodedColumn(name, (0, 1), False) for name in "ab")
     >>> three = Profiles.of_codes((a, b), np.array([[0, 0, 1], [0, 1, 1]]), np.ones(3, bool))
-    >>> found = chain(TableCells.of(three, 1), lambda _cell: 2, lambda: False)
+    >>> found = follow_chains(TableCells.of(three, 1), lambda _cell: 2, lambda: False)
     >>> found.cost.tolist()
     [2, 4, 2]
     """
@@ -102,7 +102,7 @@ class Reach:
     @classmethod
     def of(cls, cells: TableCells, cost: Cost, stop: Callable[[], bool]) -> Reach:
         """Chains, then elimination over who is left."""
-        found = chain(cells, cost, stop)
+        found = follow_chains(cells, cost, stop)
         P = cells.profiles
         open_ = np.flatnonzero((found.via < 0) & (P.unknowns > 0))
         rows: dict[tuple[int, ...], int] = {}

@@ -50,12 +50,12 @@ def from_arrays(
     m, n = matrix.shape
     if len(given) != m:
         raise DataError(f"{m} questions with {len(given)} answers: give one answer for each row of A")
-    atoms, binary = sparse_atoms(matrix) if sparse else _dense_atoms(matrix)
+    atoms, binary = group_sparse_atoms(matrix) if sparse else _dense_atoms(matrix)
     rows, asked = [], []
     for j, value in enumerate(np.asarray(answers).ravel().tolist()):
         number = str(first + j)
         answer = _answer(Decimal(repr(value)), noise)
-        part = Part(0, subset(j), weight=None if binary else f"weight {j}")
+        part = Part(0, row_condition(j), weight=None if binary else f"weight {j}")
         exact = noise is None
         rows.append(Constraint(number, (part,), Fraction(1), Fraction(0), answer.lo, answer.hi, noise, exact))
         label = f"row {number}"
@@ -100,10 +100,10 @@ def _dense_atoms(A: NDArray[Any]) -> tuple[Atoms, bool]:
         of.astype(np.int32).ravel(), sizes.astype(np.int64), at.astype(np.int64),
         pack(masks) if m else np.zeros((0, 1), dtype=np.uint64), weights,
     )  # fmt: skip
-    return atoms.named([subset(j) for j in range(m)], [f"weight {j}" for j in range(len(weights))]), binary
+    return atoms.named([row_condition(j) for j in range(m)], [f"weight {j}" for j in range(len(weights))]), binary
 
 
-def sparse_atoms(A: Any) -> tuple[SparseAtoms, bool]:
+def group_sparse_atoms(A: Any) -> tuple[SparseAtoms, bool]:
     """The same of a scipy.sparse matrix: duplicate entries are added up, stored zeros are none."""
     by_column = A.tocsc(copy=True)
     if np.dtype(by_column.dtype).kind not in "buif":
@@ -127,7 +127,7 @@ def sparse_atoms(A: Any) -> tuple[SparseAtoms, bool]:
         of, sizes, at, table, (),
         starts=rows.indptr.astype(np.int64), columns=rows.indices.astype(np.int32), values=rows.data,
     )  # fmt: skip
-    named = made.named([subset(j) for j in range(m)], [] if binary else [f"weight {j}" for j in range(m)])
+    named = made.named([row_condition(j) for j in range(m)], [] if binary else [f"weight {j}" for j in range(m)])
     assert isinstance(named, SparseAtoms)
     return named, binary
 
@@ -141,7 +141,7 @@ def _refuse_odd(entries: NDArray[Any]) -> None:
         raise DataError("A has an entry that is not a finite number: a question adds up people with finite weights")
 
 
-def subset(j: int) -> Predicate:
+def row_condition(j: int) -> Predicate:
     """The condition that stands for the records of row j."""
     return Opaque(f"row {j}", frozenset())
 
@@ -155,10 +155,10 @@ def _answer(value: Decimal, noise: Noise | None) -> Answer:
     return Answer(value, None, None, noise)
 
 
-def blocks(evidence: Evidence, size: int) -> list[Evidence]:
+def split_into_blocks(evidence: Evidence, size: int) -> list[Evidence]:
     """The same evidence in blocks of at most `size` rows: how a log arrives over time.
 
-    >>> len(blocks(from_arrays(np.eye(5), np.ones(5)), 2))
+    >>> len(split_into_blocks(from_arrays(np.eye(5), np.ones(5)), 2))
     3
     """
     found = []

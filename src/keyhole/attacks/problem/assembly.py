@@ -12,8 +12,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from keyhole.attacks.base import Floats, Target
-from keyhole.attacks.problem.decoding_problem import BETWEEN, NoiseLaw, Problem, plain_feature, stacked
-from keyhole.attacks.problem.order_answers import order_answers
+from keyhole.attacks.problem.decoding_problem import BETWEEN, NoiseLaw, Problem, plain_feature, stack_equations
+from keyhole.attacks.problem.order_answers import read_order_answers
 from keyhole.basis import Row
 from keyhole.basis.atoms.sparse import SparseAtoms
 from keyhole.errors import CannotHonour, ConfigError, ContradictionError, LogError
@@ -50,7 +50,7 @@ def assemble(target: Target, evidence: Evidence) -> Problem:
     if system is None:
         return _nothing(target)
     _refuse_huge(target, system)
-    answers = {e.number: number_behind(e) for e in evidence.transcript.entries}
+    answers = {e.number: read_compared_number(e) for e in evidence.transcript.entries}
     rows = [row for row in system.constraints if _informative(row, answers.get(row.number))]
     K, F = system.atoms.K, max(1, len(system.features))
     bits, dense, csr = _matrix(system, rows, F * K)
@@ -63,7 +63,8 @@ def assemble(target: Target, evidence: Evidence) -> Problem:
     found = Problem(
         target, system.atoms.of, system.atoms.sizes.astype(np.float64), features, bits, dense, y, lo, hi, scale, law,
         tuple(_name(r) for r in rows), lower, upper, absent, wishes, cells, least, most, csr,
-        *order_answers(target, system), prod(len(p.cells) for p in system.partitions if p.column.name != target.column),
+        *read_order_answers(target, system),
+        prod(len(p.cells) for p in system.partitions if p.column.name != target.column),
     )  # fmt: skip
     return _equalities(found, system, answers)
 
@@ -135,7 +136,7 @@ def _equalities(problem: Problem, system: System, answers: dict[str, Answer | No
             rows.append(([f * K + k for f in summed], np.ones(len(summed))))
             totals.append(value * problem.sizes[k])
             names.append(name)
-    return stacked(problem, Csr.of_rows(rows, problem.p), np.array(totals), names)
+    return stack_equations(problem, Csr.of_rows(rows, problem.p), np.array(totals), names)
 
 
 def _nothing(target: Target) -> Problem:
@@ -262,7 +263,7 @@ def feature_range(target: Target, feature: Feature) -> tuple[float, float]:
     return (lo, hi) if not feature.cells else (min(lo, 0.0), max(hi, 0.0))
 
 
-def number_behind(entry: Entry) -> Answer | None:
+def read_compared_number(entry: Entry) -> Answer | None:
     """The answer, a noisy yes or no as the ends of the noisy number that was compared; equality tells no likelihood.
 
     >>> from decimal import Decimal
@@ -270,7 +271,7 @@ def number_behind(entry: Entry) -> Answer | None:
     >>> from keyhole.model.transcript import Noise
     >>> yes = Answer(True, None, None, Noise("gaussian", Fraction(2)))
     >>> above = Query(Aggregate.SUM, (Term("pay"),), test=Threshold(">", Decimal(4)))
-    >>> number_behind(Entry("1", "", above, yes)).shown
+    >>> read_compared_number(Entry("1", "", above, yes)).shown
     (Fraction(4, 1), None)
     """
     answer, test = entry.answer, entry.query.test

@@ -19,7 +19,7 @@ from keyhole.model.cells import Cell
 from keyhole.model.forms import Feature
 
 
-def cell_rows(problem: Problem) -> tuple[Floats, Floats, Floats]:
+def build_cell_rows(problem: Problem) -> tuple[Floats, Floats, Floats]:
     """Rows (over means) with their ends; none for logs without private conditions."""
     K, features, target = problem.K, problem.features, problem.target
     none = np.zeros((0, problem.p)), np.zeros(0), np.zeros(0)

@@ -142,7 +142,7 @@ def plain_feature(target: Target) -> tuple[Feature, ...]:
     return (Feature(target.column, 1, ()),)
 
 
-def stacked(problem: Problem, rows: Csr, y: Floats, names: list[str]) -> Problem:
+def stack_equations(problem: Problem, rows: Csr, y: Floats, names: list[str]) -> Problem:
     """The problem with these equations after its rows."""
     none = np.zeros(len(y))
     packed = problem.bits is not None and len(problem.features) == 1
@@ -157,7 +157,7 @@ def stacked(problem: Problem, rows: Csr, y: Floats, names: list[str]) -> Problem
     )  # fmt: skip
 
 
-def chosen_rows(problem: Problem, keep: NDArray[np.bool_]) -> Problem:
+def choose_rows(problem: Problem, keep: NDArray[np.bool_]) -> Problem:
     """Some of the rows."""
     return replace(
         problem,
@@ -169,7 +169,7 @@ def chosen_rows(problem: Problem, keep: NDArray[np.bool_]) -> Problem:
     )  # fmt: skip
 
 
-def join(a: Problem, b: Problem) -> Problem:
+def join_blocks(a: Problem, b: Problem) -> Problem:
     """Both blocks as one problem: atoms are refined so that every row of either is constant on them.
 
     Blocks of one `Evidence` share their atoms and only stack. Blocks whose private conditions differ cannot be joined
@@ -183,7 +183,7 @@ def join(a: Problem, b: Problem) -> Problem:
         raise CannotHonour("the blocks split the private column into different cells: observe the whole log at once")
     if not np.array_equal(a.of, b.of):
         finer = refine_partitions(a.of, b.of)
-        made = (over(p, finer.of, finer.sizes, up) for p, up in ((a, finer.left), (b, finer.right)))
+        made = (refine_atoms(p, finer.of, finer.sizes, up) for p, up in ((a, finer.left), (b, finer.right)))
         a, b = map(_every_atom, made)
     seen = {name for name in a.numbers if name.startswith("fact ")}
     keep = np.array([name not in seen for name in b.numbers], dtype=bool)
@@ -236,10 +236,10 @@ def _every_atom(p: Problem) -> Problem:
             y.append(low[k] * p.sizes[k])
     if not split.any():
         return p
-    return stacked(chosen_rows(p, ~split), Csr.of_rows(rows, p.p), np.array(y), names)
+    return stack_equations(choose_rows(p, ~split), Csr.of_rows(rows, p.p), np.array(y), names)
 
 
-def over(p: Problem, of: NDArray[np.int32], sizes: NDArray[np.int64], parent: NDArray[Any]) -> Problem:
+def refine_atoms(p: Problem, of: NDArray[np.int32], sizes: NDArray[np.int64], parent: NDArray[Any]) -> Problem:
     """The same rows over finer atoms: atom k is a part of p's atom `parent[k]`."""
     F = p.p // p.K
     columns = (np.arange(F)[:, None] * p.K + parent[None, :]).ravel()

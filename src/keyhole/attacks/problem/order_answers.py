@@ -75,7 +75,7 @@ class OrderAnswer:
         return pairs if len(pairs) <= CASES else None
 
 
-def order_answers(target: Target, system: System) -> tuple[tuple[OrderAnswer, ...], tuple[str, ...]]:
+def read_order_answers(target: Target, system: System) -> tuple[tuple[OrderAnswer, ...], tuple[str, ...]]:
     """The order statistics of a column, and the numbers of those that say more than is read here."""
     found, unread = [], []
     for fact in system.order:
@@ -156,7 +156,7 @@ class _CountRowsMade:
         return BetweenCase(np.array(places, dtype=np.int64), made)
 
 
-def count_rows(answers: Sequence[OrderAnswer], values: Floats) -> CountRows:
+def build_count_rows(answers: Sequence[OrderAnswer], values: Floats) -> CountRows:
     """All order statistics as rows; `values` are those of the column, sorted."""
     made, cases, partly = _CountRowsMade(), [], []
     for answer in answers:

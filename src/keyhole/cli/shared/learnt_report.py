@@ -11,12 +11,12 @@ from keyhole.cli.shared.terminal import emit, emit_json, emit_text
 from keyhole.config.arguments import Format, OutputArguments
 
 if TYPE_CHECKING:
-    from keyhole.oracles.result import Learnt
+    from keyhole.oracles.result import OracleResult
 
 SHOWN = 40
 
 
-def show(found: Learnt, names: list[str], recalled: int, output: OutputArguments) -> None:
+def show(found: OracleResult, names: list[str], recalled: int, output: OutputArguments) -> None:
     """Print what was learnt."""
     if output.format is Format.JSON:
         emit_json(json.dumps(_json(found, names, recalled), indent=2), output.out)
@@ -43,7 +43,7 @@ def _rounded(value: float, way: str, digits: int = 6) -> str:
     return f"{float(Context(prec=digits, rounding=way).create_decimal(Decimal(value))):.{digits}g}"
 
 
-def _json(found: Learnt, names: list[str], recalled: int) -> dict[str, Any]:
+def _json(found: OracleResult, names: list[str], recalled: int) -> dict[str, Any]:
     return {
         "method": found.method,
         "noise": found.noise,
@@ -70,7 +70,7 @@ def _json(found: Learnt, names: list[str], recalled: int) -> dict[str, Any]:
     }
 
 
-def _lines(found: Learnt, names: list[str], recalled: int) -> list[str]:
+def _lines(found: OracleResult, names: list[str], recalled: int) -> list[str]:
     again = f" ({recalled:,} of them from the record)" if recalled else ""
     made = [f"{found.method}; noise: {found.noise}{', measured' if found.measured else ''}"]
     left = "1 query was" if found.skipped == 1 else f"{found.skipped:,} queries were"
@@ -94,7 +94,7 @@ def _lines(found: Learnt, names: list[str], recalled: int) -> list[str]:
     return made
 
 
-def _sure(found: Learnt, width: int) -> str:
+def _sure(found: OracleResult, width: int) -> str:
     """What is certain, in a sentence."""
     if not math.isfinite(found.radius):
         if found.stated:

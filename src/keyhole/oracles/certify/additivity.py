@@ -56,7 +56,7 @@ class AskedBits:
         return np.where(self.bits > 0, 1.0, -1.0)
 
 
-def doubts(asked: AskedBits, lower: Floats, upper: Floats) -> Doubts:
+def collect_doubts(asked: AskedBits, lower: Floats, upper: Floats) -> Doubts:
     """Other models of the bits against sums with fresh noise of mean 0, and against sums within lower <= w <= upper.
 
     Each model is fitted to the bits before a block and bets on the block; what its bets multiply to, over the largest
@@ -70,7 +70,7 @@ def doubts(asked: AskedBits, lower: Floats, upper: Floats) -> Doubts:
     >>> q = rng.random((2000, 2))
     >>> at = q @ w + rng.normal(0, 0.1, 2000)
     >>> bits = q @ w + rng.normal(0, 0.2, 2000) > at
-    >>> found = doubts(AskedBits(q, at, bits, 0.2), np.zeros(2), np.ones(2))
+    >>> found = collect_doubts(AskedBits(q, at, bits, 0.2), np.zeros(2), np.ones(2))
     >>> found.sums < math.log(1e3) < found.box
     True
     """

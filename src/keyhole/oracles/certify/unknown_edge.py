@@ -10,7 +10,7 @@ from scipy.special import betaincinv
 
 from keyhole.errors import ModelError
 from keyhole.oracles.base import YesNoOracle
-from keyhole.oracles.learners.sequential import EdgeBisection, edge_of
+from keyhole.oracles.learners.sequential import EdgeBisection, require_edge
 from keyhole.oracles.noise import EvenNoise, Floats, UniformBetween
 
 PROOFS = 8  # answers from beyond a threshold that are aimed at, for each direction and end
@@ -19,7 +19,7 @@ SHORT = 0.5  # of the longest coordinate along a direction: shorter queries are 
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class EdgeFree:
+class EdgeFreeCertificate:
     """|c_j - centre_j| <= half_j for every coordinate with probability 1 - delta; `why` not, where half is infinite."""
 
     centre: Floats
@@ -31,7 +31,9 @@ class EdgeFree:
         return self.centre - self.half, self.centre + self.half
 
 
-def edge_free(attack: EdgeBisection, queries: Floats, oracle: YesNoOracle, *, delta: float = 0.01) -> EdgeFree:
+def certify_without_edge(
+    attack: EdgeBisection, queries: Floats, oracle: YesNoOracle, *, delta: float = 0.01
+) -> EdgeFreeCertificate:
     """Ask fresh queries around the attack's estimate; where w is then, whatever the half-width a of the uniform noise.
 
     EdgeBisection's own box rests on the edge to the last digit. Here a query z near direction j is asked at
@@ -52,7 +54,7 @@ def edge_free(attack: EdgeBisection, queries: Floats, oracle: YesNoOracle, *, de
     >>> space, rng, w = Subspace.blocks(4, 2), np.random.default_rng(0), np.array([0.9, 0.8, 0.1, 0.3])
     >>> attack, oracle = EdgeBisection(space, UniformNoise(1.0)), ThresholdOracle(w, UniformNoise(1.01), rng=rng)
     >>> run = attack.run(Concentrated(space).block(2000, rng), oracle)  # the edge is stated too small by 1 %
-    >>> found = edge_free(attack, Concentrated(space).block(2000, rng), oracle)
+    >>> found = certify_without_edge(attack, Concentrated(space).block(2000, rng), oracle)
     >>> bool(np.all(np.abs(space.coordinates(w) - found.centre) <= found.half)), bool(np.all(found.half < 0.1))
     (True, True)
     """
@@ -66,15 +68,15 @@ def edge_free(attack: EdgeBisection, queries: Floats, oracle: YesNoOracle, *, de
         used = _along(z, j)
         most, h = seen.share(rows[used], z[used], known[used], slack[used], j, delta / (2 * space.d))
         if seen.why:
-            return EdgeFree(centre, np.full(space.d, math.inf), seen.why)
+            return EdgeFreeCertificate(centre, np.full(space.d, math.inf), seen.why)
         limits[j] = h * most / (1 - most) + float(slack[used].max())
         least = float(np.abs(z[used, j]).min())
         matrix[j] = -least * np.max(np.abs(z[used] / z[used, j][:, None]), axis=0)
         matrix[j, j] = least
     inverse = np.linalg.inv(matrix) if np.linalg.cond(matrix) < 1e9 else -np.ones_like(matrix)
     if np.any(inverse < 0):
-        return EdgeFree(centre, np.full(space.d, math.inf), "the directions cannot be told apart")
-    return EdgeFree(centre, np.asarray(inverse @ limits * (1 + 1e-9), dtype=np.float64))
+        return EdgeFreeCertificate(centre, np.full(space.d, math.inf), "the directions cannot be told apart")
+    return EdgeFreeCertificate(centre, np.asarray(inverse @ limits * (1 + 1e-9), dtype=np.float64))
 
 
 def _along(z: Floats, j: int) -> list[int]:
@@ -95,7 +97,7 @@ class _Ends:
     def __init__(self, attack: EdgeBisection, oracle: YesNoOracle, centre: Floats) -> None:
         self._oracle, self._centre, self.why = oracle, centre, ""
         self._box, noise = attack.box(), attack.noise
-        self._edge = edge_of(noise)
+        self._edge = require_edge(noise)
         self._least = noise.low if isinstance(noise, UniformBetween) else self._edge
         if not isinstance(noise, EvenNoise):
             self.why = "only of uniform noise both ends are known to be alike"

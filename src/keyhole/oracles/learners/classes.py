@@ -10,7 +10,7 @@ import numpy as np
 
 from keyhole.errors import ModelError
 from keyhole.oracles.base import ModelWarning
-from keyhole.oracles.learners.classifier import SEPARABLE, too_steady
+from keyhole.oracles.learners.classifier import SEPARABLE, is_too_steady
 from keyhole.oracles.noise import Floats
 
 HALVINGS, TRIES = 30, 20
@@ -189,7 +189,7 @@ def _unfit(service: _Service, labels: int) -> str:
         differ += service.ask(x) != service.ask(x)
     guessed = np.argmax(np.array(service.rows) @ service.model.C.T, axis=1)
     misfit = float(np.mean(guessed != np.array(service.said)))
-    if misfit < SEPARABLE or not too_steady(chances, differ):
+    if misfit < SEPARABLE or not is_too_steady(chances, differ):
         return ""
     return (
         f"asked twice, {differ} of {len(chances)} labels changed where the fitted model expects {sum(chances):.0f}, "

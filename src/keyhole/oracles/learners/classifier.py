@@ -75,10 +75,10 @@ class StolenClassifier:
         return np.asarray(seen @ self.weights + self.intercept > 0, dtype=np.float64)
 
 
-def angle(a: Floats, b: Floats) -> float:
+def measure_angle(a: Floats, b: Floats) -> float:
     """Angle between two vectors, in degrees.
 
-    >>> round(angle(np.array([1.0, 0.0]), np.array([1.0, 1.0])), 6)
+    >>> round(measure_angle(np.array([1.0, 0.0]), np.array([1.0, 1.0])), 6)
     45.0
     """
     cosine = float(a @ b) / (float(np.linalg.norm(a)) * float(np.linalg.norm(b)))
@@ -375,10 +375,10 @@ def _share(theft: _Theft, u: Floats) -> float:
     return float(ndtr(theft.row(u) @ theft.model.c))
 
 
-def too_steady(chances: list[float], differ: int) -> bool:
+def is_too_steady(chances: list[float], differ: int) -> bool:
     """Is it rarer than 1 in 1,000 that so few pairs of labels differ, where pair i differs with chance i?
 
-    >>> too_steady([0.5] * 12, 0), too_steady([0.5] * 12, 3)
+    >>> is_too_steady([0.5] * 12, 0), is_too_steady([0.5] * 12, 3)
     (True, False)
     """
     law = np.ones(1)
@@ -395,7 +395,7 @@ def _steadier(theft: _Theft, labels: int) -> str:
         p = _share(theft, u)
         chances.append(2 * p * (1 - p))
         differ += theft.ask(u) != theft.ask(u)
-    if theft.misfit() < SEPARABLE or not too_steady(chances, differ):
+    if theft.misfit() < SEPARABLE or not is_too_steady(chances, differ):
         return ""  # labels that the model explains without noise may well be steady
     return (
         f"asked twice, {differ} of {len(chances)} labels changed where the fitted noise changes {sum(chances):.0f}: "

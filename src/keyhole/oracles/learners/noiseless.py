@@ -17,7 +17,7 @@ from keyhole.oracles.base import YesNoOracle
 from keyhole.oracles.certify.assumptions import STICKY
 from keyhole.oracles.noise import Floats
 from keyhole.oracles.recorded import BudgetReached, Recorded
-from keyhole.oracles.result import Learnt, Prediction, Questions, RestsOn
+from keyhole.oracles.result import CertificateCondition, OracleResult, Prediction, Questions
 from keyhole.oracles.subspace import find_independent_rows, range_over_box
 
 CONTRADICTED = (
@@ -211,7 +211,7 @@ class _Checks:
     missing: int = 0
 
 
-def learn_noiseless(oracle: YesNoOracle, asking: Questions, notes: tuple[str, ...]) -> Learnt:
+def learn_noiseless(oracle: YesNoOracle, asking: Questions, notes: tuple[str, ...]) -> OracleResult:
     """Bisect each independent query to a millionth of its range, then check.
 
     A check that the certificate rests on is part of its cost: where the answers for it are not to be had (the budget,
@@ -239,11 +239,14 @@ def learn_noiseless(oracle: YesNoOracle, asking: Questions, notes: tuple[str, ..
     if asking.stated and not checks.wrong:
         low, high = clip_ranges(low, high, lower, upper)
     asked = {tuple(rows[at]) for at in (*first, *checks.rows)}
-    made = Learnt(
+    made = OracleResult(
         np.clip(found.estimate, low, high), low, high, SEARCH, "none", False, oracle.asked,
         sum(tuple(row) not in asked for row in rows), notes, found.span, found.radius, 0.0,
         predict_answers(asking.held_out, found.estimate, low, high), asking.stated,
-        (RestsOn("the oracle has no noise", True, "both ends of each answer were asked"), _sums(asking, checks)),
+        (
+            CertificateCondition("the oracle has no noise", True, "both ends of each answer were asked"),
+            _sums(asking, checks),
+        ),
     )  # fmt: skip
     if checks.wrong:
         if isinstance(oracle, Recorded):
@@ -255,13 +258,15 @@ def learn_noiseless(oracle: YesNoOracle, asking: Questions, notes: tuple[str, ..
     return made
 
 
-def _sums(asking: Questions, checks: _Checks) -> RestsOn:
+def _sums(asking: Questions, checks: _Checks) -> CertificateCondition:
     if asking.sums:
-        return RestsOn(SUMS, True, "the statement is a sum over the ids")
+        return CertificateCondition(SUMS, True, "the statement is a sum over the ids")
     claim = f"{SUMS}, without noise that is drawn once for each query"
     if checks.others:
-        return RestsOn(claim, True, f"{checks.others} of the other queries were answered as they should be")
-    return RestsOn(claim, False, "no query was left over that is not a multiple of one that was bisected")
+        return CertificateCondition(
+            claim, True, f"{checks.others} of the other queries were answered as they should be"
+        )
+    return CertificateCondition(claim, False, "no query was left over that is not a multiple of one that was bisected")
 
 
 def find_redundant_rows(rows: Floats, first: list[int]) -> list[int]:

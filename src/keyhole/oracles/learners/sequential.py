@@ -15,11 +15,11 @@ from keyhole.oracles.noise import EvenNoise, Floats, OracleNoise
 from keyhole.oracles.subspace import Subspace
 
 
-def edge_of(noise: OracleNoise) -> float:
+def require_edge(noise: OracleNoise) -> float:
     """The upper end of the noise, where its density jumps; noise without one is a `ModelError`.
 
     >>> from keyhole.oracles.noise import UniformNoise
-    >>> edge_of(UniformNoise(0.5))
+    >>> require_edge(UniformNoise(0.5))
     0.5
     """
     if noise.edge is None:
@@ -155,7 +155,7 @@ class EdgeBisection(SequentialBisection):
 
     def __init__(self, subspace: Subspace, noise: OracleNoise, *, delta: float = 0.01, keep: float = 0.75) -> None:
         super().__init__(subspace, noise, delta=delta, keep=keep)
-        self._edge = edge_of(noise)
+        self._edge = require_edge(noise)
         self._aiming = EDGES if isinstance(noise, EvenNoise) else EDGE
 
     def _aim(self, z: Floats, slack: float) -> float | None:

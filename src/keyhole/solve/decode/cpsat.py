@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from keyhole.extras import import_extra
-from keyhole.solve.integers.other_process import apart
+from keyhole.solve.integers.other_process import call_apart
 from keyhole.solve.status import SolverStatus
 
 Ints = NDArray[np.int64]
@@ -46,7 +46,7 @@ def solve_integers(
     ([[1, 1, 0]], True)
     """
     job = _job(np.asarray(C), lo, hi, top) | {"seconds": seconds, "samples": samples, "seed": seed, "every": EVERY}
-    reply = apart(_solved, job)
+    reply = call_apart(_solved, job)
     found = np.array(reply["solutions"], dtype=np.int64).reshape(-1, len(top))
     complete = reply["status"] == SolverStatus.OPTIMAL.value
     return IntegerSolution(found, SolverStatus(reply["status"]), complete and len(found) == 1, complete)
@@ -63,7 +63,7 @@ def extreme_tables(
     [[0, 1, 1]]
     """
     job = _job(np.asarray(C), lo, hi, top) | {"seconds": seconds, "seed": 1, "wanted": [list(w) for w in wanted]}
-    return np.array(apart(_solved, job)["solutions"], dtype=np.int64).reshape(-1, len(top))
+    return np.array(call_apart(_solved, job)["solutions"], dtype=np.int64).reshape(-1, len(top))
 
 
 def _job(C: NDArray[Any], lo: Ints, hi: Ints, top: Ints) -> dict[str, Any]:

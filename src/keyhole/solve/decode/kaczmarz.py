@@ -185,7 +185,7 @@ def sweep_sparse(
 
 
 @njit(cache=True, nogil=True)
-def softened(norms: Floats, noise: Floats, ends: Floats, variance: float, n: int) -> tuple[Floats, float]:
+def soften_steps(norms: Floats, noise: Floats, ends: Floats, variance: float, n: int) -> tuple[Floats, float]:
     """noise^2 / v of every row, and the variance v that is left per record after them: v <- v (1 - gain / n).
 
     Where v is not known yet (infinite), the first noisy answer gives its size.

@@ -1,9 +1,9 @@
 """Where CP-SAT runs: OR-tools and highspy cannot be loaded into one process, in either order, so it has its own.
 
-The child is this module (`python -m keyhole.solve.integers.other_process`), started at the first call and kept, since loading
-OR-tools costs more than most searches. It reads pickled calls from its parent and writes pickled results, over a pipe
-between two ends of one program. It ends with the pipe, and is ended where a call is interrupted; a call that may be
-stopped (`apart_until_stopped`) gives what it has. Where it dies of itself (out of memory) that call fails alone.
+The child is this module (`python -m keyhole.solve.integers.other_process`), started at the first call and kept, since
+loading OR-tools costs more than most searches. It reads pickled calls from its parent and writes pickled results, over
+a pipe between two ends of one program. It ends with the pipe, and is ended where a call is interrupted; a call that may
+be stopped (`call_until_stopped`) gives what it has. Where it dies of itself (out of memory) that call fails alone.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from typing import IO, Any, TypeVar
 
 from keyhole.errors import SolverEnded
 from keyhole.extras import require_extra
-from keyhole.solve.integers.stopping import SIGNAL, STOPPED, listen, stopping
+from keyhole.solve.integers.stopping import SIGNAL, STOPPED, ask_on_interrupt, listen_for_stop
 
 T = TypeVar("T")
 
@@ -71,12 +71,12 @@ _CHILD = _Child()
 atexit.register(_CHILD.end)
 
 
-def apart(work: Callable[..., T], *given: object) -> T:
+def call_apart(work: Callable[..., T], *given: object) -> T:
     """What a function gives, called in the other process; it and its arguments are pickled.
 
     Raises MissingExtra where OR-tools is not installed, SolverEnded where the process died, and what `work` raises.
 
-    >>> apart(max, 1, 2)
+    >>> call_apart(max, 1, 2)
     2
     """
     require_extra("ortools", "solving in whole numbers")
@@ -84,14 +84,14 @@ def apart(work: Callable[..., T], *given: object) -> T:
     return result
 
 
-def apart_until_stopped(work: Callable[..., T], *given: object) -> tuple[T, bool]:
+def call_until_stopped(work: Callable[..., T], *given: object) -> tuple[T, bool]:
     """The same, and whether Ctrl-C ended the search early: it then gives what it has.
 
-    >>> apart_until_stopped(max, 1, 2)
+    >>> call_until_stopped(max, 1, 2)
     (2, False)
     """
-    with stopping(_CHILD.ask) as asked:
-        return apart(work, *given), asked()
+    with ask_on_interrupt(_CHILD.ask) as asked:
+        return call_apart(work, *given), asked()
 
 
 def _exchange(pipes: tuple[IO[bytes], IO[bytes]], job: bytes) -> tuple[bool, Any]:
@@ -108,7 +108,7 @@ def _exchange(pipes: tuple[IO[bytes], IO[bytes]], job: bytes) -> tuple[bool, Any
 def _serve() -> None:
     """Runs in the child: answer calls until there are none. What libraries print goes to standard error."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is heard by the parent, who ends this process
-    listen()
+    listen_for_stop()
     back = os.fdopen(os.dup(1), "wb")
     os.dup2(2, 1)
     while True:

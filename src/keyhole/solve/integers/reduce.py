@@ -19,7 +19,7 @@ from keyhole.solve.integers.system import IntegerSystem, Ints
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Reduced:
+class ReducedSystem:
     """The smaller system; `kept` are the original columns that its columns stand for, the first of each.
 
     `slots` lists for each set of exchangeable slots the original columns: a row a slot, a column a kind.
@@ -43,14 +43,16 @@ class Reduced:
         return found
 
 
-def reduced(system: IntegerSystem) -> Reduced:
+def reduce_system(system: IntegerSystem) -> ReducedSystem:
     """The smaller system. Cost: linear in the entries, but for a sort."""
     lower, upper = system.lower.copy(), system.upper.copy()
     _zeros(system, lower, upper)
     free = lower < upper
     fixed = np.where(free, 0, lower)
     if system.choices:
-        return Reduced(replace(system, lower=lower, upper=upper), system, np.arange(system.columns), fixed * 0, ())
+        return ReducedSystem(
+            replace(system, lower=lower, upper=upper), system, np.arange(system.columns), fixed * 0, ()
+        )
     smaller = _without(system, free, fixed)
     slots, gone, rows = _slots(smaller, lower, upper)
     keep = free.copy()
@@ -59,7 +61,7 @@ def reduced(system: IntegerSystem) -> Reduced:
     final = _merged(smaller, slots, rows, keep)
     place = np.cumsum(keep) - 1
     system_out = replace(final, column=place[final.column], lower=lower[kept], upper=_tops(upper, slots)[kept])
-    return Reduced(system_out, system, kept, fixed, tuple(slots))
+    return ReducedSystem(system_out, system, kept, fixed, tuple(slots))
 
 
 def _zeros(system: IntegerSystem, lower: Ints, upper: Ints) -> None:

@@ -45,13 +45,13 @@ class SharedValues:
         return False if self.another is not None else None
 
 
-def shared_values(system: IntegerSystem, seconds: float) -> SharedValues:
+def find_shared_values(system: IntegerSystem, seconds: float) -> SharedValues:
     """A solution, and what all of them share, within `seconds`.
 
-    >>> from keyhole.solve.integers.other_process import apart
-    >>> from keyhole.solve.integers.system import of_rows
-    >>> two = of_rows([LinearRow((0, 1), (1, 1), 2, 2), LinearRow((0,), (1,), 1, 2)], [0, 0], [2, 2])
-    >>> found = apart(shared_values, two, 10)
+    >>> from keyhole.solve.integers.other_process import call_apart
+    >>> from keyhole.solve.integers.system import system_of_rows
+    >>> two = system_of_rows([LinearRow((0, 1), (1, 1), 2, 2), LinearRow((0,), (1,), 1, 2)], [0, 0], [2, 2])
+    >>> found = call_apart(find_shared_values, two, 10)
     >>> found.common.tolist(), found.unique
     ([1, 0], False)
     """
@@ -176,12 +176,12 @@ class CpSearch:
         model.maximize(sum(flags))
 
 
-def feasible(system: IntegerSystem, groups: Iterable[int], seconds: float) -> SolverStatus:
+def search_feasible(system: IntegerSystem, groups: Iterable[int], seconds: float) -> SolverStatus:
     """Can these groups of rows hold together?"""
     return CpSearch(system, seconds).solve(only=groups)[0]
 
 
-def irreducible(system: IntegerSystem, seconds: float) -> tuple[tuple[int, ...], bool]:
+def find_irreducible(system: IntegerSystem, seconds: float) -> tuple[tuple[int, ...], bool]:
     """Groups of rows that cannot hold together, none of which can be left out; False: the time was up before that.
 
     Halves are left out first, then single ones: a deletion filter. Cost: a search for each group of the answer, and

@@ -11,19 +11,19 @@ STOPPED = threading.Event()  # in the process that searches: it was asked to end
 SIGNAL = getattr(signal, "SIGUSR1", None)  # how it is asked; None where the system has no such signal
 
 
-def listen() -> None:
+def listen_for_stop() -> None:
     """In the process that searches: hear that it is to end."""
     if SIGNAL is not None:
         signal.signal(SIGNAL, lambda _signal, _frame: STOPPED.set())
 
 
 @contextmanager
-def stopping(ask: Callable[[], None]) -> Iterator[Callable[[], bool]]:
+def ask_on_interrupt(ask: Callable[[], None]) -> Iterator[Callable[[], bool]]:
     """While a search runs the first Ctrl-C calls `ask`, a second one interrupts; gives whether it was asked.
 
     Only the main thread hears signals: elsewhere, or where the system has no signal to ask with, Ctrl-C is as always.
 
-    >>> with stopping(lambda: None) as asked:
+    >>> with ask_on_interrupt(lambda: None) as asked:
     ...     asked()
     False
     """

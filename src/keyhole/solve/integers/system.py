@@ -78,7 +78,7 @@ class IntegerSystem:
     def holds(self, z: Ints) -> bool:
         """Does z meet every row, choice and bound? In whole numbers.
 
-        >>> one = of_rows([LinearRow((0, 1), (1, 1), 1, 1)], [0, 0], [1, 1])
+        >>> one = system_of_rows([LinearRow((0, 1), (1, 1), 1, 1)], [0, 0], [1, 1])
         >>> one.holds(np.array([0, 1])), one.holds(np.array([1, 1]))
         (True, False)
         """
@@ -95,7 +95,7 @@ def _chosen(choice: RowChoice, z: Ints) -> bool:
     return any(all(map(fits, rows)) for rows in choice.alternatives)
 
 
-def of_rows(
+def system_of_rows(
     rows: Sequence[LinearRow],
     lower: Sequence[int],
     upper: Sequence[int],

@@ -28,7 +28,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from keyhole.solve.decode.interior.blocks import AbsoluteRows, Block, IntervalRows, QuadraticRows
-from keyhole.solve.decode.interior.newton import Families, Rows, RowTerm, factorised
+from keyhole.solve.decode.interior.newton import Families, Rows, RowTerm, factorise
 from keyhole.solve.status import SolverStatus
 
 __all__ = ["RowTerm", "Rows", "Solution", "minimise"]
@@ -262,7 +262,7 @@ def _step(families: Families, point: _Point, gap: float) -> _Step | None:
     terms = point.linearised(0.0, False)
     if max(float(D.max(initial=0.0)) for D, _ in terms) > _RUNAWAY:
         return None
-    solve = factorised(families.matrix([D for D, _ in terms], gap))
+    solve = factorise(families.matrix([D for D, _ in terms], gap))
 
     def newton(terms: list[tuple[Floats, Floats]]) -> tuple[Floats, list[Floats]]:
         du = -solve(families.pulled([g for _, g in terms]))

@@ -60,7 +60,7 @@ def _even(curvatures: list[Floats]) -> bool:
     return bool(every.size and every.max() <= _EVEN * np.quantile(every, 0.1))
 
 
-def factorised(H: Floats) -> Callable[[Floats], Floats]:
+def factorise(H: Floats) -> Callable[[Floats], Floats]:
     """x with H x = right-hand side, by Cholesky."""
     from scipy.linalg import cho_factor, cho_solve
 

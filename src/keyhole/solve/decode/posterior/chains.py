@@ -14,7 +14,7 @@ import numpy as np
 from numba import njit
 from numpy.typing import NDArray
 
-from keyhole.solve.decode.posterior.losses import outside, soft_loss
+from keyhole.solve.decode.posterior.losses import distance_outside, soft_loss
 from keyhole.solve.decode.posterior.units import Floats, Ints, RowLaw, Units
 
 CHAINS = 4
@@ -152,7 +152,7 @@ def _redraw_units(
                 for f in range(F):
                     w += coefficients[e, f] * (features[base + s, f] - features[now, f])
                 if law[j] == 0:
-                    gain -= walls[j] * outside(w, lo[j], hi[j]) / steps[j]
+                    gain -= walls[j] * distance_outside(w, lo[j], hi[j]) / steps[j]
                 else:
                     gain -= soft_loss(law[j], w, y[j], lo[j], hi[j], scale[j])
             weights[s] = gain / heat
@@ -203,7 +203,7 @@ def _swap_pairs(
 def _meets_hard_answers(law: NDArray[np.int8], v: Floats, lo: Floats, hi: Floats) -> bool:
     met = True
     for j in range(len(law)):
-        met = met and (law[j] != 0 or outside(v[j], lo[j], hi[j]) == 0.0)
+        met = met and (law[j] != 0 or distance_outside(v[j], lo[j], hi[j]) == 0.0)
     return met
 
 
@@ -212,7 +212,7 @@ def _adjust_walls(walls: Floats, walled: int, law: NDArray[np.int8], v: Floats, 
     """While the chain warms up: walls of answers that are missed rise, those of the others fall slowly."""
     for j in range(len(law)):
         if law[j] == 0:
-            missed = outside(v[j], lo[j], hi[j]) > 0.0
+            missed = distance_outside(v[j], lo[j], hi[j]) > 0.0
             walls[j] = min(60.0, max(0.7, walls[j] * (1.15 if missed else 1.0 - 0.15 * 0.7 / walled)))
 
 
@@ -267,7 +267,7 @@ def _swap_gain(
         j = touched[i]
         w = v[j] + moved[j]
         if law[j] == 0:
-            gain -= walls[j] * (outside(w, lo[j], hi[j]) - outside(v[j], lo[j], hi[j])) / steps[j]
+            gain -= walls[j] * (distance_outside(w, lo[j], hi[j]) - distance_outside(v[j], lo[j], hi[j])) / steps[j]
         else:
             gain -= soft_loss(law[j], w, y[j], lo[j], hi[j], scale[j])
             gain += soft_loss(law[j], v[j], y[j], lo[j], hi[j], scale[j])

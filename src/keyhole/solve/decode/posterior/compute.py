@@ -9,7 +9,7 @@ import numpy as np
 
 from keyhole.solve.decode.posterior.chains import CHAINS, Sampled, sample_tables, work_of_a_sweep
 from keyhole.solve.decode.posterior.enumeration import enumerate_tables, list_tables
-from keyhole.solve.decode.posterior.expectation_propagation import LARGEST, cavity_chances
+from keyhole.solve.decode.posterior.expectation_propagation import LARGEST, propagate_chances
 from keyhole.solve.decode.posterior.units import Floats, Ints, RowLaw, Units
 
 WORK = 6e8  # losses that chains may evaluate: a few seconds
@@ -35,7 +35,7 @@ class Marginals:
     stopped: bool = False
 
 
-def marginals(
+def compute_marginals(
     units: Units, *, rng: np.random.Generator, seconds: float = 10.0, watch: Callable[[int, float], None] | None = None
 ) -> Marginals:
     """P(state of u | answers) for every unit.
@@ -45,7 +45,7 @@ def marginals(
     expectation propagation (approximate). Interrupted, what was not computed keeps its prior.
 
     >>> two = Units.of_columns([np.array([0]), np.array([], dtype=int)], [np.zeros(2)] * 2, 1)
-    >>> found = marginals(two, rng=np.random.default_rng(0))
+    >>> found = compute_marginals(two, rng=np.random.default_rng(0))
     >>> found.chances.tolist(), found.ways
     ([1.0, 0.0, 0.5, 0.5], {'enumerated': 1, 'untouched': 1})
     """
@@ -80,21 +80,21 @@ def marginals(
     return Marginals(chances, ways, apart, tables)
 
 
-def quick_chances(units: Units) -> Floats:
+def estimate_chances(units: Units) -> Floats:
     """P(state) by short chains where they are cheap and agree, by expectation propagation where not.
 
     The latter is a little too sure of what is nearly decided. What exact answers tie together is looked at table by
     table where that is quick: of two bits with the sum 1 a Gaussian says too little. Seeded, so that the same answers
     give the same.
 
-    >>> quick_chances(Units.of_columns([np.array([0])], [np.zeros(2)], 1)).round(2).tolist()
+    >>> estimate_chances(Units.of_columns([np.array([0])], [np.zeros(2)], 1)).round(2).tolist()
     [1.0, 0.0]
     """
     if not units.m:
         return np.exp(units.log_prior)
-    near = cavity_chances(units)
+    near = propagate_chances(units)
     if (units.law == RowLaw.HARD).any():
-        counted = counted_chances(units, QUICK)
+        counted = count_chances(units, QUICK)
         return np.where(np.isnan(counted), near, counted)
     sweeps = int(min(QUICK_SWEEPS, QUICK / (CHAINS * work_of_a_sweep(units)))) if units.count else 0
     if sweeps < QUICK_SWEEPS // 2 or (units.law == RowLaw.GROSS).any():
@@ -103,12 +103,12 @@ def quick_chances(units: Units) -> Floats:
     return sampled.chances if sampled is not None and sampled.apart < AGREED else near
 
 
-def counted_chances(units: Units, work: float) -> Floats:
+def count_chances(units: Units, work: float) -> Floats:
     """P(state) of components whose tables can all be looked at with so many additions in all; NaN elsewhere.
 
     >>> from dataclasses import replace
     >>> pair = Units.of_columns([np.array([0])] * 2, [np.zeros(2)] * 2, 1)
-    >>> counted_chances(replace(pair, lo=np.ones(1), hi=np.ones(1)), 1e3).tolist()
+    >>> count_chances(replace(pair, lo=np.ones(1), hi=np.ones(1)), 1e3).tolist()
     [0.5, 0.5, 0.5, 0.5]
     """
     found = np.full(len(units.features), np.nan)
@@ -133,7 +133,7 @@ def _component(units: Units, rng: np.random.Generator, seconds: float) -> tuple[
     wide = units.count * units.F
     if wide > LARGEST:
         raise MemoryError(f"{wide} unknowns")
-    near = cavity_chances(units)
+    near = propagate_chances(units)
     # chains meet tables that are few seldom, a search does: the approximate entropy says how many there are
     if hard.all() and float(-(near * np.log(np.maximum(near, 1e-300))).sum()) < SEARCHED:
         listed = list_tables(units, seconds)

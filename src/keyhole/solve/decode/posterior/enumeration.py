@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from keyhole.extras import is_installed
 from keyhole.solve.decode.cpsat import solve_integers
-from keyhole.solve.decode.posterior.losses import outside, soft_loss
+from keyhole.solve.decode.posterior.losses import distance_outside, soft_loss
 from keyhole.solve.decode.posterior.units import Floats, Ints, Units
 from keyhole.solve.status import SolverStatus
 
@@ -56,7 +56,7 @@ def enumerate_tables(units: Units, limit: float = 3e8) -> Enumerated:
     closed = np.argsort(last, kind="stable")
     ends = np.searchsorted(last[closed], np.arange(-1, count + 1))
     before = closed[: ends[1]]  # rows about nobody here
-    if any(u.law[j] == 0 and outside(0.0, u.lo[j], u.hi[j]) > 0 for j in before):
+    if any(u.law[j] == 0 and distance_outside(0.0, u.lo[j], u.hi[j]) > 0 for j in before):
         return Enumerated(np.zeros(len(units.features)), 0, True)
     tables = float(np.sum(np.log(np.diff(u.states))))
     found, leaves, done = _search(
@@ -128,8 +128,8 @@ def _search(
             for f in range(F):
                 v[j] += coefficients[e, f] * features[s, f]
             if law[j] == 0 and (
-                outside(v[j] + least[d + 1, j], -math.inf, hi[j]) > 0.0
-                or outside(v[j] + most[d + 1, j], lo[j], math.inf) > 0.0
+                distance_outside(v[j] + least[d + 1, j], -math.inf, hi[j]) > 0.0
+                or distance_outside(v[j] + most[d + 1, j], lo[j], math.inf) > 0.0
             ):
                 dead = True
         if dead:

@@ -3,7 +3,7 @@
 The answers are linear, so with a Gaussian in place of every other unit what they say of one unit is a Gaussian in its
 features (its cavity); times its prior that gives the chances of its states, whose moments give the next Gaussian
 (Minka 2001; Opper and Winther 2000). The first round is the best linear estimate; where the rounds do not settle, the
-chances are those of the first. `box_moments` does the same for numbers in ranges: there the prior is a density on
+chances are those of the first. `propagate_in_box` does the same for numbers in ranges: there the prior is a density on
 [lower, upper], even for one record, the normal one with the same mean and variance for the mean of several.
 
 An answer whose law is not Gaussian has a site: the Gaussian that stands for the law, given all other answers. They say
@@ -161,11 +161,11 @@ def _log_between(a: Floats, b: Floats, below: Callable[[Floats], Floats]) -> Flo
     return np.asarray(top + np.log1p(-np.minimum(np.exp(below(low) - top), 1 - 1e-12)))
 
 
-def cavity_chances(units: Units) -> Floats:
+def propagate_chances(units: Units) -> Floats:
     """P(state), flat like `Units.features`. Cost: (units F)^3 a round, at most a dozen rounds.
 
     >>> one = Units.of_columns([np.array([0]), np.array([0])], [np.zeros(2)] * 2, 1)
-    >>> bool((cavity_chances(one)[[0, 2]] > 0.9).all())
+    >>> bool((propagate_chances(one)[[0, 2]] > 0.9).all())
     True
     """
     sites = RowSites.of(units)
@@ -227,13 +227,13 @@ def _state_chances(units: Units, cavity: Floats, drift: Floats) -> Floats:
     return np.asarray(weight / np.add.reduceat(weight, units.states[:-1])[of])
 
 
-def box_moments(B: Floats, sites: RowSites, lower: Floats, upper: Floats, sizes: Floats) -> tuple[Floats, Floats]:
+def propagate_in_box(B: Floats, sites: RowSites, lower: Floats, upper: Floats, sizes: Floats) -> tuple[Floats, Floats]:
     """Mean and variance of every unknown (a mean over `sizes` records) given the answers B u.
 
     Cost: p^3 a round, at most `ROUNDS` rounds. Where the rounds do not settle, the last ones stand.
 
     >>> rows = RowSites.exact(np.array([1.2, 0.4]))
-    >>> mean, variance = box_moments(np.array([[1.0, 1], [1, -1]]), rows, np.zeros(2), np.ones(2), np.ones(2))
+    >>> mean, variance = propagate_in_box(np.array([[1.0, 1], [1, -1]]), rows, np.zeros(2), np.ones(2), np.ones(2))
     >>> mean.round(2).tolist(), variance.round(2).tolist()
     ([0.8, 0.4], [0.0, 0.0])
     """

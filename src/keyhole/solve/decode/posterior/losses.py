@@ -11,7 +11,7 @@ _FAR = 20.0  # scales beyond which a tail is taken by its leading term
 
 
 @njit(cache=True, inline="always")
-def outside(v: float, lo: float, hi: float) -> float:
+def distance_outside(v: float, lo: float, hi: float) -> float:
     """Distance of v from [lo, hi], 0 within rounding."""
     near = 1e-7 * (1.0 + abs(v))
     if v < lo - near:
@@ -65,16 +65,18 @@ def soft_loss(law: int, v: float, y: float, lo: float, hi: float, scale: float) 
     return 0.0
 
 
-def losses(law: np.ndarray, v: np.ndarray, y: np.ndarray, lo: np.ndarray, hi: np.ndarray, scale: np.ndarray) -> float:
+def sum_losses(
+    law: np.ndarray, v: np.ndarray, y: np.ndarray, lo: np.ndarray, hi: np.ndarray, scale: np.ndarray
+) -> float:
     """The sum over answers, infinite where a hard one is missed: the plain form, for tests and checks.
 
     >>> one = np.ones(1)
-    >>> losses(np.array([2]), 3 * one, one, -np.inf * one, np.inf * one, one)
+    >>> sum_losses(np.array([2]), 3 * one, one, -np.inf * one, np.inf * one, one)
     2.0
     """
     total = 0.0
     for j in range(len(law)):
-        if law[j] == 0 and outside(v[j], lo[j], hi[j]) > 0:
+        if law[j] == 0 and distance_outside(v[j], lo[j], hi[j]) > 0:
             return math.inf
         total += soft_loss(law[j], v[j], y[j], lo[j], hi[j], scale[j])
     return total
