@@ -20,6 +20,7 @@ from keyhole.errors import ConfigError
 
 if TYPE_CHECKING:
     from keyhole.oracles.base import Run
+    from keyhole.oracles.learners.own_learner import OwnLearner
     from keyhole.oracles.noise import OracleNoise
     from keyhole.oracles.simulate import OracleMethod, Summary
     from keyhole.oracles.streams import Stream
@@ -51,7 +52,8 @@ answers every query itself before it asks: its error is averaged over the whole 
 
 Methods. online-bisection: the published algorithm with its constants. sequential: the same box, cut by an
 anytime-valid test. newton: an optimal-gain estimator inside that box. edge: thresholds at the edge of uniform
-noise. oracle-off: raw noisy answers and least squares, for comparison.
+noise. oracle-off: raw noisy answers and least squares, for comparison. Your own, with --learner: a class that is
+called with (subspace, noise, queries) and has threshold(query), learn(query, threshold, bit) and estimate().
 
 Columns. average error: mean of |answer - truth| over the stream. final error: distance of the estimate
 from w on the subspace at the end. floor: Cramer-Rao limit for central thresholds. bound: what the method's own box
@@ -63,6 +65,7 @@ Examples
   keyhole simulate oracle --noise laplace:1 --stream spread
   keyhole simulate oracle --queries 100000 --format html --out error.html
   keyhole simulate oracle --dimension 64 --subspace 16 --stream spread --format json
+  keyhole simulate oracle --learner mine:Nudger --queries 10000
   keyhole simulate oracle --queries 60 --seeds 1 --log asked.jsonl
   keyhole audit asked.jsonl --data asked.csv --id id --private w:0..1
 
@@ -85,6 +88,11 @@ Exit code
         "Queries near the basis vectors, or spread over all directions.",
     ),
     options.words("--method", MethodName.NEWTON, "How the hidden vector is learnt."),
+    click.Option(
+        ["--learner"],
+        metavar="MODULE:CLASS",
+        help="Your own learner instead of a method: a class with threshold, learn and estimate.",
+    ),
     options.SEEDS,
     options.BOX_DELTA,
     options.QUESTIONS,
@@ -97,6 +105,7 @@ def oracle(
     queries: int,
     stream: StreamName,
     method: MethodName,
+    learner: str | None,
     seeds: int,
     delta: float,
     log: Path | None,
@@ -106,6 +115,7 @@ def oracle(
     from rich.console import Console
     from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 
+    from keyhole.oracles.learners.own_learner import load_learner
     from keyhole.oracles.noise import parse_noise
     from keyhole.oracles.simulate import OracleMethod, StreamKind, build_stream, play_games, state_theory
     from keyhole.oracles.subspace import Subspace
@@ -120,15 +130,18 @@ def oracle(
             f"basis, {8 * subspace * dimension / 1e9:.1f} GB a copy: at most {LARGEST:,} fit; take a smaller D or d"
         )
     law = parse_noise(noise, dimension)
+    if learner is not None and method is not MethodName.NEWTON:
+        raise ConfigError(f"--learner {learner} and --method {method}: give one of them")
+    playing: OracleMethod | OwnLearner = OracleMethod(method) if learner is None else load_learner(learner)
     where = build_stream(StreamKind(stream), Subspace.blocks(dimension, subspace))
     if log is not None:
-        _write_questions(log, OracleMethod(method), where, law, queries, delta)
+        _write_questions(log, playing, where, law, queries, delta)
     console = Console(stderr=True)
     columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn())
     with Progress(*columns, console=console, transient=True, disable=not console.is_terminal) as bar:
-        task = bar.add_task(f"{method}, seeds", total=seeds)
+        task = bar.add_task(f"{playing}, seeds", total=seeds)
         runs, summary, said = play_games(
-            OracleMethod(method),
+            playing,
             where,
             law,
             queries,
@@ -138,14 +151,14 @@ def oracle(
         )
     for line in said:
         console.print(f"warning: {line}", style="yellow", highlight=False, soft_wrap=True)
-    proved = state_theory(OracleMethod(method), where, law, queries)
+    proved = state_theory(playing, where, law, queries)
     settings: dict[str, object] = {
         "dimension": dimension,
         "subspace": subspace,
         "noise": noise,
         "queries": queries,
         "stream": str(stream),
-        "method": str(method),
+        "method": str(playing),
         "seeds": seeds,
         "delta": delta,
     }
@@ -160,7 +173,7 @@ def oracle(
 
 
 def _write_questions(
-    log: Path, method: OracleMethod, stream: Stream, noise: OracleNoise, queries: int, delta: float
+    log: Path, method: OracleMethod | OwnLearner, stream: Stream, noise: OracleNoise, queries: int, delta: float
 ) -> None:
     """The questions of seed 0 as a transcript, and the hidden vector as a table beside it."""
     from keyhole.oracles.simulate import COLUMN, ID, play_as_transcript

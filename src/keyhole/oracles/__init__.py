@@ -2,6 +2,7 @@
 
 from keyhole.oracles.base import (
     HeldOutErrors,
+    Learner,
     ModelWarning,
     MonotoneOracle,
     NoisyOutputOracle,
@@ -48,6 +49,7 @@ __all__ = [
     "GaussianNoise",
     "HeldOutErrors",
     "LaplaceNoise",
+    "Learner",
     "LevelNewton",
     "LikelihoodRegion",
     "ModelWarning",

@@ -53,21 +53,25 @@ class LevelOracle(Protocol):
         """0 to len(thresholds)."""
 
 
-@runtime_checkable
-class ThresholdAttack(Protocol):
+class Learner(Protocol):
     """Learns w from yes/no answers. `threshold` is None when the query is not worth asking."""
-
-    def answer(self, q: Floats) -> float:
-        """The attack's present answer to q."""
 
     def threshold(self, q: Floats) -> float | None:
         """Where to put the threshold for q."""
 
     def learn(self, q: Floats, threshold: float, bit: int) -> None:
-        """Take in one answer; any threshold is allowed, not only the one proposed."""
+        """Take in one answer: was the noisy answer to q above the threshold?"""
 
     def estimate(self) -> Floats:
         """The present estimate of w's projection, as a vector of length D. Pure."""
+
+
+@runtime_checkable
+class ThresholdAttack(Learner, Protocol):
+    """A learner that answers queries itself and learns from any threshold, not only from the one it proposed."""
+
+    def answer(self, q: Floats) -> float:
+        """The attack's present answer to q."""
 
 
 class ThresholdOracle:

@@ -32,6 +32,7 @@ from keyhole.oracles.database import DatabaseOracle
 from keyhole.oracles.learners.bisection import OnlineBisection, PublishedConstants
 from keyhole.oracles.learners.newton import OneBitNewton
 from keyhole.oracles.learners.oracle_off import OracleOff
+from keyhole.oracles.learners.own_learner import OwnLearner, SteppedLearner
 from keyhole.oracles.learners.sequential import EdgeBisection, SequentialBisection
 from keyhole.oracles.noise import Floats, GaussianNoise, LaplaceNoise, OracleNoise, UniformNoise
 from keyhole.oracles.streams import Concentrated, Spread, Stream, draw_blocks
@@ -77,10 +78,12 @@ class Summary:
 
 
 def build_learner(
-    method: OracleMethod, subspace: Subspace, noise: OracleNoise, queries: int, delta: float
-) -> StreamAttack | OracleOff:
+    method: OracleMethod | OwnLearner, subspace: Subspace, noise: OracleNoise, queries: int, delta: float
+) -> StreamAttack | OracleOff | SteppedLearner:
     """The attack named `method`, with its default setting."""
     match method:
+        case OwnLearner():
+            return method.build(subspace, noise, queries)
         case OracleMethod.ONLINE_BISECTION:
             return OnlineBisection(subspace, noise, horizon=queries)
         case OracleMethod.SEQUENTIAL:
@@ -99,7 +102,7 @@ def build_stream(kind: StreamKind, subspace: Subspace) -> Stream:
 
 
 def play_game(
-    method: OracleMethod, stream: Stream, noise: OracleNoise, queries: int, *, delta: float, seed: int
+    method: OracleMethod | OwnLearner, stream: Stream, noise: OracleNoise, queries: int, *, delta: float, seed: int
 ) -> Run:
     """One game: w uniform in its box, then `queries` queries, all from the seed. Bits the model cannot explain warn.
 
@@ -122,7 +125,7 @@ def deal_game(stream: Stream, noise: OracleNoise, seed: int) -> tuple[ThresholdO
     return ThresholdOracle(hidden, noise, rng=for_noise), for_queries
 
 
-def error_floor(method: OracleMethod, stream: Stream, noise: OracleNoise, queries: int) -> float:
+def error_floor(method: OracleMethod | OwnLearner, stream: Stream, noise: OracleNoise, queries: int) -> float:
     """Cramer-Rao floor of the average error: of one bit at a central threshold, or of the raw answer for oracle-off."""
     sample = stream.coordinates(SAMPLE, np.random.default_rng(0))
     deviation = noise.std if method is OracleMethod.ORACLE_OFF else one_bit_deviation(noise)
@@ -138,7 +141,7 @@ def hit_chance(stream: Stream) -> float:
 
 
 def summarise_runs(
-    method: OracleMethod, stream: Stream, noise: OracleNoise, queries: int, runs: Sequence[Run]
+    method: OracleMethod | OwnLearner, stream: Stream, noise: OracleNoise, queries: int, runs: Sequence[Run]
 ) -> Summary:
     """Means over the runs, with the floor, what the boxes certify on average, and the published bound if any."""
     published = None
@@ -158,7 +161,7 @@ def summarise_runs(
     )
 
 
-def state_theory(method: OracleMethod, stream: Stream, noise: OracleNoise, queries: int) -> list[str]:
+def state_theory(method: OracleMethod | OwnLearner, stream: Stream, noise: OracleNoise, queries: int) -> list[str]:
     """What is proved about the setting, in sentences to print beside the measured error.
 
     >>> from keyhole.oracles.noise import UniformNoise
@@ -188,7 +191,7 @@ def state_theory(method: OracleMethod, stream: Stream, noise: OracleNoise, queri
 
 
 def play_games(
-    method: OracleMethod,
+    method: OracleMethod | OwnLearner,
     stream: Stream,
     noise: OracleNoise,
     queries: int,
@@ -215,7 +218,7 @@ MOST = 100_000  # questions that are written down
 
 
 def play_as_transcript(
-    method: OracleMethod, stream: Stream, noise: OracleNoise, queries: int, *, delta: float, seed: int
+    method: OracleMethod | OwnLearner, stream: Stream, noise: OracleNoise, queries: int, *, delta: float, seed: int
 ) -> tuple[Floats, Iterator[dict[str, Any]]]:
     """The hidden vector of `play_game` with these arguments, and a {"sql", "answer", "noise"} for each bit.
 

@@ -110,6 +110,22 @@ class HttpTarget:
             return text.strip()
 
 
+def import_named(option: str, name: str) -> object:
+    """What module:attribute names, the value of an option; modules of the current folder are found."""
+    module, _, attribute = name.partition(":")
+    if str(Path.cwd()) not in sys.path:
+        sys.path.insert(0, str(Path.cwd()))  # as `python -m` has it
+    try:
+        named: object = getattr(importlib.import_module(module), attribute)
+    except ModuleNotFoundError as error:  # its text may be the module's own: what is missing is a name
+        raise ConfigError(f"{option} {name}: no module named {error.name!r} is found from here") from None
+    except AttributeError:
+        raise ConfigError(f"{option} {name}: the module {module} has no {attribute}") from None
+    except Exception as error:
+        raise ConfigError(f"{option} {name}: {module} cannot be imported ({type(error).__name__})") from None
+    return named
+
+
 class FunctionTarget:
     """module:function, called as function(query, threshold).
 
@@ -117,20 +133,10 @@ class FunctionTarget:
     """
 
     def __init__(self, name: str) -> None:
-        module, _, attribute = name.partition(":")
-        if str(Path.cwd()) not in sys.path:
-            sys.path.insert(0, str(Path.cwd()))  # as `python -m` has it
-        try:
-            found = getattr(importlib.import_module(module), attribute)
-        except ModuleNotFoundError as error:  # its text may be the module's own: what is missing is a name
-            raise ConfigError(f"--oracle {name}: no module named {error.name!r} is found from here") from None
-        except AttributeError:
-            raise ConfigError(f"--oracle {name}: the module {module} has no {attribute}") from None
-        except Exception as error:
-            raise ConfigError(f"--oracle {name}: {module} cannot be imported ({type(error).__name__})") from None
-        if not callable(found):
+        function = import_named("--oracle", name)
+        if not callable(function):
             raise ConfigError(f"--oracle {name} is not a function of a query and a threshold")
-        self._function: Callable[[Floats, float | Floats], object] = found
+        self._function: Callable[[Floats, float | Floats], object] = function
         self.name, self.asked = name, 0
 
     def above(self, q: Floats, threshold: float) -> int:
