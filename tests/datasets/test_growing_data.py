@@ -119,13 +119,13 @@ def test_what_changes_in_the_middle_is_refused_though_it_can_be_read(tmp_path: P
         raise ValueError("on its own")
 
     for change, said in ((grow, "changed while"), (grow_and_fail, "changed while"), (path.unlink, "changed while")):
-        with pytest.raises(DataError, match=said), growing.unchanged(path):
+        with pytest.raises(DataError, match=said), growing.require_unchanged(path):
             change()
         path = staff(tmp_path)
-    with pytest.raises(DataError, match="changed while it was read"), growing.unchanged(tmp_path):
+    with pytest.raises(DataError, match="changed while it was read"), growing.require_unchanged(tmp_path):
         grow()
-    with pytest.raises(ValueError, match="on its own"), growing.unchanged(tmp_path):
+    with pytest.raises(ValueError, match="on its own"), growing.require_unchanged(tmp_path):
         fail()
     (tmp_path / "notes.txt").write_text("no table", encoding="utf-8")
-    with growing.unchanged(tmp_path):
+    with growing.require_unchanged(tmp_path):
         (tmp_path / "notes.txt").write_text("changes", encoding="utf-8")

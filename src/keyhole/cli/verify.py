@@ -55,14 +55,14 @@ def verify(
     from keyhole.checker.replay import replay
     from keyhole.checker.report import as_data, lines
     from keyhole.config.settings import settings
-    from keyhole.datasets.files.prepare import prepared
+    from keyhole.datasets.files.prepare import make_plain
 
     config = table["config"]
     if table["data"] is None and config is None:
         raise ConfigError("no data: give --data FILE, the table that was audited, or -c keyhole.toml")
     given = settings(**table)
     with ExitStack() as life:
-        plain = Path(str(prepared(given.data, given.config.source, _texts(verdict), life)))
+        plain = Path(str(make_plain(given.data, given.config.source, _texts(verdict), life)))
         try:
             declared = None if config is None else {name: _declared(c) for name, c in given.columns.private.items()}
             found = replay(

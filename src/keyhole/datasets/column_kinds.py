@@ -247,7 +247,7 @@ def dates_of_frame(con: Connection, data: object, names: Sequence[str], but: Col
     are midnight. Cost: a scan of each such column.
     """
     pandas = type(data).__module__.partition(".")[0] == "pandas"
-    found: dict[str, str] = {}
+    dates: dict[str, str] = {}
     for name, kind in types_of(con, "frame").items():
         if name not in names or name in but:
             continue
@@ -260,12 +260,12 @@ def dates_of_frame(con: Connection, data: object, names: Sequence[str], but: Col
             )
             passed = fetch_first(con, f"SELECT {made} FROM frame WHERE {column} IS NOT NULL") or (None, None)
             if type_ := next((type_ for (type_, _), holds in zip(tests, passed, strict=True) if holds), ""):
-                found[name] = type_
+                dates[name] = type_
         elif pandas and kind in ("TIMESTAMP", "TIMESTAMP_NS", "TIMESTAMP_MS", "TIMESTAMP_S"):
             days = fetch_first(con, f"SELECT bool_and(CAST(CAST({column} AS DATE) AS {kind}) = {column}) FROM frame")
             if days is not None and days[0]:
-                found[name] = "DATE"
-    return found
+                dates[name] = "DATE"
+    return dates
 
 
 def frame_with_dates(dates: dict[str, str]) -> str:

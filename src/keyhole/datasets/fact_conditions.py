@@ -17,12 +17,12 @@ from keyhole.errors import ConfigError
 from keyhole.model.schema import folded
 
 
-def public_facts(config: Config) -> None:
+def check_public_facts(config: Config) -> None:
     """Refuse a fact whose `where` names a private or hidden column, of the people or of another table.
 
     Nothing is looked at but the settings. Cost: one parse for each fact.
 
-    >>> public_facts(Config.parse('[columns.private.pay]\\n[[facts]]\\nwhere = "\\\\"PAY\\\\" < 75"\\nmax = 75'))
+    >>> check_public_facts(Config.parse('[columns.private.pay]\\n[[facts]]\\nwhere = "\\\\"PAY\\\\" < 75"\\nmax = 75'))
     Traceback (most recent call last):
     ...
     keyhole.errors.ConfigError: fact 1: where names pay, which is private: a fact says of whom it speaks by id and \
@@ -76,10 +76,10 @@ def _references(node: object) -> Iterator[str]:
 def _barred(config: Config) -> dict[str, tuple[str, str]]:
     """Private and hidden columns by their folded name."""
     columns = config.columns
-    found = {folded(n): ("hidden", n) for n in columns.hidden} | {folded(n): ("private", n) for n in columns.private}
+    barred = {folded(n): ("hidden", n) for n in columns.hidden} | {folded(n): ("private", n) for n in columns.private}
     public = {folded(n) for n in (*columns.id, *columns.public)}
     for roles in config.tables.values():
         private = roles.private if isinstance(roles.private, tuple) else ()
         for role, names in (("hidden", roles.hidden), ("private", private)):
-            found |= {folded(n): (role, n) for n in names if folded(n) not in public}
-    return found
+            barred |= {folded(n): (role, n) for n in names if folded(n) not in public}
+    return barred

@@ -26,9 +26,9 @@ OUTSIDE, OFF_STEP = "lies outside what", "is not on the step that"  # was declar
 def check_names(there: Sequence[str], roles: Columns, absent: tuple[str, ...]) -> None:
     """Every column that has a role must be there."""
     blank = Schema("", tuple(Column(name, Kind.OTHER) for name in there))
-    asked = [("id", n) for n in roles.id] + [("hidden", n) for n in roles.hidden]
-    asked += [("private", n) for n in roles.private if n not in absent]
-    for role, name in asked:
+    wanted = [("id", n) for n in roles.id] + [("hidden", n) for n in roles.hidden]
+    wanted += [("private", n) for n in roles.private if n not in absent]
+    for role, name in wanted:
         if name not in there:
             near = blank.nearest(name)
             hint = f"; did you mean {near!r}?" if near else f"; it has {', '.join(sorted(there))}"
@@ -117,8 +117,8 @@ def check_unbounded(con: Connection, roles: Columns, absent: tuple[str, ...]) ->
         if declared.state == "undeclared" or any(bound is not None for bound in bounds):
             continue
         counted = "count(*)" if name in absent else f"count(DISTINCT {quote_name(name)})"
-        found = fetch_first(con, f"SELECT {counted} FROM loaded")
-        if found and int(found[0]) <= FEW_VALUES:
+        counts = fetch_first(con, f"SELECT {counted} FROM loaded")
+        if counts and int(counts[0]) <= FEW_VALUES:
             what = 'domain = "real"' if declared.state == "real" else f"step = {declared.step} without min and max"
             raise DataError.of_file(
                 f"{what} says that any number is possible for {name!r}, and the data holds at most {FEW_VALUES} "
@@ -150,11 +150,11 @@ def _find_undeclared_value(con: Connection, column: Column, declared: PrivateCol
 
 def _holds_large_numbers(con: Connection, name: str, declared: PrivateColumn) -> bool:
     """Is some number beyond what all types of the engine hold with nine digits after the point?"""
-    said = [abs(v) for v in (declared.min, declared.max, declared.step) if v is not None]
-    if not said or declared.values is not None:
+    sizes = [abs(v) for v in (declared.min, declared.max, declared.step) if v is not None]
+    if not sizes or declared.values is not None:
         return False
     at = fetch_first(con, f"SELECT 1 FROM loaded WHERE abs(CAST({name} AS DOUBLE)) >= {LARGE} LIMIT 1")
-    return at is not None or max(said) >= LARGE
+    return at is not None or max(sizes) >= LARGE
 
 
 def _find_undeclared_fraction(con: Connection, name: str, declared: PrivateColumn) -> tuple[int, str] | None:
@@ -206,5 +206,5 @@ def _too_holds_large_numbers(column: Column, row: int) -> DataError:
 
 def column_type(con: Connection, name: str, table: str = "loaded") -> str:
     """The engine's type of a column."""
-    found = fetch_first(con, f"SELECT column_type FROM (DESCRIBE {table}) WHERE column_name = ?", [name])
-    return str(found[0]) if found else ""
+    row = fetch_first(con, f"SELECT column_type FROM (DESCRIBE {table}) WHERE column_name = ?", [name])
+    return str(row[0]) if row else ""

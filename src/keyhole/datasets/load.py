@@ -29,8 +29,8 @@ from keyhole.datasets.column_kinds import (
     wanted_kind,
 )
 from keyhole.datasets.faults import check_ids, check_names, check_unbounded, check_values, column_type, make_finite
-from keyhole.datasets.files.growing import unchanged
-from keyhole.datasets.files.prepare import prepared
+from keyhole.datasets.files.growing import require_unchanged
+from keyhole.datasets.files.prepare import make_plain
 from keyhole.datasets.origins import cast_origin, create_loaded, name_data, names_of, open_origin
 from keyhole.datasets.related_tables import copy_public_rows, join_related, read_related
 from keyhole.engines.base import Roster, Source
@@ -109,8 +109,8 @@ def read(
     """
     private = {name for name, column in roles.private.items() if column.kind == "text" or column.values is not None}
     texts = private | {name for name, column in roles.public.items() if column.kind == "text"}
-    with unchanged(data), ExitStack() as life:
-        plain = prepared(data, layout or FileLayout(), texts, life)
+    with require_unchanged(data), ExitStack() as life:
+        plain = make_plain(data, layout or FileLayout(), texts, life)
         loading = Lifetime()
         try:
             return _read(plain, roles, how, table, view, others or {}, names, loading)
@@ -148,9 +148,9 @@ def _read(
     absent = tuple(name for name in roles.private if name not in there) if how.may_lack else ()
     check_names(there, roles, absent)
     kinds = {name: kind for name in there if (kind := wanted_kind(roles, how, name, typed)) is not None}
-    told = {} if how.guarded else others
+    tables = {} if how.guarded else others
     named, only = table or stem, not how.records
-    related = read_related(con, origins, told, named, public_only=only, quiet=how.declared, may_lack=how.leave_out)
+    related = read_related(con, origins, tables, named, public_only=only, quiet=how.declared, may_lack=how.leave_out)
     dates = {}
     if origin == "frame":  # a kind of a private column is never read off where others can look
         dates = dates_of_frame(con, data, there, {*kinds, *(roles.private if how.declared or how.guarded else ())})
@@ -163,16 +163,16 @@ def _read(
         con.execute("DROP TABLE loaded")
         create_loaded(con, cast_origin(con, data, origin, asked, kinds | written), left_out, data, asked)
     related = join_related(con, related, tuple(roles.private), quiet=how.declared)
-    found = describe_columns(con, roles, kinds | written, how, typed=typed)
+    columns_read = describe_columns(con, roles, kinds | written, how, typed=typed)
     for name in absent:
         kind, listed = kind_of_absent_column(roles, how, name), declared_values(roles.private[name].values, None)
-        found.append(Column(name, kind, Role.PRIVATE, nullable=False, listed=listed))
+        columns_read.append(Column(name, kind, Role.PRIVATE, nullable=False, listed=listed))
     unnamed = table is None and not isinstance(data, str | Path)
     strict = table is not None or (how.declared and not unnamed)
-    schema = Schema(table or stem, tuple(found), strict, names, unnamed, related=tuple(related))
+    schema = Schema(table or stem, tuple(columns_read), strict, names, unnamed, related=tuple(related))
     unread = tuple(name for name in others if schema.table_named(name) is None)
     names_unreviewed = {folded(name) for name in roles.unreviewed} if how.reviewed else set()
-    unreviewed = tuple(column.name for column in found if folded(column.name) in names_unreviewed)
+    unreviewed = tuple(column.name for column in columns_read if folded(column.name) in names_unreviewed)
     schema = replace(schema, unread=unread, unreviewed=unreviewed)
     if not how.guarded and int(fetch_value(con, "SELECT count(*) FROM loaded")) == 0:
         raise DataError.of_file(f"{name_data(data)} has no rows: there is nobody to ask about")
@@ -262,8 +262,8 @@ def _fewest_decimals(con: Connection, column: Column) -> int | None:
 
 def read_columns(data: object, names: Sequence[str]) -> list[tuple[Any, ...]]:
     """Some columns of a file or frame, row by row, numbers as decimals where it has decimals."""
-    with unchanged(data), ExitStack() as life:
-        return _columns(prepared(data, FileLayout(), (), life), names)
+    with require_unchanged(data), ExitStack() as life:
+        return _columns(make_plain(data, FileLayout(), (), life), names)
 
 
 def _columns(data: object, names: Sequence[str]) -> list[tuple[Any, ...]]:

@@ -15,7 +15,7 @@ from typing import Self
 
 from keyhole.config.settings import Settings
 from keyhole.datasets.column_kinds import Reading
-from keyhole.datasets.fact_conditions import public_facts
+from keyhole.datasets.fact_conditions import check_public_facts
 from keyhole.datasets.load import Loaded, read, read_columns
 from keyhole.engines.base import Roster, Seal, Source
 from keyhole.engines.open_files import Lifetime
@@ -95,7 +95,7 @@ def open_table(given: Settings, use: Use, *, text: frozenset[str] = frozenset(),
     >>> opened.roster.n, opened.source, opened.absent
     (2, None, ())
     """
-    public_facts(given.config)
+    check_public_facts(given.config)
     bounded = use is Use.ANSWER and given.config.budget.rows_per_person is not None
     how = replace(use.value, text=text, records=use.value.records or bounded, decides=decides)
     try:
@@ -150,7 +150,7 @@ def compared_with_text(lines: Sequence[Line], names: Iterable[str]) -> frozenset
     >>> compared_with_text([Line(1, "SELECT COUNT(*) FROM t WHERE d = 'flu' AND x > 3")], ["d", "x"])
     frozenset({'d'})
     """
-    found = set()
+    compared = set()
     for name in names:
         word = re.escape(name)
         pattern = rf"(?<![\w\"]){word}(?!\w)\"?\s*(=|<>|!=|<=?|>=?|(NOT\s+)?(I?LIKE|IN\s*\(|BETWEEN))\s*'"
@@ -165,5 +165,5 @@ def compared_with_text(lines: Sequence[Line], names: Iterable[str]) -> frozenset
             for part in line.answer
         )
         if any(test.search(line.sql) for line in lines) or any(keyed):
-            found.add(name)
-    return frozenset(found)
+            compared.add(name)
+    return frozenset(compared)

@@ -177,7 +177,7 @@ def create_loaded(con: Connection, origin: str, left_out: tuple[str, ...], data:
 
 def _explain_failure(error: duckdb.Error, data: object, asked: str | None) -> ConfigError | DataError:
     """The engine cannot read the file or run the view: its words are told, unless they may quote a value."""
-    said = str(error).splitlines()[0]
+    message = str(error).splitlines()[0]
     if asked is None:
         if isinstance(data, str | Path) and Path(data).suffix.lower() in (".csv", ".tsv"):
             return DataError(
@@ -185,9 +185,9 @@ def _explain_failure(error: duckdb.Error, data: object, asked: str | None) -> Co
             )
         return DataError(f"cannot read {name_data(data)}: {in_our_words(error)}")
     if isinstance(error, duckdb.ParserException | duckdb.BinderException | duckdb.CatalogException):
-        return ConfigError(f"--view does not run: {said}. It may read from: {asked}.")
+        return ConfigError(f"--view does not run: {message}. It may read from: {asked}.")
     told = "--view does not run: the engine fails on some row; no value is shown here"
-    return DataError(f"--view does not run: {said}. It may read from: {asked}.", told=told)
+    return DataError(f"--view does not run: {message}. It may read from: {asked}.", told=told)
 
 
 def name_data(data: object) -> str:

@@ -42,7 +42,7 @@ def read_related(
         roles = {n: told for n, told in roles.items() if told.private != "all" or _find_table(origins, n) is not None}
     if roles and not origins:
         raise ConfigError(NEED)
-    found = []
+    related = []
     for name, told in roles.items():
         if public_only and told.public is None:
             continue
@@ -54,8 +54,8 @@ def read_related(
                 f"[tables.{name}]: {name!r} is the table of the people itself; its columns go to [columns]"
             )
         read = _read_table(con, name, origins[real].sql, told)
-        found.append(_without_read_kinds(read) if quiet and not origins[real].typed else read)
-    return found
+        related.append(_without_read_kinds(read) if quiet and not origins[real].typed else read)
+    return related
 
 
 def _find_table(origins: Mapping[str, Origin], name: str) -> str | None:
@@ -116,7 +116,7 @@ def join_related(
     A dimension may hang on a column of another one ("region=states.region"); what hangs on nothing is an error. With
     `quiet` nothing that a reader of statements can notice is read off private rows.
     """
-    waiting, found = list(related), []
+    waiting, joined = list(related), []
     while waiting:
         there = _kinds_of_loaded(con)
         ready = [r for r in waiting if all(_spelled(there, other) for _, other in r.keys)]
@@ -136,10 +136,10 @@ def join_related(
             _check_keys(con, each, private)
             if each.dimension:
                 _join_dimension(con, each)
-            found.append(each)
+            joined.append(each)
     return [
         r if r.dimension else replace(r, agrees=not (quiet and _keyed_in_secret(r)) and _keys_agree(con, r))
-        for r in found
+        for r in joined
     ]
 
 
@@ -192,9 +192,9 @@ def _join_dimension(con: duckdb.DuckDBPyConnection, each: Related) -> None:
         con, f"SELECT {listed} FROM {held_as(each.name)} WHERE {there} GROUP BY ALL HAVING count(*) > 1 LIMIT 1"
     )
     if twice:
-        said = ", ".join(f"{own} = {v}" for (own, _), v in zip(each.keys, twice, strict=True))
+        key = ", ".join(f"{own} = {v}" for (own, _), v in zip(each.keys, twice, strict=True))
         raise DataError.of_file(
-            f"[tables.{each.name}]: several rows have {said}, but a dimension has one row a key; rows of people are "
+            f"[tables.{each.name}]: several rows have {key}, but a dimension has one row a key; rows of people are "
             'declared with private = "all" or private = [columns]'
         )
     more = ", ".join(f"r.{quote_name(c.name)} AS {quote_name(f'{each.name}.{c.name}')}" for c in each.columns)

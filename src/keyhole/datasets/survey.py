@@ -24,9 +24,9 @@ from keyhole.datasets.files.csv_layout import (
     no_header,
     unreadable,
 )
-from keyhole.datasets.files.encodings import encoding_of
+from keyhole.datasets.files.encodings import detect_encoding
 from keyhole.datasets.files.growing import TABLES
-from keyhole.datasets.files.prepare import BLANKS, Content, cannot_attach, content_of, prepared
+from keyhole.datasets.files.prepare import BLANKS, Content, cannot_attach, content_of, make_plain
 from keyhole.engines.duckdb.connections import kind_of_type, types_of
 from keyhole.errors import ConfigError, DataError
 from keyhole.model.predicate import literal, quote_name
@@ -104,19 +104,21 @@ class Survey:
         self._con = life.enter_context(duckdb.connect(":memory:"))
         files = _files(data)
         if len(files) == 1 and content_of(files[0]) in (Content.TEXT, Content.EXCEL):
-            self.layout = _found(files[0], layout, life)
+            self.layout = _detect_layout(files[0], layout, life)
         self._origins: dict[str, tuple[str, bool]] = {}
         for file in files:
-            self._origins |= self._opened(file, life)
-        self.tables: Mapping[str, SurveyedTable] = {name: self._table(name, *o) for name, o in self._origins.items()}
+            self._origins |= self._open_tables(file, life)
+        self.tables: Mapping[str, SurveyedTable] = {
+            name: self._survey_table(name, *o) for name, o in self._origins.items()
+        }
 
     def values(self, table: str, column: str, most: int) -> list[Any] | None:
         """The values of a public column in order, if there are not more than so many."""
         name, origin = quote_name(column), self._origins[table][0]
-        found = self._con.execute(
+        rows = self._con.execute(
             f"SELECT DISTINCT {name} FROM {origin} WHERE {name} IS NOT NULL ORDER BY 1 LIMIT {most + 1}"
         ).fetchall()
-        return [row[0] for row in found] if len(found) <= most else None
+        return [row[0] for row in rows] if len(rows) <= most else None
 
     def ends(self, table: str, column: str) -> tuple[Any, Any]:
         """The least and the largest value of a public column."""
@@ -127,16 +129,16 @@ class Survey:
         """Is every value of a column one that another table has in its column of that name? False if not comparable."""
         name, (mine, _), (theirs, _) = quote_name(column), self._origins[table], self._origins[other]
         try:
-            found = self._con.execute(
+            lacking = self._con.execute(
                 f"SELECT count(*) FROM (SELECT {name} AS k FROM {mine}) ANTI JOIN (SELECT {name} AS k FROM {theirs}) "
                 "USING (k) WHERE k IS NOT NULL"
             ).fetchall()
         except duckdb.Error:
             return False
-        return bool(found[0][0] == 0)
+        return bool(lacking[0][0] == 0)
 
-    def _opened(self, file: Path, life: ExitStack) -> dict[str, tuple[str, bool]]:
-        plain = prepared(file, self.layout, (), life)
+    def _open_tables(self, file: Path, life: ExitStack) -> dict[str, tuple[str, bool]]:
+        plain = make_plain(file, self.layout, (), life)
         assert isinstance(plain, Path)
         match content_of(plain):
             case Content.DUCKDB:
@@ -155,7 +157,7 @@ class Survey:
             case _:
                 return {file.stem: (csv_reader(plain), False)}
 
-    def _table(self, name: str, origin: str, typed: bool) -> SurveyedTable:
+    def _survey_table(self, name: str, origin: str, typed: bool) -> SurveyedTable:
         try:
             kinds = {column: kind_of_type(type_) for column, type_ in types_of(self._con, origin).items()}
             counts = ", ".join(f"count({quote_name(c)}), count(DISTINCT {quote_name(c)})" for c in kinds)
@@ -179,18 +181,18 @@ def _files(data: Path) -> list[Path]:
         if data.stat().st_size == 0:
             raise DataError.of_file(f"{data.name} is empty: it needs a header and one row per person")
         return [data]
-    found = sorted(p for p in data.iterdir() if p.suffix.lower() in TABLES and p.stat().st_size)
-    if not found:
+    tables = sorted(p for p in data.iterdir() if p.suffix.lower() in TABLES and p.stat().st_size)
+    if not tables:
         raise DataError.of_file(f"{data} holds no .csv, .tsv, .parquet or .json file")
-    return found
+    return tables
 
 
-def _found(path: Path, layout: FileLayout, life: ExitStack) -> FileLayout:
+def _detect_layout(path: Path, layout: FileLayout, life: ExitStack) -> FileLayout:
     """The layout with what can be seen of a text file: encoding, words for no value, blanks, signs inside numbers."""
     if content_of(path) is Content.TEXT and not layout.encoding:
-        encoding = encoding_of(path)
+        encoding = detect_encoding(path)
         layout = replace(layout, encoding=None if encoding in ("utf-8", "utf-8-sig") else encoding)
-    plain = prepared(path, replace(layout, decimal=None, thousands=None), (), life)
+    plain = make_plain(path, replace(layout, decimal=None, thousands=None), (), life)
     assert isinstance(plain, Path)
     separation = Separation.of(plain)
     names, *below = first_rows(plain, separation) or [[]]
@@ -207,12 +209,12 @@ def _found(path: Path, layout: FileLayout, life: ExitStack) -> FileLayout:
         why = unreadable(plain, separation, error)
         raise DataError.of_file(f"cannot read {path.name}: {why}") from None
     listed = list(types_of(con, "raw"))
-    words = layout.null or tuple(word for word in NOTHING if _stands_for_nothing(con, listed, word))
+    words = layout.null or tuple(word for word in NOTHING if _means_no_value(con, listed, word))
     padded = layout.trim or any(
         _holds(con, f"{quote_name(c)} <> trim({quote_name(c)}, {literal(BLANKS)})", _filled(c, ())) for c in listed
     )
     layout = replace(layout, null=words, trim=padded)
-    return layout if layout.decimal or layout.thousands else _signs(con, listed, layout)
+    return layout if layout.decimal or layout.thousands else _detect_number_signs(con, listed, layout)
 
 
 def _bare(column: str) -> str:
@@ -232,14 +234,14 @@ def _all(con: duckdb.DuckDBPyConnection, test: str, where: str) -> bool:
     return bool(con.execute(f"SELECT coalesce(bool_and({test}), false) FROM raw WHERE {where}").fetchall()[0][0])
 
 
-def _stands_for_nothing(con: duckdb.DuckDBPyConnection, columns: Sequence[str], word: str) -> bool:
+def _means_no_value(con: duckdb.DuckDBPyConnection, columns: Sequence[str], word: str) -> bool:
     """Does a word stand in several columns, or among numbers? Once, among words, it may be a value like any other."""
     there = [c for c in columns if _holds(con, f"{_bare(c)} = {literal(word)}", "true")]
     numbers = [c for c in there if _all(con, f"regexp_full_match({_bare(c)}, '{NUMERAL}')", _filled(c, NOTHING))]
     return bool(numbers) or (len(there) > 1 and word not in ("-", ".", "none", "None"))
 
 
-def _signs(con: duckdb.DuckDBPyConnection, columns: Sequence[str], layout: FileLayout) -> FileLayout:
+def _detect_number_signs(con: duckdb.DuckDBPyConnection, columns: Sequence[str], layout: FileLayout) -> FileLayout:
     """Decimal commas and signs between thousands, where a whole column is written so and can be read in one way."""
     for column in columns:
         bare, filled = _bare(column), _filled(column, layout.null)

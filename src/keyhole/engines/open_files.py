@@ -46,10 +46,12 @@ def _is_ours(path: Path) -> bool:
     wanted = path.stat()
     for opened in Path("/proc/self/fd").iterdir():
         try:
-            seen, told = opened.stat(), Path("/proc/self/fdinfo", opened.name).read_text(encoding="ascii")
+            seen, flags_text = opened.stat(), Path("/proc/self/fdinfo", opened.name).read_text(encoding="ascii")
         except OSError:
             continue
-        flags = next((int(line.split()[1], 8) for line in told.splitlines() if line.startswith("flags:")), os.O_RDONLY)
+        flags = next(
+            (int(line.split()[1], 8) for line in flags_text.splitlines() if line.startswith("flags:")), os.O_RDONLY
+        )
         if (seen.st_dev, seen.st_ino) == (wanted.st_dev, wanted.st_ino) and flags & os.O_ACCMODE != os.O_RDONLY:
             return True
     return False

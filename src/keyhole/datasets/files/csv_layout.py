@@ -63,7 +63,7 @@ class Separation:
             sample = file.read(SAMPLE)
             whole = not file.read(1)
         best: tuple[float, ...] = (-1.0,)
-        found = cls(delimiter or ",")
+        best_separation = cls(delimiter or ",")
         tried = (delimiter,) if delimiter else ("\t",) if path.suffix.lower() == ".tsv" else SEPARATORS
         for sign in tried:
             for made in (cls(sign, *quoted) for quoted in QUOTES):
@@ -76,8 +76,8 @@ class Separation:
                 even = sum(len(row) == (wide or len(rows[0])) for row in rows) / len(rows)
                 fit = (even, -made._torn(sample), made.quote == '"', -made._foreign(sample), made.escape == '"')
                 if fit > best:
-                    best, found = fit, made
-        return found
+                    best, best_separation = fit, made
+        return best_separation
 
     def _torn(self, sample: str) -> int:
         """Quoted fields that are cut through; quotes inside of quotes open and close nothing."""
@@ -134,11 +134,11 @@ def with_texts(reader: str, names: Iterable[str]) -> str:
     >>> with_texts(with_texts("read_csv('t.csv')", ["sex"]), ["sex", "zip"])
     "read_csv('t.csv', types={'sex': 'VARCHAR', 'zip': 'VARCHAR'})"
     """
-    told = [each for name in names if (each := f"{literal(name)}: 'VARCHAR'") not in reader]
-    if not told:
+    types = [each for name in names if (each := f"{literal(name)}: 'VARCHAR'") not in reader]
+    if not types:
         return reader
     before = f"{reader[:-2]}, " if reader.endswith("})") else f"{reader[:-1]}, types={{"
-    return f"{before}{', '.join(told)}}})"
+    return f"{before}{', '.join(types)}}})"
 
 
 def words_like_truths(path: Path, separation: Separation) -> list[str]:
@@ -157,10 +157,10 @@ def words_like_truths(path: Path, separation: Separation) -> list[str]:
             there = list(types_of(con, origin))
             names = [there[k] for k in maybe if k < len(there)]
             tests = [_only(name, TRUTHS) + " AND NOT " + _only(name, TRUTHS[:2]) for name in names]
-            found = con.execute(f"SELECT {', '.join(tests)} FROM {origin}").fetchall()[0]
+            are_texts = con.execute(f"SELECT {', '.join(tests)} FROM {origin}").fetchall()[0]
     except duckdb.Error:
         return []  # what is wrong with the file is said where it is loaded
-    return [name for name, text in zip(names, found, strict=True) if text]
+    return [name for name, text in zip(names, are_texts, strict=True) if text]
 
 
 def _only(column: str, words: Sequence[str]) -> str:

@@ -22,21 +22,21 @@ _MARKS = (
 GZIP = b"\x1f\x8b"
 
 
-def opened(path: Path) -> IO[bytes]:
+def open_unpacked(path: Path) -> IO[bytes]:
     """The bytes of a file, unpacked if it is packed by gzip."""
     with path.open("rb") as file:
         packed = file.read(2) == GZIP
     return gzip.open(path, "rb") if packed else path.open("rb")  # type: ignore[return-value]
 
 
-def encoding_of(path: Path) -> str:
+def detect_encoding(path: Path) -> str:
     """The encoding of a text file: by its byte order mark, by every second byte being 0, UTF-8 if it is, else latin-1.
 
     Bytes that latin-1 has no letters for make it cp1252. A file with lines of UTF-8 and lines that are none is refused:
     whichever were taken, some names would be wrong. Cost: one pass over the bytes; text without accents costs nothing
     more.
     """
-    with opened(path) as file:
+    with open_unpacked(path) as file:
         head = file.read(4096)
     for mark, name in _MARKS:
         if head.startswith(mark):
@@ -52,7 +52,7 @@ def encoding_of(path: Path) -> str:
 
 
 def _chunks(path: Path) -> Iterator[bytes]:
-    with opened(path) as file:
+    with open_unpacked(path) as file:
         while chunk := file.read(CHUNK):
             yield chunk
 
@@ -74,7 +74,7 @@ def _is_utf8(path: Path) -> bool:
 def _of_single_bytes(path: Path) -> str:
     """latin-1 or cp1252; refused where other lines are UTF-8."""
     good, bad, high = 0, 0, False
-    with opened(path) as file:
+    with open_unpacked(path) as file:
         for number, line in enumerate(file, 1):
             if line.isascii():
                 continue
@@ -92,10 +92,10 @@ def _of_single_bytes(path: Path) -> str:
     return "cp1252" if high else "latin-1"
 
 
-def checked(encoding: str) -> str:
+def normalize_encoding(encoding: str) -> str:
     """An encoding by the name that Python has for it.
 
-    >>> checked("UTF8"), checked("Windows-1252"), checked("latin1")
+    >>> normalize_encoding("UTF8"), normalize_encoding("Windows-1252"), normalize_encoding("latin1")
     ('utf-8', 'cp1252', 'iso8859-1')
     """
     try:
@@ -104,11 +104,11 @@ def checked(encoding: str) -> str:
         raise ConfigError(f"there is no encoding {encoding!r}: write utf-8, latin-1, cp1252, utf-16, ...") from None
 
 
-def transcoded(path: Path, encoding: str, to: Path) -> None:
+def transcode(path: Path, encoding: str, to: Path) -> None:
     """The same text in UTF-8; a byte that the encoding has not is a fault, told with its line."""
     line = 1
     try:
-        with opened(path) as raw, to.open("w", encoding=UTF8, newline="") as out:
+        with open_unpacked(path) as raw, to.open("w", encoding=UTF8, newline="") as out:
             decoder = codecs.getincrementaldecoder(encoding)()
             while chunk := raw.read(CHUNK):
                 text = decoder.decode(chunk)

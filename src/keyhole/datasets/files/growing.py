@@ -21,7 +21,7 @@ _NO_TEXT = (".parquet", ".duckdb", ".db", ".xlsx", ".gz")
 
 
 @contextmanager
-def unchanged(data: object) -> Iterator[None]:
+def require_unchanged(data: object) -> Iterator[None]:
     """What is read in here is one state of the data, or `DataError` is raised. Cost: a look at each file, twice.
 
     Guarantee: the files' sizes, inodes and times of change are the same before and after; on Linux no text without an
@@ -61,10 +61,10 @@ def _files(data: object) -> list[Path]:
 
 def _state(path: Path) -> State | None:
     try:
-        found = path.stat()
+        stat = path.stat()
     except OSError:
         return None
-    return found.st_ino, found.st_size, found.st_mtime_ns
+    return stat.st_ino, stat.st_size, stat.st_mtime_ns
 
 
 def _lacks_an_end(path: Path) -> bool:

@@ -21,7 +21,7 @@ import duckdb
 
 from keyhole.config import FileLayout
 from keyhole.datasets.files.csv_layout import Separation, check_escapes, check_header, header, in_our_words, unreadable
-from keyhole.datasets.files.encodings import GZIP, UTF8, checked, encoding_of, transcoded
+from keyhole.datasets.files.encodings import GZIP, UTF8, detect_encoding, normalize_encoding, transcode
 from keyhole.datasets.files.growing import TABLES
 from keyhole.datasets.files.workbook import Workbook
 from keyhole.engines.duckdb.connections import fetch_first, types_of
@@ -71,7 +71,7 @@ def content_of(path: Path) -> Content:
     return Content.TEXT
 
 
-def prepared(data: object, layout: FileLayout, texts: Collection[str], life: ExitStack) -> object:
+def make_plain(data: object, layout: FileLayout, texts: Collection[str], life: ExitStack) -> object:
     """The same data as something the engine reads as it is: the path itself, or that of a plain copy (same stem).
 
     `texts` names columns that were declared to hold text: their commas and points are left alone. The copy is gone
@@ -81,34 +81,34 @@ def prepared(data: object, layout: FileLayout, texts: Collection[str], life: Exi
         return data
     path = Path(data)
     if path.is_dir():
-        return _folder(path, layout, texts, life)
+        return _make_folder_plain(path, layout, texts, life)
     if not path.is_file() or path.stat().st_size == 0:
         return data
     content = content_of(path)
     if content is not Content.TEXT and content is not Content.EXCEL:
-        _refuse(layout, path, content)
-        return path if _named(path, content) else _linked(path, content, life)
-    odd = _without_header(layout)
+        _refuse_layout(layout, path, content)
+        return path if _has_its_suffix(path, content) else _link(path, content, life)
+    odd = _changes_cells(layout)
     if content is Content.TEXT:
-        encoding = checked(layout.encoding) if layout.encoding else encoding_of(path)
+        encoding = normalize_encoding(layout.encoding) if layout.encoding else detect_encoding(path)
         with path.open("rb") as file:
             packed = file.read(2) == GZIP
         if encoding in (UTF8, "utf-8-sig") and not packed and not layout.encoding:
             if not odd:
-                return path if _named(path, content) else _linked(path, content, life)
-            return _rewritten(path, path, layout, texts, life)
-        copy = _place(path, life, ".tsv" if path.suffix.lower() == ".tsv" else ".csv")
-        transcoded(path, encoding, copy)
-        return _rewritten(copy, path, layout, texts, life) if odd else copy
-    copy = _place(path, life, ".csv")
-    _sheet(path, layout.sheet, copy)
-    return _rewritten(copy, path, layout, texts, life) if odd else copy
+                return path if _has_its_suffix(path, content) else _link(path, content, life)
+            return _rewrite(path, path, layout, texts, life)
+        copy = _place_for_copy(path, life, ".tsv" if path.suffix.lower() == ".tsv" else ".csv")
+        transcode(path, encoding, copy)
+        return _rewrite(copy, path, layout, texts, life) if odd else copy
+    copy = _place_for_copy(path, life, ".csv")
+    _write_sheet(path, layout.sheet, copy)
+    return _rewrite(copy, path, layout, texts, life) if odd else copy
 
 
-def _folder(path: Path, layout: FileLayout, texts: Collection[str], life: ExitStack) -> Path:
+def _make_folder_plain(path: Path, layout: FileLayout, texts: Collection[str], life: ExitStack) -> Path:
     """A folder of files, each made plain; the folder itself if all of them are."""
     files = [file for file in sorted(path.iterdir()) if file.suffix.lower() in TABLES and file.is_file()]
-    made = {file: prepared(file, layout, texts, life) for file in files}
+    made = {file: make_plain(file, layout, texts, life) for file in files}
     if all(file == plain for file, plain in made.items()):
         return path
     folder = Path(life.enter_context(tempfile.TemporaryDirectory(prefix="keyhole-"))) / path.name
@@ -121,44 +121,44 @@ def _folder(path: Path, layout: FileLayout, texts: Collection[str], life: ExitSt
 
 def cannot_attach(path: Path, error: duckdb.Error) -> DataError:
     """Why a database does not open: mostly because another process holds it."""
-    said = in_our_words(error)
-    if "lock" in said.lower():
+    message = in_our_words(error)
+    if "lock" in message.lower():
         return DataError.of_file(f"{path.name} is in use by another process: close it there, or work on a copy")
-    return DataError.of_file(f"cannot read {path.name}: {said}")
+    return DataError.of_file(f"cannot read {path.name}: {message}")
 
 
-def _named(path: Path, content: Content) -> bool:
+def _has_its_suffix(path: Path, content: Content) -> bool:
     """Would the engine know what it is by its extension?"""
     known = {Content.TEXT: (".csv", ".tsv"), Content.JSON: (".json", ".jsonl"), Content.DUCKDB: (".duckdb", ".db")}
     return path.suffix.lower() in known.get(content, (content.value,))
 
 
-def _place(path: Path, life: ExitStack, suffix: str) -> Path:
+def _place_for_copy(path: Path, life: ExitStack, suffix: str) -> Path:
     folder = Path(life.enter_context(tempfile.TemporaryDirectory(prefix="keyhole-")))
     return folder / f"{path.stem}{suffix}"
 
 
-def _linked(path: Path, content: Content, life: ExitStack) -> Path:
+def _link(path: Path, content: Content, life: ExitStack) -> Path:
     """The file under a name whose extension says what it is."""
-    link = _place(path, life, content.value)
+    link = _place_for_copy(path, life, content.value)
     link.symlink_to(path.resolve())
     return link
 
 
-def _without_header(layout: FileLayout) -> bool:
+def _changes_cells(layout: FileLayout) -> bool:
     """Is anything said that changes what the cells hold?"""
     return any(getattr(layout, f.name) != f.default for f in fields(FileLayout) if f.name not in ("encoding", "sheet"))
 
 
-def _refuse(layout: FileLayout, path: Path, content: Content) -> None:
-    said = [f.name for f in fields(FileLayout) if getattr(layout, f.name) != f.default]
-    if said:
+def _refuse_layout(layout: FileLayout, path: Path, content: Content) -> None:
+    settings = [f.name for f in fields(FileLayout) if getattr(layout, f.name) != f.default]
+    if settings:
         raise ConfigError(
-            f"{path.name} is a {content.value[1:]} file, which says by itself what {', '.join(said)} would say"
+            f"{path.name} is a {content.value[1:]} file, which says by itself what {', '.join(settings)} would say"
         )
 
 
-def _sheet(path: Path, sheet: str | None, to: Path) -> None:
+def _write_sheet(path: Path, sheet: str | None, to: Path) -> None:
     """A sheet as text: rows as wide as the widest, empty cells as nothing."""
     rows = list(Workbook(path).rows(sheet))
     wide = max((len(row) for row in rows), default=0)
@@ -177,7 +177,7 @@ def _days_with_time(cells: list[str | None]) -> list[str | None]:
     return [f"{cell} 00:00:00" if cell is not None and len(cell) == DAY else cell for cell in cells]
 
 
-def _rewritten(path: Path, shown: Path, layout: FileLayout, texts: Collection[str], life: ExitStack) -> Path:
+def _rewrite(path: Path, shown: Path, layout: FileLayout, texts: Collection[str], life: ExitStack) -> Path:
     """A plain copy of a text file in UTF-8: named columns, trimmed and NULL as declared, numbers with a point."""
     separation = Separation.of(path, layout.delimiter, len(layout.columns))
     wide = len(header(path, separation))
@@ -189,7 +189,7 @@ def _rewritten(path: Path, shown: Path, layout: FileLayout, texts: Collection[st
     con = life.enter_context(duckdb.connect(":memory:"))
     head = f"header=false, names=[{', '.join(map(literal, layout.columns))}]" if layout.columns else "header=true"
     origin = f"read_csv({literal(str(path))}, {head}, all_varchar=true, {separation.options})"
-    to = _place(shown, life, ".csv")
+    to = _place_for_copy(shown, life, ".csv")
     try:
         con.execute("SET preserve_insertion_order = true")
         con.execute(f"CREATE TEMP TABLE raw AS SELECT * FROM {origin}")
@@ -197,7 +197,7 @@ def _rewritten(path: Path, shown: Path, layout: FileLayout, texts: Collection[st
         why = unreadable(path, separation, error)
         raise DataError.of_file(f"cannot read {shown.name}: {why}") from None
     names = list(types_of(con, "raw"))
-    cells = ", ".join(f"{_cell(con, name, layout, texts)} AS {quote_name(name)}" for name in names)
+    cells = ", ".join(f"{_plain_cell(con, name, layout, texts)} AS {quote_name(name)}" for name in names)
     con.execute(f"COPY (SELECT {cells} FROM raw) TO {literal(str(to))} (FORMAT csv, HEADER true)")
     return to
 
@@ -207,7 +207,7 @@ def _sign(sign: str) -> str:
     return f"\\x{{{ord(sign):x}}}"
 
 
-def _cell(con: duckdb.DuckDBPyConnection, name: str, layout: FileLayout, texts: Collection[str]) -> str:
+def _plain_cell(con: duckdb.DuckDBPyConnection, name: str, layout: FileLayout, texts: Collection[str]) -> str:
     """A cell of the plain copy, as an expression."""
     raw = quote_name(name)
     bare = f"nullif(trim({raw}, {literal(BLANKS)}), '')"

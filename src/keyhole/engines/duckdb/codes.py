@@ -114,12 +114,12 @@ def _listed(con: duckdb.DuckDBPyConnection, table: str, texts: Sequence[str], n:
     for at in range(0, len(texts), step):
         chunk = texts[at : at + step]
         listed = ", ".join(f"({text}) AS b{i}" for i, text in enumerate(chunk))
-        asked = con.execute(f"SELECT {listed} FROM {table}")
+        cursor = con.execute(f"SELECT {listed} FROM {table}")
         if n <= FEW:
-            for verdicts in zip(*asked.fetchall(), strict=True):
+            for verdicts in zip(*cursor.fetchall(), strict=True):
                 yield np.array([v is True for v in verdicts]), np.array([v is False for v in verdicts])
             continue
-        fetched = asked.fetchnumpy()
+        fetched = cursor.fetchnumpy()
         for i in range(len(chunk)):
             raw = fetched[f"b{i}"]
             known = np.asarray(np.ma.filled(raw, False), dtype=np.bool_)

@@ -72,10 +72,10 @@ def seal_columns(opened: Callable[[], duckdb.DuckDBPyConnection], schema: Schema
     @lru_cache(maxsize=1)
     def digests(key: bytes) -> Mapping[str, str]:
         con, columns = opened(), [c for c in schema.columns if c.name in names]
-        found = {c.name: digest_rows(con, [*known, c], key) for c in columns}
+        by_column = {c.name: digest_rows(con, [*known, c], key) for c in columns}
         if schema.repeated and len(columns) > 1:  # one record's cost with another one's stay, both of one person
-            found[", ".join(sorted(c.name for c in columns))] = digest_rows(con, [*known, *columns], key)
-        return MappingProxyType(found)
+            by_column[", ".join(sorted(c.name for c in columns))] = digest_rows(con, [*known, *columns], key)
+        return MappingProxyType(by_column)
 
     return digests
 

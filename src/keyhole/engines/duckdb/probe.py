@@ -49,7 +49,7 @@ _PLACE = "(hash(rowid) % 12)"  # by this, rows are in one filling and not in the
 _CLASSES = {
     Filling.FIRST: ("TRUE", f"{_OWN} < 6"),
     Filling.SECOND: (f"{_PLACE} < 9", f"{_OWN} >= 6"),
-    Filling.FEW: ("FALSE", "TRUE"),  # but for `_few`
+    Filling.FEW: ("FALSE", "TRUE"),  # but for `_three_unlike_rows`
     Filling.NOBODY: ("FALSE", "TRUE"),
     Filling.EVEN_NULL: ("TRUE", "FALSE"),
     Filling.ODD_NULL: ("TRUE", "FALSE"),
@@ -126,7 +126,7 @@ class DuckDBProbe:
                 where = " AND ".join(kept)
                 self._con.execute(f"{text} UNION ALL SELECT {', '.join(made)} FROM {placed} WHERE {where}")
         self._others.look_up(_PUBLIC)
-        return self._look()
+        return self._fetch_public_columns()
 
     @contextmanager
     def _table(self, columns: Sequence[Sequence[str | None]]) -> Iterator[str]:
@@ -141,17 +141,17 @@ class DuckDBProbe:
         finally:
             self._con.unregister("keyhole_extra")
 
-    def _look(self) -> int:
+    def _fetch_public_columns(self) -> int:
         """Fetch what is looked at again and again: where rows are in the fillings, and columns that are arrays."""
         plain = [c for c in self._public if c.kind in (Kind.INTEGER, Kind.DATE, Kind.TEXT)]
         listed = [f"{_PLACE}::TINYINT AS place", *(f"{quote_name(c.name)} AS c{i}" for i, c in enumerate(plain))]
         self._columns = {}
         try:
-            found = self._con.execute(f"SELECT {', '.join(listed)} FROM {_PUBLIC}").fetchnumpy()
-            self._columns = {c.name: _array(found[f"c{i}"], c.kind) for i, c in enumerate(plain)}
+            columns = self._con.execute(f"SELECT {', '.join(listed)} FROM {_PUBLIC}").fetchnumpy()
+            self._columns = {c.name: _as_exact_array(columns[f"c{i}"], c.kind) for i, c in enumerate(plain)}
         except (duckdb.Error, ValueError, OverflowError):  # days that Python has not: the engine looks at them then
-            found = self._con.execute(f"SELECT {listed[0]} FROM {_PUBLIC}").fetchnumpy()
-        self._places = np.asarray(found["place"], dtype=np.int8)
+            columns = self._con.execute(f"SELECT {listed[0]} FROM {_PUBLIC}").fetchnumpy()
+        self._places = np.asarray(columns["place"], dtype=np.int8)
         return len(self._places)
 
     def fill(
@@ -169,16 +169,18 @@ class DuckDBProbe:
         """
         self._others.fill(rows or {}, self._table)
         for written, name in others:
-            self._stand(written, f"SELECT * FROM {held_as(name)}")
+            self._put_under_name(written, f"SELECT * FROM {held_as(name)}")
         kept, special = _CLASSES[filling]
         if filling is Filling.FEW:
-            kept = f"rowid IN ({', '.join(map(str, self._few()))})"
+            kept = f"rowid IN ({', '.join(map(str, self._three_unlike_rows()))})"
         listed = []
         without = filling.without(self.schema)
         for c in self.schema.columns:
             name = quote_name(c.name)
-            made = _made_up(c, filling, constants.get(c.name, ()), special) if c.secret else name
-            listed.append(f"{made} AS {name}" if c.name not in without else f"CAST(NULL AS {_type(c)}) AS {name}")
+            made = _made_up_value(c, filling, constants.get(c.name, ()), special) if c.secret else name
+            listed.append(
+                f"{made} AS {name}" if c.name not in without else f"CAST(NULL AS {_made_up_type(c)}) AS {name}"
+            )
         drawn = [
             f"hash(rowid, {filling:d}, {literal(c.name)}) AS {quote_name(f'{_OWN} {c.name}')}"
             for c in self.schema.columns
@@ -186,22 +188,22 @@ class DuckDBProbe:
         ]
         chosen = f"SELECT {', '.join(['*', f'{_PLACE} AS {_OWN}', *drawn])} FROM {_PUBLIC} WHERE {kept}"
         made = f"SELECT {', '.join(listed)} FROM ({chosen})"
-        stands = [place for table in dict.fromkeys(names) if (place := self._stand(table, made))]
-        self._at = stands[0] if stands else self._stand(("memory", _OWN, "made_up"), made)
+        stands = [place for table in dict.fromkeys(names) if (place := self._put_under_name(table, made))]
+        self._at = stands[0] if stands else self._put_under_name(("memory", _OWN, "made_up"), made)
         if filling is Filling.FEW:
-            return np.isin(np.arange(len(self._places)), self._few())
+            return np.isin(np.arange(len(self._places)), self._three_unlike_rows())
         return self._places < {Filling.SECOND: 9, Filling.NOBODY: 0}.get(filling, 12)
 
-    def _few(self) -> list[int]:
+    def _three_unlike_rows(self) -> list[int]:
         """Three records of the sample, each as unlike those before it as there are: so few groups have two of them."""
         rows = [list(row.values()) for row in self.sample()]
-        found = [0]
-        while len(found) < min(3, len(rows)):
-            unlike = [min(sum(v != w for v, w in zip(row, rows[i], strict=True)) for i in found) for row in rows]
-            found.append(max(set(range(len(rows))) - set(found), key=lambda i: (unlike[i], -i)))
-        return found
+        chosen = [0]
+        while len(chosen) < min(3, len(rows)):
+            unlike = [min(sum(v != w for v, w in zip(row, rows[i], strict=True)) for i in chosen) for row in rows]
+            chosen.append(max(set(range(len(rows))) - set(chosen), key=lambda i: (unlike[i], -i)))
+        return chosen
 
-    def _stand(self, table: tuple[str, ...], made: str) -> str:
+    def _put_under_name(self, table: tuple[str, ...], made: str) -> str:
         """Let the made-up table stand under a name; empty if it cannot."""
         place = ".".join(map(quote_name, table))
         ours = len(table) > 1 and table[-2].casefold() == _OWN
@@ -238,8 +240,8 @@ class DuckDBProbe:
             if not leaves:
                 return made
         listed = ", ".join(f"coalesce(({to_sql(leaf)})::INT, -1)::TINYINT AS c{i}" for i, leaf in enumerate(leaves))
-        found = self._con.execute(f"SELECT {listed} FROM {_PUBLIC if public else self._as_read()}").fetchnumpy()
-        return made | {leaf: np.asarray(found[f"c{i}"], dtype=np.int8) for i, leaf in enumerate(leaves)}
+        columns = self._con.execute(f"SELECT {listed} FROM {_PUBLIC if public else self._as_read()}").fetchnumpy()
+        return made | {leaf: np.asarray(columns[f"c{i}"], dtype=np.int8) for i, leaf in enumerate(leaves)}
 
     def _as_read(self) -> str:
         """The made-up table with texts where values are read as such: so a condition means what it was read as."""
@@ -252,8 +254,8 @@ class DuckDBProbe:
         over = _UNITS[column.kind]
         name = quote_name(column.name)
         text = f"SELECT coalesce({name} * {over}, 0)::BIGINT AS v, {name} IS NOT NULL AS p FROM {self._at}"
-        found = self._con.execute(text).fetchnumpy()
-        return MadeUp(np.asarray(found["v"], dtype=np.int64), np.asarray(found["p"], dtype=np.bool_), over)
+        columns = self._con.execute(text).fetchnumpy()
+        return MadeUp(np.asarray(columns["v"], dtype=np.int64), np.asarray(columns["p"], dtype=np.bool_), over)
 
     def evaluate_rows(self, expressions: Sequence[str], *, public: bool) -> list[tuple[Any, ...]]:
         """Expressions over the columns, row by row."""
@@ -273,31 +275,31 @@ class DuckDBProbe:
         alike: dict[tuple[str, int], list[int]] = {}
         for i, text in enumerate(texts):
             alike.setdefault((text.head, text.columns if text.head else 0), []).append(i)
-        found: list[list[tuple[Any, ...]] | None] = [None] * len(texts)
+        results: list[list[tuple[Any, ...]] | None] = [None] * len(texts)
         left: list[int] = []
         with with_timeout(self._con, SECONDS):
             for (head, _), numbers in alike.items():
                 size = ALIKE if head else BATCH
                 for some in (numbers[start : start + size] for start in range(0, len(numbers), size)):
-                    together = self._together([texts[i] for i in some], by_name=not head) if len(some) > 1 else None
+                    together = self._run_together([texts[i] for i in some], by_name=not head) if len(some) > 1 else None
                     if together is None:
                         left += some
                     else:
                         for i, rows in zip(some, together, strict=True):
-                            found[i] = rows
+                            results[i] = rows
         for i in left:
-            found[i] = self._alone(texts[i].text)
-        return found
+            results[i] = self._run_one(texts[i].text)
+        return results
 
     def can_run(self, texts: Sequence[str]) -> list[bool]:
         """Is each statement executed without an error? Several are run as one where that works."""
-        found: list[bool] = []
+        runnable: list[bool] = []
         for some in (texts[start : start + BATCH] for start in range(0, len(texts), BATCH)):
-            together = len(some) > 1 and self._executed([f"SELECT COUNT(*) FROM ({text}\n)" for text in some])
-            found += [True] * len(some) if together else [self._executed([text]) for text in some]
-        return found
+            together = len(some) > 1 and self._all_run([f"SELECT COUNT(*) FROM ({text}\n)" for text in some])
+            runnable += [True] * len(some) if together else [self._all_run([text]) for text in some]
+        return runnable
 
-    def _executed(self, parts: Sequence[str]) -> bool:
+    def _all_run(self, parts: Sequence[str]) -> bool:
         try:
             with with_timeout(self._con, SECONDS):
                 self._con.execute(self._statement(" UNION ALL ", parts)).fetchall()
@@ -306,7 +308,7 @@ class DuckDBProbe:
             return False
         return True
 
-    def _together(self, batch: Sequence[AsWritten], *, by_name: bool) -> list[list[tuple[Any, ...]]] | None:
+    def _run_together(self, batch: Sequence[AsWritten], *, by_name: bool) -> list[list[tuple[Any, ...]]] | None:
         parts, starts = [], [1]
         for at, one in enumerate(batch):
             heads = ", ".join(f"c{at}_{i}" for i in range(one.columns))
@@ -321,10 +323,10 @@ class DuckDBProbe:
             return None
         if len(done.description or ()) != (starts[-1] if by_name else starts[1]):
             return None
-        found: list[list[tuple[Any, ...]]] = [[] for _ in batch]
+        results: list[list[tuple[Any, ...]]] = [[] for _ in batch]
         for row in rows:
-            found[row[0]].append(row[starts[row[0]] : starts[row[0] + 1]] if by_name else row[1:])
-        return found
+            results[row[0]].append(row[starts[row[0]] : starts[row[0] + 1]] if by_name else row[1:])
+        return results
 
     def _statement(self, joint: str, parts: Sequence[str]) -> duckdb.Statement:
         """Parsed once for all fillings: that is a third of what a run costs."""
@@ -336,7 +338,7 @@ class DuckDBProbe:
             self._parsed[text] = several[0]
         return self._parsed[text]
 
-    def _alone(self, text: str) -> list[tuple[Any, ...]] | None:
+    def _run_one(self, text: str) -> list[tuple[Any, ...]] | None:
         try:
             with with_timeout(self._con, SECONDS):
                 return self._con.execute(text).fetchall()
@@ -382,9 +384,9 @@ class OtherTables:
         for (name, on), leaves in groups.items():
             mine = ", ".join(quote_name(a) for a, _ in on)
             theirs = [quote_name(b) for _, b in on]
-            asked = [f"coalesce(({to_sql(leaf.where)})::INT, -1)::TINYINT" for leaf in leaves]
+            conditions = [f"coalesce(({to_sql(leaf.where)})::INT, -1)::TINYINT" for leaf in leaves]
             keys = self._con.execute(f"SELECT {mine} FROM {table}").fetchall()
-            rows = self._con.execute(f"SELECT {', '.join([*theirs, *asked])} FROM {held_as(name)}").fetchall()
+            rows = self._con.execute(f"SELECT {', '.join([*theirs, *conditions])} FROM {held_as(name)}").fetchall()
             owners: list[set[tuple[object, ...]]] = [set() for _ in leaves]
             for row in rows:
                 key = row[: len(on)]
@@ -416,7 +418,7 @@ class OtherTables:
                 self._con.execute(f"INSERT INTO {held_as(each.name)} SELECT {', '.join(cast)} FROM {table}")
 
 
-def _array(found: Any, kind: Kind) -> tuple[NDArray[Any], NDArray[np.bool_]] | None:
+def _as_exact_array(found: Any, kind: Kind) -> tuple[NDArray[Any], NDArray[np.bool_]] | None:
     """(values, where there is one), if the values came over as they are."""
     present = ~np.ma.getmaskarray(found)
     values = np.ma.getdata(found)
@@ -429,15 +431,15 @@ def _array(found: Any, kind: Kind) -> tuple[NDArray[Any], NDArray[np.bool_]] | N
     return None
 
 
-def _type(column: Column) -> str:
+def _made_up_type(column: Column) -> str:
     """The type of a made-up column: that of the data, where values are read as text that are none."""
     return (column.listed.type if column.listed is not None else "") or _TYPES[column.kind]
 
 
-def _made_up(column: Column, seed: Filling, constants: Sequence[Scalar], special: str) -> str:
+def _made_up_value(column: Column, seed: Filling, constants: Sequence[Scalar], special: str) -> str:
     """A value for each row, from its number: SQL. Where it is not `special`, a number is neither 0 nor NULL."""
     number = quote_name(f"{_OWN} {column.name}")
-    kind, type_ = column.kind, _type(column)
+    kind, type_ = column.kind, _made_up_type(column)
     chosen: list[Scalar] = []
     if column.listed is not None and column.listed.type:
         values = column.listed.values

@@ -97,8 +97,8 @@ class DuckDBRoster:
             if self._private(where):
                 raise UnsupportedQuery("the support of a condition on a private column or on rows of people is secret")
         text = " OR ".join(f"({to_sql(w)})" for w in wheres) or "FALSE"
-        found = np.asarray(self._con.execute(f"SELECT rowid FROM people WHERE {text}").fetchnumpy()["rowid"], np.int64)
-        return found if (np.diff(found) > 0).all() else np.sort(found)
+        rows = np.asarray(self._con.execute(f"SELECT rowid FROM people WHERE {text}").fetchnumpy()["rowid"], np.int64)
+        return rows if (np.diff(rows) > 0).all() else np.sort(rows)
 
     def atoms(self, predicates: Sequence[Predicate], weights: Sequence[str]) -> Atoms:
         """Records grouped by (which predicates hold, values of the weights), inside the engine."""
@@ -211,7 +211,7 @@ class DuckDBRoster:
         """Public questions for each group of a statement, by one look at the table for each of its grouping sets."""
         public = to_sql(conjunction(*(p for p in _conjuncts(statement.where) if not self._private(p))))
         items = [query.canonical() for query in queries]
-        found: list[tuple[GroupKey, list[Decimal | bool | None]]] = []
+        figures: list[tuple[GroupKey, list[Decimal | bool | None]]] = []
         for chosen in statement.sets:
             keys = [statement.keys[i] for i in chosen]
             listed = _fetched_keys(self._con, "people", [k.sql for k in keys]) if keys else []
@@ -219,14 +219,14 @@ class DuckDBRoster:
             text = f"SELECT {', '.join((*listed, *items))} FROM people WHERE {public}"
             rows = self._con.execute(f"{text} GROUP BY {places}" if keys else text).fetchall()
             names = [k.name for k in keys]
-            found.extend(
+            figures.extend(
                 (
                     {k: plain_value(v) for k, v in zip(names, row, strict=False)},
                     [_finite_number(v) for v in row[len(keys) :]],
                 )
                 for row in rows
             )
-        return found
+        return figures
 
     def labels(self, rows: Rows) -> list[dict[str, Scalar | None]]:
         """The id of each record, or its row number from 1 where no id is declared."""
@@ -274,20 +274,20 @@ class DuckDBRoster:
         *,
         private: bool,
     ) -> list[GroupKey]:
-        found: list[GroupKey] = []
+        groups: list[GroupKey] = []
         for chosen in statement.sets:
             keys = [statement.keys[i] for i in chosen]
             if not private:
                 keys = [k for k in keys if not k.hidden(self._secrets_named)]
             if not keys:
-                found.append({})
+                groups.append({})
                 continue
             listed = ", ".join(_fetched_keys(con, table, [k.sql for k in keys]))
             text = f"SELECT DISTINCT {listed} FROM {table} WHERE {to_sql(where)} ORDER BY ALL"
             names = [k.name for k in keys]
             rows = con.execute(text).fetchall()
-            found.extend({k: plain_value(v) for k, v in zip(names, row, strict=True)} for row in rows)
-        return found
+            groups.extend({k: plain_value(v) for k, v in zip(names, row, strict=True)} for row in rows)
+        return groups
 
     def spellings(self, column: str) -> frozenset[str]:
         """The values of a public column of text."""
@@ -340,15 +340,15 @@ def _conjuncts(predicate: Predicate) -> tuple[Predicate, ...]:
 
 def _columns_read(predicate: Predicate) -> frozenset[str]:
     """Columns whose values (not merely their being NULL) a predicate looks at."""
-    found: set[str] = set()
+    names: set[str] = set()
     for leaf in leaves(predicate):
         if isinstance(leaf, Has):
-            found |= {mine for mine, _ in leaf.on}
+            names |= {mine for mine, _ in leaf.on}
         elif isinstance(leaf, Opaque):
-            found |= leaf.columns
+            names |= leaf.columns
         elif not isinstance(leaf, IsNull):
-            found.add(leaf.column)
-    return frozenset(found)
+            names.add(leaf.column)
+    return frozenset(names)
 
 
 def evaluate_query(con: duckdb.DuckDBPyConnection, query: Query, table: str) -> Decimal | bool | None:

@@ -81,15 +81,15 @@ def template_truths(
     types = types_of(con, table)
     if any(name.casefold().startswith("keyhole") for name in types):
         return {}  # our own names are taken
-    found: dict[int, tuple[Bools, Bools]] = {}
+    truths: dict[int, tuple[Bools, Bools]] = {}
     for template, listed in many.items():
         if not all(types.get(name) in _TYPES for name in looks[template]):
             continue
         try:
-            found |= dict(_evaluate_template(con, table, template, listed, n))
+            truths |= dict(_evaluate_template(con, table, template, listed, n))
         except duckdb.Error:
             continue  # one of them fails: each is then asked alone
-    return found
+    return truths
 
 
 def _evaluate_template(
