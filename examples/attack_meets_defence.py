@@ -30,7 +30,7 @@ from keyhole.datasets import load
 from keyhole.defence.answering import Defended
 from keyhole.defence.budget.budget import epsilon_budget
 from keyhole.defence.declared_domain import declare_domain
-from keyhole.defence.histogram import count_cells
+from keyhole.defence.histogram import CountedHistogram
 from keyhole.defence.mechanisms.laplace import Laplace
 from keyhole.model.prior import Knowledge
 from keyhole.model.query import Query
@@ -61,7 +61,7 @@ def experiment(people: int, questions: int, seed: int) -> list[Outcome]:
     roles = Columns(public={"person": PublicColumn(min=Decimal(1), max=Decimal(people))}, private={"bit": bit})
     source = load(pd.DataFrame({"person": np.arange(1, people + 1), "bit": bits}), roles)
     domain = declare_domain(roles, source.schema)
-    histogram = count_cells(source, domain, "replace-one")
+    histogram = CountedHistogram(source, domain, "replace-one")
     asked = [half(rng, people, source.schema) for _ in range(questions)]
     known = Target("bit", people, bit.known())
     found = []

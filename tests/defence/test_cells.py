@@ -23,7 +23,7 @@ from keyhole.config import Config
 from keyhole.datasets import load
 from keyhole.defence.budget.loss import Loss, Neighbours
 from keyhole.defence.declared_domain import declare_domain, make_asking_schema
-from keyhole.defence.histogram import Histogram, count_cells
+from keyhole.defence.histogram import CountedHistogram, Histogram
 from keyhole.defence.mechanisms.base import Release
 from keyhole.defence.workload import pose_statement
 from keyhole.errors import ConfigError, DataError, UnsupportedQuery
@@ -88,7 +88,7 @@ def world() -> tuple[Any, Domain, Histogram, Schema]:
         "CREATE TEMP TABLE clamped AS SELECT * REPLACE (if(age IS NULL, NULL, least(greatest(age, 0), 99)) AS age, "
         "if(height IS NULL, NULL, least(greatest(height, 1.0), 2.0)) AS height) FROM everything"
     )
-    histogram = count_cells(source, domain, "replace-one")
+    histogram = CountedHistogram(source, domain, "replace-one")
     return source, domain, histogram, make_asking_schema(source.schema, domain)
 
 
@@ -221,7 +221,7 @@ def test_every_declared_key_is_returned() -> None:
         lower("SELECT dept, rank, COUNT(*) FROM t GROUP BY ROLLUP (dept, rank)", schema), domain, "replace-one"
     )
     assert len(question.groups) == 9 + 3 + 1
-    histogram = count_cells(source, domain, "replace-one")
+    histogram = CountedHistogram(source, domain, "replace-one")
     found = dict(
         zip([tuple(dict(key).values()) for key, _ in question.groups], value_of(question, histogram), strict=True)
     )
@@ -277,7 +277,7 @@ def test_data_faults_are_found_at_load(data: dict[str, list[Any]], fault: str | 
 
     def fill() -> None:
         source = load(frame, config.columns)
-        count_cells(source, declare_domain(config.columns, source.schema), "replace-one")
+        CountedHistogram(source, declare_domain(config.columns, source.schema), "replace-one")
 
     if fault is None:
         fill()

@@ -21,7 +21,7 @@ from keyhole.defence.budget.budget import Cap
 from keyhole.defence.budget.ledger import Ledger
 from keyhole.defence.budget.loss import Loss, Neighbours
 from keyhole.defence.declared_domain import declare_domain
-from keyhole.defence.histogram import count_cells
+from keyhole.defence.histogram import CountedHistogram
 from keyhole.defence.releases import ReleaseLine, Releases
 from keyhole.defence.strategies.separate_releases import SeparateReleases
 from keyhole.model.query import Refused
@@ -104,7 +104,7 @@ def answered(
     settings = Config.parse(SETTINGS)
     source = load(people, settings.columns, table="people")
     domain = declare_domain(settings.columns, source.schema)
-    histogram = count_cells(source, domain, neighbours)
+    histogram = CountedHistogram(source, domain, neighbours)
     total = Loss.of_rho(1000, neighbours) if kind == "gaussian" else Loss.of_epsilon(1000, 0, neighbours)
     with Book.rehearsal(None, "people") as book:
         setting = AnswerSetting(

@@ -14,7 +14,7 @@ from keyhole.datasets import load
 from keyhole.defence.answering import Defended
 from keyhole.defence.budget.budget import epsilon_budget
 from keyhole.defence.declared_domain import declare_domain
-from keyhole.defence.histogram import count_cells
+from keyhole.defence.histogram import CountedHistogram
 from keyhole.defence.mechanisms.laplace import Laplace
 from keyhole.defence.simulate.release import SeededNoise
 from keyhole.errors import BudgetExhausted, UnsupportedQuery
@@ -28,7 +28,7 @@ def test_answers_state_their_noise_and_are_charged() -> None:
     bits = np.random.default_rng(1).integers(0, 2, 40)
     source = load(pd.DataFrame({"who": range(1, 41), "bit": bits}), CONFIG.columns)
     domain = declare_domain(CONFIG.columns, source.schema)
-    histogram = count_cells(source, domain, "replace-one")
+    histogram = CountedHistogram(source, domain, "replace-one")
     budget = epsilon_budget(3)
     laplace = Laplace(histogram, budget, 1, noise=SeededNoise(np.random.default_rng(2)))
     defended = Defended(domain, histogram, laplace)

@@ -75,7 +75,8 @@ class Book:
         book = cls(str(path), connect(path), Witness(witness) if witness else None)
         try:
             with book.page():  # behind whoever is beginning it
-                book.new = population is not None and book._is_blank()
+                blank = book._db.execute("SELECT 1 FROM sqlite_master").fetchone() is None
+                book.new = population is not None and blank
                 if book.new:
                     book._begin(str(population))
                 else:
@@ -114,9 +115,6 @@ class Book:
             book.close()
             raise
         return book
-
-    def _is_blank(self) -> bool:
-        return self._db.execute("SELECT 1 FROM sqlite_master").fetchone() is None
 
     def _begin(self, population: str) -> None:
         for statement in TABLES:
@@ -201,7 +199,7 @@ class Book:
         assert self._depth > 0, "entries are written on a page"
         at = dt.datetime.now(dt.UTC).isoformat(timespec="seconds")
         size = -(-room // BLOCK) * BLOCK
-        epoch = self._epoch(kind)
+        epoch = self.state.epoch + (kind is Mark.EPOCH)
         entry = BookEntry.after(self.state.last, kind, body, at=at, epoch=epoch, analyst=analyst, size=size)
         values = (entry.seq, entry.prev, entry.hash, entry.at, entry.kind, entry.epoch, entry.analyst)
         self._run("INSERT INTO entry VALUES (?, ?, ?, ?, ?, ?, ?, ?)", (*values, entry.text))
@@ -215,9 +213,6 @@ class Book:
     def _check_link(self, entry: BookEntry, before: BookEntry | None) -> None:
         if not entry.is_whole() or not entry.follows(before):
             raise BookError(f"the book {self.path} is damaged at entry {entry.seq}: restore it from a backup")
-
-    def _epoch(self, kind: Mark) -> int:
-        return self.state.epoch + (kind is Mark.EPOCH)
 
     def check_epoch(self, epoch: int) -> None:
         """Refuse to go on if another process has opened the next epoch: the data at hand is that of an earlier one."""

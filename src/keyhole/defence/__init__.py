@@ -8,7 +8,7 @@ from keyhole.defence.budget.budget import Budget, Cap, epsilon_budget
 from keyhole.defence.budget.ledger import Ledger
 from keyhole.defence.budget.loss import Loss
 from keyhole.defence.declared_domain import declare_domain
-from keyhole.defence.histogram import Histogram, count_cells
+from keyhole.defence.histogram import CountedHistogram, Histogram
 from keyhole.defence.linear import LinearQuery
 from keyhole.defence.mechanisms.base import Mechanism, Release
 from keyhole.defence.mechanisms.gaussian import Gaussian
@@ -27,6 +27,7 @@ __all__ = [
     "Cap",
     "Categories",
     "Construction",
+    "CountedHistogram",
     "DatabaseUpdate",
     "Defended",
     "Domain",
@@ -48,7 +49,6 @@ __all__ = [
     "Range",
     "Release",
     "Sparse",
-    "count_cells",
     "declare_domain",
     "epsilon_budget",
     "plan_offline",

@@ -197,29 +197,29 @@ class Answering:
 
     def read(self, sql: str) -> PosedStatement:
         """A statement as questions over cells; `QueryError` from the text and the declaration alone."""
-        found = self._posed.get(sql)
-        if found is None:
+        request = self._posed.get(sql)
+        if request is None:
             statement = lower(sql, self._schema)
-            found = PosedStatement(
+            request = PosedStatement(
                 sql, statement, pose_statement(statement, self._domain, self.setting.histogram.neighbours)
             )
             if len(self._posed) >= REMEMBERED:
                 self._posed.clear()
-            self._posed[sql] = found
-        return found
+            self._posed[sql] = request
+        return request
 
     def _notes(self, question: Question) -> tuple[str, ...]:
         accuracy = self.setting.accuracy
         return question.notes(self.setting.n, None if accuracy is None else Fraction(str(accuracy)))
 
     def _read_all(self, statements: Sequence[str]) -> list[PosedStatement | Refused]:
-        found: list[PosedStatement | Refused] = []
+        requests: list[PosedStatement | Refused] = []
         for sql in statements:
             try:
-                found.append(self.read(sql))
+                requests.append(self.read(sql))
             except QueryError as error:
-                found.append(Refused(str(error)))
-        return found
+                requests.append(Refused(str(error)))
+        return requests
 
     def expect(self, statements: Sequence[str], analyst: str | None) -> None:
         """These statements are about to be asked, together."""
@@ -255,11 +255,11 @@ class Answering:
             made.append(PriceQuote(sql, cost, how, None, self._notes(q.question)))
         return made
 
-    def recall(self, asked: PosedStatement, analyst: str | None) -> PrivateAnswer | None:
+    def recall(self, request: PosedStatement, analyst: str | None) -> PrivateAnswer | None:
         """What is free: public, or released before and already known to the analyst or within his cap."""
-        q = asked.question
+        q = request.question
         if not q.asked:
-            return self._answered(asked, [], Fraction(0), analyst)
+            return self._answered(request, [], Fraction(0), analyst)
         found = self.setting.recalled(q, analyst)
         if found is None:
             return None
@@ -267,15 +267,15 @@ class Answering:
         ledger = self.setting.ledger
         own = ledger.news(analyst, kept.of) or Fraction(0)
         ledger.tell(analyst, kept)
-        return replace(self._answered(asked, releases, Fraction(0), analyst), entry=kept.entry, own=own)
+        return replace(self._answered(request, releases, Fraction(0), analyst), entry=kept.entry, own=own)
 
-    def answer(self, asked: PosedStatement, analyst: str | None) -> PrivateAnswer:
+    def answer(self, request: PosedStatement, analyst: str | None) -> PrivateAnswer:
         """Charge, read, write down; on the open page."""
-        made = self._strategy.answer(asked.question, analyst)
+        made = self._strategy.answer(request.question, analyst)
         if isinstance(made, Refused):
-            return self.refused(asked.sql, made, analyst)
-        of = self.setting.ledger.entry_of(asked.question.fingerprint())
-        return replace(self._answered(asked, *made, analyst), entry=of)
+            return self.refused(request.sql, made, analyst)
+        of = self.setting.ledger.entry_of(request.question.fingerprint())
+        return replace(self._answered(request, *made, analyst), entry=of)
 
     def refused(self, sql: str, why: Refused, analyst: str | None) -> PrivateAnswer:
         """A statement that got no numbers."""
@@ -289,15 +289,15 @@ class Answering:
             yield line.line()
 
     def _answered(
-        self, asked: PosedStatement, releases: list[Release], cost: Fraction, analyst: str | None
+        self, request: PosedStatement, releases: list[Release], cost: Fraction, analyst: str | None
     ) -> PrivateAnswer:
-        s, q = self.setting, asked.question
+        s, q = self.setting, request.question
         groups = tuple((key, tuple(e)) for key, e in q.estimates(releases, s.n))
         how = releases[-1].how if releases else q.why_free(s.histogram.neighbours)
-        source = ReleasedStatement(asked.statement, q, tuple(releases))
+        source = ReleasedStatement(request.statement, q, tuple(releases))
         left, neighbours = s.ledger.left(analyst), s.histogram.neighbours
         return PrivateAnswer(
-            asked.sql, q.grouped, groups, s.beta, cost, left, neighbours, how, None, self._notes(q), source
+            request.sql, q.grouped, groups, s.beta, cost, left, neighbours, how, None, self._notes(q), source
         )
 
 

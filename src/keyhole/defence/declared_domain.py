@@ -28,42 +28,42 @@ def declare_domain(roles: Columns, schema: Schema) -> Domain:
     (11,)
     """
     publics: dict[str, PublicColumn] = {}
-    for name, given in roles.public.items():
+    for name, table in roles.public.items():
         named = schema.find(name)
         if named is None:
             near = schema.nearest(name)
             hint = f"; did you mean {near!r}?" if near else ""
             raise ConfigError(f"[columns.public.{name}]: the table has no such column{hint}")
-        publics[named.name] = given
-    found: list[DeclaredColumn] = []
+        publics[named.name] = table
+    declared: list[DeclaredColumn] = []
     for column in schema.columns:
         if column.role is Role.HIDDEN:
             continue
         public, private = publics.get(column.name), roles.private.get(column.name)
         if public is not None and public.finite:
-            found.append(_make_public(column, public))
+            declared.append(_make_public(column, public))
         elif private is not None and (made := _make_private(column, private)) is not None:
-            found.append(made)
-    return Domain(tuple(found))
+            declared.append(made)
+    return Domain(tuple(declared))
 
 
-def _make_public(column: Column, given: PublicColumn) -> DeclaredColumn:
-    if given.values is not None:
-        return Categories(column.name, tuple(parse_value(v, column) for v in given.values))
-    if given.min is None or given.max is None:
+def _make_public(column: Column, declared: PublicColumn) -> DeclaredColumn:
+    if declared.values is not None:
+        return Categories(column.name, tuple(parse_value(v, column) for v in declared.values))
+    if declared.min is None or declared.max is None:
         raise ConfigError(f"column {column.name!r}: write either values = [...] or min, max and width")
-    return _make_range(column, given.min, given.max, given.width, None)
+    return _make_range(column, declared.min, declared.max, declared.width, None)
 
 
-def _make_private(column: Column, given: PrivateColumn) -> DeclaredColumn | None:
-    if given.values is not None:
+def _make_private(column: Column, declared: PrivateColumn) -> DeclaredColumn | None:
+    if declared.values is not None:
         # another value counts as NULL
-        return Categories(column.name, tuple(parse_value(v, column) for v in given.values), other=False)
-    if given.min is None or given.max is None:
+        return Categories(column.name, tuple(parse_value(v, column) for v in declared.values), other=False)
+    if declared.min is None or declared.max is None:
         return None
-    if given.step is None and given.width is None and column.kind in (Kind.DECIMAL, Kind.DOUBLE):
+    if declared.step is None and declared.width is None and column.kind in (Kind.DECIMAL, Kind.DOUBLE):
         return None
-    return _make_range(column, given.min, given.max, given.width, given.step)
+    return _make_range(column, declared.min, declared.max, declared.width, declared.step)
 
 
 def _make_range(column: Column, lo: Decimal, hi: Decimal, width: Decimal | None, step: Decimal | None) -> Range:

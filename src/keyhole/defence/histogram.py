@@ -155,8 +155,3 @@ class CountedHistogram(Histogram):
 
     def __repr__(self) -> str:
         return f"CountedHistogram(columns={len(self._domain.columns)}, neighbours={self.neighbours!r})"
-
-
-def count_cells(source: Source, domain: Domain, neighbours: Neighbours) -> Histogram:
-    """The true margins, each counted by one GROUP BY in the engine when it is first asked for."""
-    return CountedHistogram(source, domain, neighbours)

@@ -74,21 +74,21 @@ class LinearQuery:
     @classmethod
     def of(cls, weights: ArrayLike, unit: int = 1, name: str = "", place: Place | None = None) -> LinearQuery:
         """A checked query; the array is copied into the smallest unsigned type that holds the unit."""
-        given = np.asarray(weights)
-        if given.ndim != 1 or given.size == 0:
+        array = np.asarray(weights)
+        if array.ndim != 1 or array.size == 0:
             raise PrivacyParameterError("a linear query has one weight for each cell of the domain")
-        if given.dtype == np.bool_:
-            given = given.view(np.uint8)
-        if not np.issubdtype(given.dtype, np.integer):
+        if array.dtype == np.bool_:
+            array = array.view(np.uint8)
+        if not np.issubdtype(array.dtype, np.integer):
             raise PrivacyParameterError(
-                f"a linear query has integer weights over a unit (noise is discrete), not {given.dtype}: "
+                f"a linear query has integer weights over a unit (noise is discrete), not {array.dtype}: "
                 "multiply by the unit and round"
             )
         if not 1 <= unit <= LARGEST_UNIT:
             raise PrivacyParameterError(f"the unit of a linear query is from 1 to 2^31, not {unit}")
-        low, high = int(given.min()), int(given.max())
+        low, high = int(array.min()), int(array.max())
         if place is not None:
-            if given.size != math.prod(place.shape[axis] for axis in place.axes):
+            if array.size != math.prod(place.shape[axis] for axis in place.axes):
                 raise PrivacyParameterError("a compact query has one weight for each cell of the columns it looks at")
             low, high = min(low, place.rest), max(high, place.rest)
         if low < 0 or high > unit:
@@ -96,7 +96,7 @@ class LinearQuery:
             raise PrivacyParameterError(
                 f"a linear query has weights from 0 to 1, not {worst}: shift and scale it first"
             )
-        kept = np.array(given, dtype=np.uint8 if unit < 256 else np.uint16 if unit < 65536 else np.uint32)
+        kept = np.array(array, dtype=np.uint8 if unit < 256 else np.uint16 if unit < 65536 else np.uint32)
         kept.flags.writeable = False
         return cls(kept, unit, name, place)
 
@@ -117,12 +117,12 @@ class LinearQuery:
 
     def middle(self) -> int:
         """The middle one of all weights in order: what most cells that do not matter have."""
-        held = self.stored
+        stored = self.stored
         if self.place is not None and self.place.keys:
             if math.prod(self.place.shape[axis] for axis, _ in self.place.keys) > 2:
                 return self.place.rest  # more than half of the cells
-            held = np.concatenate([held, np.full_like(held, self.place.rest)])
-        return int(np.partition(held, held.size // 2)[held.size // 2])
+            stored = np.concatenate([stored, np.full_like(stored, self.place.rest)])
+        return int(np.partition(stored, stored.size // 2)[stored.size // 2])
 
     @property
     def cells(self) -> int:

@@ -17,7 +17,7 @@ from fractions import Fraction
 from keyhole.basis.cells.domain import Domain
 from keyhole.basis.cells.numbers import Range
 from keyhole.defence.mechanisms.base import NoiseName, Release
-from keyhole.defence.workload import Item, Question, Total
+from keyhole.defence.workload import Question, Total
 from keyhole.model.numbers import format_fraction, simplify_fraction
 from keyhole.model.predicate import (
     TRUE,
@@ -35,7 +35,7 @@ from keyhole.model.predicate import (
     restrict,
     to_sql,
 )
-from keyhole.model.query import Query, Statement, Term
+from keyhole.model.query import Statement, Term
 from keyhole.model.schema import Role, Schema
 
 Terms = tuple[Term, ...]
@@ -97,51 +97,55 @@ class Releases:
         left = list(asked.releases)
         for key, items in asked.question.groups:
             for query, item in zip(asked.statement.group(dict(key)), items, strict=True):
-                for terms, total in _totals(query, item):
+                totals = [(query.terms, item.top)]
+                if item.bottom is not None:  # AVG is asked as a centred sum and a count
+                    middle = tuple(replace(term, factor=-item.middle * term.factor) for term in query.per)
+                    totals = [((*query.terms, *middle), item.top), (query.per, item.bottom)]
+                for terms, total in totals:
                     made, left = left[: len(total.asked)], left[len(total.asked) :]
-                    yield from self._total(terms, total, made)
+                    yield from self._write_total(terms, total, made)
 
-    def _total(self, terms: Terms, total: Total, made: Sequence[Release]) -> Iterator[ReleaseLine]:
+    def _write_total(self, terms: Terms, total: Total, made: Sequence[Release]) -> Iterator[ReleaseLine]:
         split = len(total.queries) == 2  # what is above and below zero was released apart
-        if not split and total.queries:
-            yield self._one(self._counted(terms), total, made[:1], abs(total.coefficients[0]))
-        elif split and (parts := self._signed(terms)) is not None:
+        if split and (parts := self._split_by_sign(terms)) is not None:
             for part, c, release in zip(parts, total.coefficients, made, strict=False):
-                yield self._scaled(part, abs(c) * release.value, release, abs(c))
-        elif split:
-            yield self._one(self._counted(terms), total, made[:2], None)
+                yield self._write_line(part, abs(c) * release.value, release, abs(c))
+        elif split:  # a sum of two noisy numbers: its law is none we name
+            yield self._write_line(self._count_bins(terms), total.noisy(made[:2], self.n)[0], None, Fraction(1))
+        elif total.queries:
+            unit = abs(total.coefficients[0])
+            yield self._write_line(
+                self._count_bins(terms), total.noisy(made[:1], self.n)[0], made[0], unit or Fraction(1)
+            )
         if total.matched is not None:
-            off = disjunction(*(t.where for t in terms if self._bins(t) is not None))
-            yield self._scaled((Term(None, self._clamped(off)),), made[-1].value, made[-1], Fraction(1))
+            off = disjunction(*(t.where for t in terms if self._get_binned_column(t) is not None))
+            yield self._write_line((Term(None, self._clamp(off)),), made[-1].value, made[-1], Fraction(1))
 
-    def _one(self, terms: Terms, total: Total, made: Sequence[Release], unit: Fraction | None) -> ReleaseLine:
-        """The whole total; `unit` None says that it is a sum of several noisy numbers, whose law is none we name."""
-        value, _ = total.noisy(made, self.n)
-        return self._scaled(terms, value, made[0] if unit is not None else None, unit or Fraction(1))
-
-    def _scaled(self, terms: Terms, value: Fraction, release: Release | None, unit: Fraction) -> ReleaseLine:
+    def _write_line(self, terms: Terms, value: Fraction, release: Release | None, unit: Fraction) -> ReleaseLine:
         """`unit` is what 1 of the released number is in `value`; all is multiplied until every factor is a decimal."""
-        times = math.lcm(1, *(_odd(t.factor.denominator) for t in terms))
+        times = math.lcm(1, *(_drop_twos_and_fives(t.factor.denominator) for t in terms))
         whole = tuple(replace(t, factor=t.factor * times) for t in terms)
         law = release.law if release is not None else None
         scale = None if release is None or release.scale is None else release.scale * unit * times
-        return ReleaseLine(f"SELECT {self._select(whole)}", value * times, law, scale)
+        return ReleaseLine(f"SELECT {self._write_select(whole)}", value * times, law, scale)
 
-    def _counted(self, terms: Terms) -> Terms:
+    def _count_bins(self, terms: Terms) -> Terms:
         """Sums over bins as counts of the bins, times their middles; conditions on public columns as they were read."""
         made: list[Term] = []
         for term in terms:
-            column = self._bins(term)
+            column = self._get_binned_column(term)
             if column is None:
-                made.append(replace(term, where=self._clamped(term.where)))
+                made.append(replace(term, where=self._clamp(term.where)))
                 continue
             amounts, _ = column.amounts()
             for cell in range(column.bins):
-                where = conjunction(_without(self._clamped(term.where), column.name), _in_bin(column, cell))
+                where = conjunction(
+                    _drop_column(self._clamp(term.where), column.name), _make_bin_condition(column, cell)
+                )
                 made.append(Term(None, where, term.factor * amounts[cell]))
         return tuple(t for t in made if t.factor)
 
-    def _signed(self, terms: Terms) -> tuple[Terms, Terms] | None:
+    def _split_by_sign(self, terms: Terms) -> tuple[Terms, Terms] | None:
         """What records above and below zero add, if one column under one condition decides which they are."""
         terms = tuple(t for t in terms if t.factor)
         summed = {t.column for t in terms if t.column is not None}
@@ -149,43 +153,47 @@ class Releases:
             return None
         slope = sum((t.factor for t in terms if t.column is not None), Fraction(0))
         base = sum((t.factor for t in terms if t.column is None), Fraction(0))
-        where, name = self._clamped(terms[0].where), summed.pop() or ""
-        column = self._bins(Term(name))
+        where, name = self._clamp(terms[0].where), summed.pop() or ""
+        column = self._get_binned_column(Term(name))
         if column is not None:
             amounts, _ = column.amounts()
-            every = [(slope * amounts[k] + base, _in_bin(column, k)) for k in range(column.bins)]
+            every = [(slope * amounts[k] + base, _make_bin_condition(column, k)) for k in range(column.bins)]
             above, below = (
-                tuple(Term(None, conjunction(_without(where, name), cell), abs(a)) for a, cell in every if a * sign > 0)
+                tuple(
+                    Term(None, conjunction(_drop_column(where, name), cell), abs(a))
+                    for a, cell in every
+                    if a * sign > 0
+                )
                 for sign in (1, -1)
             )
             return above, below
         if not slope:
             return None
         at = -base / slope
-        if _odd(at.denominator) != 1:
+        if _drop_twos_and_fives(at.denominator) != 1:
             return None
         made: list[Terms] = []
         for sign in (1, -1):
-            beyond = Comparison(name, ">" if slope * sign > 0 else "<", _scalar(at))
+            beyond = Comparison(name, ">" if slope * sign > 0 else "<", _to_scalar(at))
             part = conjunction(where, beyond)
             made.append((Term(name, part, slope * sign), *((Term(None, part, base * sign),) if base else ())))
         return made[0], made[1]
 
-    def _bins(self, term: Term) -> Range | None:
+    def _get_binned_column(self, term: Term) -> Range | None:
         """The column of a term, if its cells hold more than one value each."""
         if term.column is None:
             return None
         column = self.domain.columns[self.domain.axis(term.column)]
         return column if isinstance(column, Range) and not column.exact else None
 
-    def _clamped(self, predicate: Predicate) -> Predicate:
+    def _clamp(self, predicate: Predicate) -> Predicate:
         """A condition as it was read: public numbers outside their declared range count as the nearest end.
 
         Private ones do too; there the declaration is all that anybody knows, and the statement keeps its words.
         """
-        return restrict(predicate, self._as_read)
+        return restrict(predicate, self._clamp_leaf)
 
-    def _as_read(self, leaf: Leaf) -> Predicate:
+    def _clamp_leaf(self, leaf: Leaf) -> Predicate:
         if not isinstance(leaf, Comparison | Membership):
             return leaf
         named = self.schema.find(leaf.column)
@@ -193,39 +201,30 @@ class Releases:
         if not isinstance(column, Range) or named is None or named.role is Role.PRIVATE:
             return leaf
         if isinstance(leaf, Comparison):
-            return _clamped_comparison(leaf, column)
+            return _clamp_comparison(leaf, column)
         inside = tuple(v for v in leaf.values if v not in (column.lo, column.hi))
-        ends = (_clamped_comparison(Comparison(leaf.column, "=", v), column) for v in leaf.values if v not in inside)
+        ends = (_clamp_comparison(Comparison(leaf.column, "=", v), column) for v in leaf.values if v not in inside)
         return disjunction(*((Membership(leaf.column, inside),) if inside else ()), *ends)
 
-    def _select(self, terms: Terms) -> str:
+    def _write_select(self, terms: Terms) -> str:
         """The SELECT list, FROM and WHERE of a sum of terms, with what all conditions share in the WHERE."""
-        parts = [_parts(t.where) for t in terms]
-        shared = [p for p in parts[0] if all(p in other for other in parts) and _present(p) is None]
+        parts = [_split_conjunction(t.where) for t in terms]
+        shared = [p for p in parts[0] if all(p in other for other in parts) and _get_present_column(p) is None]
         apart: dict[tuple[Predicate, ...], list[Term]] = {}
         for term, every in zip(terms, parts, strict=True):
             apart.setdefault(tuple(p for p in every if p not in shared), []).append(term)
-        items = [_aggregate(group, where, alone=len(apart) == 1) for where, group in apart.items()]
+        items = [_write_aggregate(group, where, alone=len(apart) == 1) for where, group in apart.items()]
         found = f"{' + '.join(items)} FROM {quote_name(self.schema.table)}"
         return f"{found} WHERE {to_sql(conjunction(*shared))}" if shared else found
 
 
-def _totals(query: Query, item: Item) -> Iterator[tuple[Terms, Total]]:
-    """Each released total of an item with the terms it sums: AVG is asked as a centred sum and a count."""
-    if item.bottom is None:
-        yield query.terms, item.top
-        return
-    yield (*query.terms, *(replace(t, factor=-item.middle * t.factor) for t in query.per)), item.top
-    yield query.per, item.bottom
-
-
-def _aggregate(terms: Sequence[Term], where: Sequence[Predicate], *, alone: bool) -> str:
+def _write_aggregate(terms: Sequence[Term], where: Sequence[Predicate], *, alone: bool) -> str:
     """One SUM or COUNT of terms under one condition; a missing one among several adds nothing.
 
     That a summed or counted column is not NULL is said by the aggregate itself.
     """
     summed = [t.column for t in terms if t.column is not None]
-    present = [name for p in where if (name := _present(p)) is not None]
+    present = [name for p in where if (name := _get_present_column(p)) is not None]
     counted = present[0] if present and not summed else None
     said = {Not(IsNull(name)) for name in (*summed, *([counted] if counted is not None else []))}
     rest = conjunction(*(p for p in where if p not in said))
@@ -247,33 +246,33 @@ def _aggregate(terms: Sequence[Term], where: Sequence[Predicate], *, alone: bool
     return f"SUM({text}){only}" if alone else f"COALESCE(SUM({text}){only}, 0)"
 
 
-def _present(predicate: Predicate) -> str | None:
+def _get_present_column(predicate: Predicate) -> str | None:
     """The column of `column IS NOT NULL`."""
     if isinstance(predicate, Not) and isinstance(predicate.part, IsNull):
         return predicate.part.column
     return None
 
 
-def _without(where: Predicate, name: str) -> Predicate:
+def _drop_column(where: Predicate, name: str) -> Predicate:
     """A condition without `name IS NOT NULL`, for one that a comparison of the column joins."""
-    return conjunction(*(p for p in _parts(where) if p != Not(IsNull(name))))
+    return conjunction(*(p for p in _split_conjunction(where) if p != Not(IsNull(name))))
 
 
-def _in_bin(column: Range, cell: int) -> Predicate:
+def _make_bin_condition(column: Range, cell: int) -> Predicate:
     """The bin with its half-open ends; the first and the last hold what lies outside."""
-    low = Comparison(column.name, ">=", _scalar(column.lo + cell * column.width))
-    high = Comparison(column.name, "<", _scalar(column.lo + (cell + 1) * column.width))
+    low = Comparison(column.name, ">=", _to_scalar(column.lo + cell * column.width))
+    high = Comparison(column.name, "<", _to_scalar(column.lo + (cell + 1) * column.width))
     inner = [*([low] if cell > 0 else []), *([high] if cell < column.bins - 1 else [])]
     return conjunction(*inner) if inner else Not(IsNull(column.name))
 
 
-def _clamped_comparison(leaf: Comparison, column: Range) -> Predicate:
+def _clamp_comparison(leaf: Comparison, column: Range) -> Predicate:
     """The comparison of the clamped column, said of the column itself.
 
     >>> age = Range("age", Fraction(0), Fraction(99), Fraction(10), Fraction(1))
-    >>> to_sql(_clamped_comparison(Comparison("age", "=", 99), age))
+    >>> to_sql(_clamp_comparison(Comparison("age", "=", 99), age))
     '"age" >= 99'
-    >>> to_sql(_clamped_comparison(Comparison("age", "<", 100), age))
+    >>> to_sql(_clamp_comparison(Comparison("age", "<", 100), age))
     '"age" < 100 OR "age" >= 100'
     """
     if isinstance(leaf.value, bool) or not isinstance(leaf.value, int | Decimal):
@@ -294,11 +293,11 @@ def _clamped_comparison(leaf: Comparison, column: Range) -> Predicate:
     return always if under == (leaf.op in ("<", "<=")) else never
 
 
-def _parts(predicate: Predicate) -> tuple[Predicate, ...]:
+def _split_conjunction(predicate: Predicate) -> tuple[Predicate, ...]:
     return predicate.parts if isinstance(predicate, And) else () if predicate == TRUE else (predicate,)
 
 
-def _odd(denominator: int) -> int:
+def _drop_twos_and_fives(denominator: int) -> int:
     """What is left of a denominator without twos and fives: 1 for decimals."""
     for prime in (2, 5):
         while denominator % prime == 0:
@@ -306,5 +305,5 @@ def _odd(denominator: int) -> int:
     return denominator
 
 
-def _scalar(value: Fraction) -> Scalar:
+def _to_scalar(value: Fraction) -> Scalar:
     return simplify_fraction(value)

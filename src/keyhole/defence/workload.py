@@ -251,7 +251,7 @@ def pose_statement(statement: Statement, domain: Domain, neighbours: Neighbours)
     if statement.having:
         raise UnsupportedQuery("HAVING would show which groups are large: ask for the numbers and filter them yourself")
     groups: list[tuple[GroupKey, tuple[Item, ...]]] = []
-    said = ColumnCache()
+    cache = ColumnCache()
     for chosen in statement.sets:
         keys = [statement.keys[i] for i in chosen]
         values, axes = [], []
@@ -268,7 +268,7 @@ def pose_statement(statement: Statement, domain: Domain, neighbours: Neighbours)
                 items = tuple(pose_query(q, domain, neighbours) for q in statement.group(dict(named)))
             else:
                 within = tuple(sorted(zip(axes, cells, strict=True)))
-                items = tuple(_pose_within(q, domain, neighbours, within, said) for q in statement.queries)
+                items = tuple(_pose_within(q, domain, neighbours, within, cache) for q in statement.queries)
             groups.append((named, items))
     names = tuple(dict.fromkeys(key.column for key in statement.keys if key.column is not None))
     return Question(statement.text, bool(statement.keys), tuple(groups), names, statement)
@@ -280,7 +280,7 @@ def pose_query(query: Query, domain: Domain, neighbours: Neighbours) -> Item:
 
 
 def _pose_within(
-    query: Query, domain: Domain, neighbours: Neighbours, keys: tuple[tuple[int, int], ...], said: ColumnCache
+    query: Query, domain: Domain, neighbours: Neighbours, keys: tuple[tuple[int, int], ...], cache: ColumnCache
 ) -> Item:
     """The same, asked of the records in the cells `keys` only."""
     if query.aggregate is not Aggregate.SUM:
@@ -293,7 +293,7 @@ def _pose_within(
     if query.digits is not None and query.rounding != HALF:
         raise UnsupportedQuery(f"{query.label}: ask for the number itself, or round it with ROUND")
     none = Fraction(0)
-    form, cells = weighted_count(query), _find_cells(query, domain, keys, said)
+    form, cells = weighted_count(query), _find_cells(query, domain, keys, cache)
     if not query.per:
         total = _make_total(form.top, cells, neighbours, query.label)
         return Item(query.label, total, None, none, none, none, query.digits)
@@ -305,7 +305,7 @@ def _pose_within(
     return Item(query.label, top, bottom, low, high, middle, query.digits)
 
 
-def _find_cells(query: Query, domain: Domain, keys: tuple[tuple[int, int], ...], said: ColumnCache) -> Cells:
+def _find_cells(query: Query, domain: Domain, keys: tuple[tuple[int, int], ...], cache: ColumnCache) -> Cells:
     """The cells of the query's columns, within one cell of each key column."""
     used = set()
     for term in (*query.terms, *query.per):
@@ -315,7 +315,7 @@ def _find_cells(query: Query, domain: Domain, keys: tuple[tuple[int, int], ...],
     axes = tuple(sorted(used - dict(keys).keys()))
     if not axes and not keys:
         axes = (0,)  # nothing is looked at: any column will do
-    return Cells(domain, axes, keys, said)
+    return Cells(domain, axes, keys, cache)
 
 
 def _weigh(parts: Sequence[Part], cells: Cells, name: str) -> tuple[Numbers, Fraction]:
@@ -340,13 +340,13 @@ def _bound_average(form: Form, cells: Cells, name: str) -> tuple[Fraction, Fract
     counted, unit = _weigh(form.per, cells, name)
     if unit != 1 or not np.isin(counted, (0, 1)).all():
         raise UnsupportedQuery(f"{name}: a ratio is answered privately only if it is an average over records")
-    held = counted > 0
-    if not held.any():
+    counted_cells = counted > 0
+    if not counted_cells.any():
         return Fraction(0), Fraction(0)
     off = _list_halves(form.top, cells)
     least, down = _weigh(combined(form.top, (Fraction(-1), off)), cells, name)
     most, up = _weigh(combined(form.top, (Fraction(1), off)), cells, name)
-    return int(least[held].min()) / down, int(most[held].max()) / up
+    return int(least[counted_cells].min()) / down, int(most[counted_cells].max()) / up
 
 
 def _make_total(parts: Sequence[Part], cells: Cells, neighbours: Neighbours, name: str) -> Total:

@@ -106,12 +106,12 @@ class Audited:
         except QueryError:
             return ParsedStatement(text, None)
 
-    def recall(self, asked: ParsedStatement, analyst: str | None) -> Reply | None:
+    def recall(self, request: ParsedStatement, analyst: str | None) -> Reply | None:
         """An exact answer of this epoch, given again. `watch` has none."""
         self.catch_up()
-        if self._source is None or asked.statement is None:
+        if self._source is None or request.statement is None:
             return None
-        found = self.book.state.releases.get((self.book.state.epoch, asked.question), ())
+        found = self.book.state.releases.get((self.book.state.epoch, request.question), ())
         entry = next((e for e in map(self.book.entry, found) if self.may_recall(e)), None)
         if entry is None:
             return None
@@ -119,58 +119,60 @@ class Audited:
         if analyst not in (None, entry.analyst) and entry.seq not in self.book.state.heard.get(str(analyst), ()):
             self.book.append(Mark.TOLD, {"of": [], "entry": entry.seq}, analyst=analyst)
         reason = self._with_unjudged("answered before")
-        return self._reply(asked, parse_exact_answer(entry.body["answer"]), reason, entry.seq, entry.hash)
+        return self._reply(request, parse_exact_answer(entry.body["answer"]), reason, entry.seq, entry.hash)
 
     def may_recall(self, entry: BookEntry) -> bool:
         """Was it admitted when it was answered? What `monitored` gave was not."""
         return entry.kind == Mark.ANSWER and entry.body.get("verdict", str(Permission.ALLOW)) == str(Permission.ALLOW)
 
-    def admit(self, asked: ParsedStatement, analyst: str | None) -> Reply | None:
+    def admit(self, request: ParsedStatement, analyst: str | None) -> Reply | None:
         """Deny what would expose somebody, refuse what cannot be decided beforehand."""
-        said = self._said = self.admission(asked)
-        if said.allowed:
+        admission = self._said = self.admission(request)
+        if admission.allowed:
             return None
         self.auditor.seen()
-        if said.verdict is Permission.REFUSED:
-            return Reply(asked.text, Outcome.REFUSED, said.reason, admission=said)
-        return Reply(asked.text, Outcome.DENIED, said.reason, admission=said, instead=self._instead(asked))
+        if admission.verdict is Permission.REFUSED:
+            return Reply(request.text, Outcome.REFUSED, admission.reason, admission=admission)
+        return Reply(
+            request.text, Outcome.DENIED, admission.reason, admission=admission, instead=self._instead(request)
+        )
 
-    def admission(self, asked: ParsedStatement, *, explain: bool | None = None) -> Admission:
+    def admission(self, request: ParsedStatement, *, explain: bool | None = None) -> Admission:
         """The decision, with its promise; on an open page, after `catch_up`. `explain` None: as the session does."""
         proved = self._explain if explain is None else explain
-        said = self.auditor.admit(asked.text) if proved else self.auditor.decide(asked.text)
-        if asked.statement is None or said.verdict is Permission.REFUSED:
-            return said
+        admission = self.auditor.admit(request.text) if proved else self.auditor.decide(request.text)
+        if request.statement is None or admission.verdict is Permission.REFUSED:
+            return admission
         if self.book.state.incomplete and not self.unguarded:
-            return Admission(said.number, said.sql, Permission.REFUSED, INCOMPLETE)
-        if meant := self._spelling.reason(asked.statement):
-            return Admission(said.number, said.sql, Permission.REFUSED, meant)
-        names = self._private_names(asked.statement)
-        told = [name for name in names if name in self._facts]
-        if told:
+            return Admission(admission.number, admission.sql, Permission.REFUSED, INCOMPLETE)
+        if meant := self._spelling.reason(request.statement):
+            return Admission(admission.number, admission.sql, Permission.REFUSED, meant)
+        names = self._private_names(request.statement)
+        facts = [name for name in names if name in self._facts]
+        if facts:
             why = (
-                f"something is known of single people's {told[0]!r} ([[facts]]), which is no part of decisions before "
+                f"something is known of single people's {facts[0]!r} ([[facts]]), which is no part of decisions before "
                 f"the answer: {PRIVATELY}, or leave the facts out of these settings"
             )
-            return Admission(said.number, said.sql, Permission.REFUSED, why)
+            return Admission(admission.number, admission.sql, Permission.REFUSED, why)
         unguarded = [name for name in names if name in self.book.state.unguarded]
         if unguarded and not self.unguarded:
             why = (
                 f'answers about {unguarded[0]!r} were given under policy = "monitored" that no auditor admitted, so '
                 f"nothing exact can be promised of it any more: {PRIVATELY}"
             )
-            return Admission(said.number, said.sql, Permission.REFUSED, why)
+            return Admission(admission.number, admission.sql, Permission.REFUSED, why)
         other = [n for n in names if self.book.state.families.get(n, set()) - {self._columns[n].family}]
         if other:
             why = (
                 f"answers about {other[0]!r} were given when its family was another: sums and extremes of one column "
                 f"cannot be decided together. {PRIVATELY}"
             )
-            return Admission(said.number, said.sql, Permission.REFUSED, why)
+            return Admission(admission.number, admission.sql, Permission.REFUSED, why)
         why = next((why for name in names if (why := self.domain_objection(name))), "")
         if why:
-            return Admission(said.number, said.sql, Permission.REFUSED, why)
-        return replace(said, reason=self._with_unjudged(said.reason)) if said.allowed else said
+            return Admission(admission.number, admission.sql, Permission.REFUSED, why)
+        return replace(admission, reason=self._with_unjudged(admission.reason)) if admission.allowed else admission
 
     def _with_unjudged(self, reason: str) -> str:
         """Why something is answered, and what of the book that does not account for."""
@@ -181,9 +183,9 @@ class Audited:
         left = self._counted[1]
         if not left:
             return reason
-        said = reason.replace("nobody is exposed", "nobody is exposed by what was judged", 1)
+        qualified = reason.replace("nobody is exposed", "nobody is exposed by what was judged", 1)
         were = "1 statement in the book was" if left == 1 else f"{left} statements in the book were"
-        return f"{said}; {were} not judged"
+        return f"{qualified}; {were} not judged"
 
     def domain_objection(self, name: str) -> str:
         """Why no exact answer about a private column is given, from what was declared of it; "" if one may be."""
@@ -218,52 +220,52 @@ class Audited:
         """The private columns that a statement aggregates."""
         return sorted({name for q in statement.queries for name in q.columns} & set(self._columns))
 
-    def release(self, asked: ParsedStatement, analyst: str | None) -> Reply:
+    def release(self, request: ParsedStatement, analyst: str | None) -> Reply:
         """Read the answer, if it is given here, and write it down with what it tells."""
-        assert asked.statement is not None
-        said = self._said
+        assert request.statement is not None
+        admission = self._said
         answer = (
-            self.needed(asked, self.elsewhere)
+            self.needed(request, self.elsewhere)
             if self._source is None
-            else compute_exact_answer(asked.statement, self._source)
+            else compute_exact_answer(request.statement, self._source)
         )
-        entry = self.write(Mark.ANSWER, asked, answer, analyst)
-        return replace(self._reply(asked, answer, said.reason, entry.seq, entry.hash), admission=said)
+        entry = self.write(Mark.ANSWER, request, answer, analyst)
+        return replace(self._reply(request, answer, admission.reason, entry.seq, entry.hash), admission=admission)
 
-    def needed(self, asked: ParsedStatement, answer: Decimal | None) -> ExactAnswer | None:
+    def needed(self, request: ParsedStatement, answer: Decimal | None) -> ExactAnswer | None:
         """An answer that was given elsewhere, where later decisions need it; any other is not kept."""
-        if answer is None or asked.statement is None or not self.auditor.decided_by_answers(asked.statement):
+        if answer is None or request.statement is None or not self.auditor.decided_by_answers(request.statement):
             return None
         return (({}, (answer,)),)
 
     def write(
         self,
         kind: Mark,
-        asked: ParsedStatement,
+        request: ParsedStatement,
         answer: ExactAnswer | None,
         analyst: str | None,
         about: Mapping[str, Any] = NOTHING_MORE,
     ) -> BookEntry:
         """An entry for a statement that counts from now on, with the rows that it adds to what is known."""
-        assert asked.statement is not None
-        body: dict[str, Any] = {"query": self.auditor.number + 1, "sql": asked.text, **about} | self.remarks()
-        if names := self._private_names(asked.statement):
+        assert request.statement is not None
+        body: dict[str, Any] = {"query": self.auditor.number + 1, "sql": request.text, **about} | self.remarks()
+        if names := self._private_names(request.statement):
             body["families"] = {name: self._columns[name].family for name in names}
         if self.auditor.lasting:
-            body["told"] = self.rows(asked)
+            body["told"] = self.rows(request)
         room = 0
         if answer is not None:
             blank = format_exact_answer([(key, [None] * len(values)) for key, values in answer])
             body |= {"answer": format_exact_answer(answer)} | (
-                {} if self._source is None else {"question": asked.question}
+                {} if self._source is None else {"question": request.question}
             )
             numbers = sum(len(values) for _, values in answer)
             room = len(format_canonically(body | {"answer": blank}).encode()) + NUMBER * numbers
         return self.book.append(kind, body, analyst=analyst, room=room)
 
-    def rows(self, asked: ParsedStatement) -> list[dict[str, Any]]:
+    def rows(self, request: ParsedStatement) -> list[dict[str, Any]]:
         """What the answer tells, over people."""
-        return [row.to_json() for row in self.auditor.told(asked.text)]
+        return [row.to_json() for row in self.auditor.told(request.text)]
 
     def remarks(self) -> dict[str, Any]:
         """What else the book is told."""
@@ -292,11 +294,11 @@ class Audited:
 
         `about` is what else the book keeps of it. Raises the `QueryError` of one that cannot be represented.
         """
-        asked = ParsedStatement(sql, lower(sql, self.auditor.roster.schema))
+        request = ParsedStatement(sql, lower(sql, self.auditor.roster.schema))
         why = self.auditor.objection(sql)
         if why is not None:
             raise QueryError(why, sql)
-        entry = self.write(kind, asked, answer, analyst, about)
+        entry = self.write(kind, request, answer, analyst, about)
         number = self.auditor.record(sql, None if answer is None else read_one_number(format_exact_answer(answer)))
         self._upto, self._mark = entry.seq, entry.hash
         return number
@@ -326,15 +328,15 @@ class Audited:
         self._upto, self._mark = state.last.seq, state.last.hash
 
     def _reply(
-        self, asked: ParsedStatement, answer: ExactAnswer | None, reason: str, entry: int, receipt: str
+        self, request: ParsedStatement, answer: ExactAnswer | None, reason: str, entry: int, receipt: str
     ) -> Reply:
         outcome = Outcome.ALLOWED if answer is None else Outcome.ANSWERED
-        grouped = asked.statement is not None and bool(asked.statement.keys)
-        return Reply(asked.text, outcome, reason, answer, grouped, entry=entry, receipt=receipt)
+        grouped = request.statement is not None and bool(request.statement.keys)
+        return Reply(request.text, outcome, reason, answer, grouped, entry=entry, receipt=receipt)
 
-    def _instead(self, asked: ParsedStatement) -> str | None:
+    def _instead(self, request: ParsedStatement) -> str | None:
         """A coarser statement that would be allowed now; found from public things, as the denial was."""
-        for text in coarser(asked.text)[:TRIED]:
+        for text in coarser(request.text)[:TRIED]:
             if self.admission(self.read(text), explain=False).allowed:
                 return text
         return None
@@ -353,33 +355,35 @@ class Monitored(Audited):
         """Whatever was answered is given again."""
         return True
 
-    def admit(self, asked: ParsedStatement, analyst: str | None) -> Reply | None:
+    def admit(self, request: ParsedStatement, analyst: str | None) -> Reply | None:
         """Refuse only what cannot be read."""
-        said = self._said = self.admission(asked)
-        if asked.statement is not None:
+        admission = self._said = self.admission(request)
+        if request.statement is not None:
             return None
         self.auditor.seen()
-        return Reply(asked.text, Outcome.REFUSED, said.reason, admission=said)
+        return Reply(request.text, Outcome.REFUSED, admission.reason, admission=admission)
 
-    def release(self, asked: ParsedStatement, analyst: str | None) -> Reply:
+    def release(self, request: ParsedStatement, analyst: str | None) -> Reply:
         """Answer, and say nothing of what it gives away."""
-        made = super().release(asked, analyst)
+        made = super().release(request, analyst)
         return replace(made, reason="", admission=None)
 
     def write(
         self,
         kind: Mark,
-        asked: ParsedStatement,
+        request: ParsedStatement,
         answer: ExactAnswer | None,
         analyst: str | None,
         about: Mapping[str, Any] = NOTHING_MORE,
     ) -> BookEntry:
         """What no auditor can account for is marked so, for whoever audits this population later."""
-        return super().write(kind if self._is_representable(asked) else Mark.UNJUDGED, asked, answer, analyst, about)
+        return super().write(
+            kind if self._is_representable(request) else Mark.UNJUDGED, request, answer, analyst, about
+        )
 
-    def _is_representable(self, asked: ParsedStatement) -> bool:
+    def _is_representable(self, request: ParsedStatement) -> bool:
         """Can an auditor take it into account? It may refuse it all the same, for what was declared."""
-        return self._said.verdict is not Permission.REFUSED or self.auditor.objection(asked.text) is None
+        return self._said.verdict is not Permission.REFUSED or self.auditor.objection(request.text) is None
 
     def settled(self, reply: Reply) -> None:
         """What an auditor can represent counts; the rest is counted as not judged."""
@@ -391,9 +395,9 @@ class Monitored(Audited):
             self.auditor.unjudged(reply.sql)
         self._upto, self._mark = reply.entry, str(reply.receipt)
 
-    def rows(self, asked: ParsedStatement) -> list[dict[str, object]]:
+    def rows(self, request: ParsedStatement) -> list[dict[str, object]]:
         """What it tells; nothing, where no auditor can say."""
-        return super().rows(asked) if self._is_representable(asked) else []
+        return super().rows(request) if self._is_representable(request) else []
 
     def remarks(self) -> dict[str, object]:
         """What the auditor would have done."""
@@ -435,7 +439,7 @@ def is_bounded(column: PrivateColumn) -> bool:
     return any(end is not None for end in (column.min, column.max, column.values))
 
 
-def count_possible_values(declared: PrivateColumn, held: Column) -> int | None:
+def count_possible_values(declared: PrivateColumn, column: Column) -> int | None:
     """How many values a column can have, by its declaration and its type; None if there is no end to them.
 
     >>> pay = Column("pay", Kind.DOUBLE)
@@ -447,14 +451,18 @@ def count_possible_values(declared: PrivateColumn, held: Column) -> int | None:
     >>> count_possible_values(PrivateColumn(min=0, max=30, step="1.5"), Column("pay", Kind.INTEGER))
     11
     """
-    if held.kind is Kind.BOOLEAN:
+    if column.kind is Kind.BOOLEAN:
         return 2
     if declared.values is not None:
         return len(declared.values)
     if declared.min is None or declared.max is None:
         return None
-    whole = held.kind is Kind.INTEGER or declared.implied() == "integer"
-    steps = [declared.step, Decimal(1) if whole else None, None if held.digits is None else Decimal(10) ** -held.digits]
+    whole = column.kind is Kind.INTEGER or declared.implied() == "integer"
+    steps = [
+        declared.step,
+        Decimal(1) if whole else None,
+        None if column.digits is None else Decimal(10) ** -column.digits,
+    ]
     grids = [Fraction(step) for step in steps if step is not None]
     if not grids:
         return None

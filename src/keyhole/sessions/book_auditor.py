@@ -164,13 +164,13 @@ def _read_written(path: Path, roster: Roster, key: bytes) -> dict[str, list[byte
             rows = list(csv.DictReader(file))
     except (OSError, UnicodeDecodeError) as error:
         raise ConfigError(f"cannot read {path}, which says who was written: {error}") from None
-    found: dict[str, list[bytes]] = {name: [] for name in private}
+    keys_by_column: dict[str, list[bytes]] = {name: [] for name in private}
     for number, row in enumerate(rows, 2):
         if row.get("column") not in private or any(not row.get(name) for name in names):
             listed = ", ".join([*names, "column"])
             raise ConfigError(f"{path}, line {number}: each line has {listed}, where column is a private one")
-        found[row["column"]].append(id_key([row[name] for name in names], key))
-    return found
+        keys_by_column[row["column"]].append(id_key([row[name] for name in names], key))
+    return keys_by_column
 
 
 def _read_rows(book: Book) -> Iterator[ToldRow]:

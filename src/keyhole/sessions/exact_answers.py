@@ -44,14 +44,14 @@ def compute_exact_answer(statement: Statement, source: Source) -> ExactAnswer:
         raise DataError(f"it was admitted and cannot be computed: {why}")
     filled = gather(log, source, Knowledge(), source=source).transcript.entries if _has_private(log.entries) else ()
     answers = {e.number: e.answer for e in filled}
-    found, wide = [], len(statement.queries)
+    groups, wide = [], len(statement.queries)
     for at in range(0, len(log.entries), wide):
         part = log.entries[at : at + wide]
         key = dict(part[0].query.key)
         if tuple(e.query for e in part) != statement.group(key):
             break  # what follows says which groups are hidden
-        found.append((key, tuple(_choose_value(e, answers.get(e.number), source) for e in part)))
-    return tuple(found)
+        groups.append((key, tuple(_choose_value(e, answers.get(e.number), source) for e in part)))
+    return tuple(groups)
 
 
 def _has_private(entries: tuple[Entry, ...]) -> bool:

@@ -211,13 +211,13 @@ class Follower:
 
     # --- statements ---------------------------------------------------------------------------------------------------
 
-    def _take(self, found: Exported, lines: TailedFile) -> None:
+    def _take(self, line: Exported, lines: TailedFile) -> None:
         """What one record, or one statement of a script, asks stays on one page."""
-        if self._batch and self._batch[-1].begins != found.begins:
+        if self._batch and self._batch[-1].begins != line.begins:
             self._go_on()
             if len(self._batch) >= BATCH:
                 self._commit(lines)
-        self._batch.append(found)
+        self._batch.append(line)
 
     def _recall(self) -> None:
         """Take note of what is in the book, by whomever."""
@@ -257,50 +257,50 @@ class Follower:
         passed = place.offset if place is not None and lines.fits(place) else 0
         return (found for found in batch if lines.offset(*found.begins) >= passed)
 
-    def _enter(self, found: Exported) -> Iterator[Entered]:
+    def _enter(self, line: Exported) -> Iterator[Entered]:
         """One statement, on an open page."""
-        self.counts.failed += found.failed
-        if found.steers or found.failed:
+        self.counts.failed += line.failed
+        if line.steers or line.failed:
             return
         self.counts.read += 1
-        dialect = self.dialect or found.dialect
-        sql = as_it_ran(found.sql, dialect, found.time, self.now)
-        unread = found.fault or ("" if readable(sql) else NOT_UTF8)
-        why = unread or found.unjudged
+        dialect = self.dialect or line.dialect
+        sql = as_it_ran(line.sql, dialect, line.time, self.now)
+        unread = line.fault or ("" if readable(sql) else NOT_UTF8)
+        why = unread or line.unjudged
         if not unread and reads_nothing_of_people(sql, dialect, self.ignored):
             self.counts.elsewhere += 1
             return
         read = None if why else carried(sql, dialect, self.policy.auditor.roster.schema)
         text = shown(sql) if read is None else read.sql
         if text in self._known:
-            self._again(self._known[text], found.analyst)
+            self._again(self._known[text], line.analyst)
             return
-        about = {"log": self.name, **({} if found.time is None else {"time": found.time})}
-        said: Admission | None = None
+        about = {"log": self.name, **({} if line.time is None else {"time": line.time})}
+        admission: Admission | None = None
         number = ""
         try:
             if read is None or read.reason:
                 raise QueryError(why if read is None else read.reason, text)
-            said = self.policy.auditor.admit(text)
-            number = self.policy.take(text, None, Mark.PUBLISHED, found.analyst, about)
+            admission = self.policy.auditor.admit(text)
+            number = self.policy.take(text, None, Mark.PUBLISHED, line.analyst, about)
         except QueryError as error:
-            number, said = self.policy.unjudged(text, error.message, found.analyst, about).number, None
+            number, admission = self.policy.unjudged(text, error.message, line.analyst, about).number, None
             why = error.message
         self._known[text] = self.policy.book.state.seq
         self.counts.new += 1
-        yield self._entered(number, text, found, why, said)
+        yield self._entered(number, text, line, why, admission)
 
-    def _entered(self, number: str, sql: str, found: Exported, why: str, said: Admission | None) -> Entered:
-        if said is None:
+    def _entered(self, number: str, sql: str, line: Exported, why: str, admission: Admission | None) -> Entered:
+        if admission is None:
             self.counts.unjudged += 1
-            return Entered(number, sql, Entering.UNJUDGED, why.splitlines()[0], found.analyst, found.time)
-        self.counts.exposing += bool(said.who)
-        unproved = "" if said.who else self.policy.unproved(sql)
+            return Entered(number, sql, Entering.UNJUDGED, why.splitlines()[0], line.analyst, line.time)
+        self.counts.exposing += bool(admission.who)
+        unproved = "" if admission.who else self.policy.unproved(sql)
         self.counts.unproved += bool(unproved)
-        reason = "it exposes somebody" if said.who else "nobody is exposed"
+        reason = "it exposes somebody" if admission.who else "nobody is exposed"
         if unproved:
             reason = f"equations expose nobody, and more is not proved: {unproved}"
-        return Entered(number, sql, Entering.PUBLISHED, reason, found.analyst, found.time, said)
+        return Entered(number, sql, Entering.PUBLISHED, reason, line.analyst, line.time, admission)
 
     def _again(self, entry: int, analyst: str | None) -> None:
         """A statement that the book has: nothing new, but perhaps another analyst was told."""

@@ -21,7 +21,7 @@ from keyhole.defence.budget.budget import Cap
 from keyhole.defence.budget.ledger import Ledger
 from keyhole.defence.budget.loss import Loss, Number, Unit, check_probability, parse_exact, rho_within
 from keyhole.defence.declared_domain import declare_domain
-from keyhole.defence.histogram import count_cells
+from keyhole.defence.histogram import CountedHistogram
 from keyhole.defence.planner.columns import Partitions
 from keyhole.defence.planner.planner import Planner
 from keyhole.defence.planner.sizing import HORIZON, SPEND, PlanTerms
@@ -53,13 +53,20 @@ def open_private_session(
     planned = terms.mechanism == PLANNER
     domain = declare_domain(settings.columns, source.schema)
     columns = Partitions.declared(settings.columns, source.schema) if planned else None
-    book = open_book(_require_book_path(settings, config, terms.book), settings, table.name, dry_run=dry_run)
+    path = find_book_path(settings, config, terms.book)
+    if path is None:
+        raise ConfigError(
+            "no book: a budget must be kept in one file, so name it with path = ... under [book] (or book=FILE)"
+        )
+    book = open_book(path, settings, table.name, dry_run=dry_run)
     try:
         version = DataVersion(table.version, lambda key: {WHOLE: source.digest(key)}).digested(book)
         with book.page():  # a new version is not begun if anything else is refused
             key = enter_version(book, version)
-            counted = unit if budget.unit else _get_unit(book, unit)
-            cap = _make_cap(budget, terms, counted)
+            known = book.state.budget.get("unit")
+            if known is not None and not budget.unit:  # a book goes on with the unit that it began with
+                unit = "rho" if known == "rho" else "epsilon"
+            cap = _make_cap(budget, terms, unit)
             mark = domain.fingerprint() if columns is None else columns.fingerprint()
             rows = _bound_rows(source, budget, key, planned=planned)
             ledger = Ledger(book, cap, domain=mark if rows is None else f"{mark} {rows} rows", rows=rows or 1)
@@ -68,7 +75,7 @@ def open_private_session(
             columns = replace(columns, several=ledger.rows > 1, unknown=_find_unknown(source, columns, budget))
             answering = _make_planner(source, columns, ledger, terms, accuracy, budget)
         else:
-            histogram = count_cells(source, domain, budget.neighbours)
+            histogram = CountedHistogram(source, domain, budget.neighbours)
             n = histogram.public_n if histogram.neighbours == "replace-one" else None
             writer = Releases(source.schema, domain, n)
             setting = AnswerSetting(
@@ -137,12 +144,6 @@ def _choose_unit(budget: BudgetTable, terms: BudgetArguments) -> Unit:
     """What a new book counts: rho for the planner where there is a delta, unless the settings say otherwise."""
     zcdp = terms.mechanism in PRICED_IN_RHO and _get_delta(terms, budget) > 0
     return budget.unit or ("rho" if zcdp else "epsilon")
-
-
-def _get_unit(book: Book, unit: Unit) -> Unit:
-    """A book goes on with the unit that it began with."""
-    known = book.state.budget.get("unit")
-    return unit if known is None else "rho" if known == "rho" else "epsilon"
 
 
 @dataclass(frozen=True, slots=True)
@@ -233,15 +234,6 @@ def _digest_data(table: Table, key: bytes) -> dict[str, str]:
     if table.seal is not None:
         found |= {f"private values of {name!r}": mark for name, mark in table.seal(key).items()}
     return found
-
-
-def _require_book_path(settings: Settings, config: Config | str | Path | None, option: str | Path | None) -> Path:
-    path = find_book_path(settings, config, option)
-    if path is None:
-        raise ConfigError(
-            "no book: a budget must be kept in one file, so name it with path = ... under [book] (or book=FILE)"
-        )
-    return path
 
 
 def _check_accuracy(terms: BudgetArguments, budget: BudgetTable) -> float | None:

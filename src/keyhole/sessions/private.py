@@ -40,19 +40,19 @@ class Private:
         except QueryError as error:
             return Refused(str(error))
 
-    def recall(self, asked: Any, analyst: str | None) -> Reply | None:
+    def recall(self, request: Any, analyst: str | None) -> Reply | None:
         """What was released before and is good enough; it counts for an analyst who is told it first."""
         self._ready(analyst)
-        found = self.answering.recall(asked, analyst)
+        found = self.answering.recall(request, analyst)
         return None if found is None else self._reply(found)
 
-    def admit(self, asked: Any, analyst: str | None) -> None:
+    def admit(self, request: Any, analyst: str | None) -> None:
         """The price decides, when it is charged."""
 
-    def release(self, asked: Any, analyst: str | None) -> Reply:
+    def release(self, request: Any, analyst: str | None) -> Reply:
         """Charge, draw, write down."""
         self.answering.setting.ledger.charged.clear()
-        return self._reply(self.answering.answer(asked, analyst))
+        return self._reply(self.answering.answer(request, analyst))
 
     def _reply(self, made: PrivateAnswer) -> Reply:
         if made.refused is not None:
@@ -80,22 +80,22 @@ class DryRun(Private):
 
     seen: set[str] = field(default_factory=set)  # what would have been released by now
 
-    def recall(self, asked: Any, analyst: str | None) -> None:
+    def recall(self, request: Any, analyst: str | None) -> None:
         """Nothing is told."""
         self._ready(analyst)
 
-    def release(self, asked: Any, analyst: str | None) -> Reply:
+    def release(self, request: Any, analyst: str | None) -> Reply:
         """Its price; the next question finds so much less."""
-        again = asked.question.fingerprint() in self.seen
+        again = request.question.fingerprint() in self.seen
         if again:
-            price = PriceQuote(asked.sql, Fraction(0), "released before")
+            price = PriceQuote(request.sql, Fraction(0), "released before")
         else:
-            (price,) = self.answering.dry_run([asked.sql], analyst)
+            (price,) = self.answering.dry_run([request.sql], analyst)
         if price.refused is not None:
-            return Reply(asked.sql, Outcome.REFUSED, price.refused.reason, price=price)
-        self.seen.add(asked.question.fingerprint())
+            return Reply(request.sql, Outcome.REFUSED, price.refused.reason, price=price)
+        self.seen.add(request.question.fingerprint())
         ledger = self.answering.setting.ledger
         if price.cost:
             total = ledger.cap.total
-            ledger.spend(Loss(total.unit, price.cost, Fraction(0), total.neighbours), analyst=analyst, what=asked.sql)
-        return Reply(asked.sql, Outcome.ALLOWED, price.how, price=price)
+            ledger.spend(Loss(total.unit, price.cost, Fraction(0), total.neighbours), analyst=analyst, what=request.sql)
+        return Reply(request.sql, Outcome.ALLOWED, price.how, price=price)

@@ -26,15 +26,15 @@ def write_out_times(lines: Iterable[Line], now: dt.date | None = None) -> list[L
 def find_unaccounted(policy: Audited, lines: Iterable[Line], refused: Iterable[Refusal]) -> tuple[Refusal, ...]:
     """The publications that the book has not and that no verdict could account for; changes nothing."""
     known = _list_known(policy)
-    found = [r for r in refused if r.sql not in known]
+    refusals = [r for r in refused if r.sql not in known]
     for line in lines:
         if line.sql in known:
             continue
         read = carried(line.sql, line.dialect, policy.auditor.roster.schema)
         why = read.reason or (_find_objection(policy, read.sql, line) if read.sql not in known else None)
         if why:
-            found.append(Refusal(str(line.number), line.sql, why))
-    return tuple(found)
+            refusals.append(Refusal(str(line.number), line.sql, why))
+    return tuple(refusals)
 
 
 def publish(policy: Audited, lines: Iterable[Line], refused: Iterable[Refusal] = ()) -> tuple[Refusal, ...]:

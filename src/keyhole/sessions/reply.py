@@ -57,17 +57,17 @@ class Reply:
         """What an analyst may read: never whom it would expose."""
         if self.exact is not None:
             rows = [", ".join("NULL" if v is None else str(v) for v in values) for _, values in self.exact]
-            said = rows[0] if len(rows) == 1 else f"{len(rows)} rows"
+            summary = rows[0] if len(rows) == 1 else f"{len(rows)} rows"
         elif self.noisy is not None and self.noisy.refused is None:
             groups = self.noisy.groups
             made = groups[0][1] if len(groups) == 1 else ()
             pairs = (
                 f"{float(e.value):g} ± {float(e.bar):g}" for e in made if e.value is not None and e.bar is not None
             )
-            said = ", ".join(pairs) or f"{len(groups)} rows"
+            summary = ", ".join(pairs) or f"{len(groups)} rows"
         else:
-            said = f"would cost {float(self.price.cost):g}" if self.price and self.answered else self.reason
-        return f"<Reply: {self.outcome}: {said.splitlines()[0] if said else ''}>"
+            summary = f"would cost {float(self.price.cost):g}" if self.price and self.answered else self.reason
+        return f"<Reply: {self.outcome}: {summary.splitlines()[0] if summary else ''}>"
 
     @property
     def answered(self) -> bool:

@@ -28,13 +28,13 @@ class Policy(Protocol[Asked]):
     def read(self, text: str) -> Asked | Refused:
         """A statement as it is understood, or why not: from its text, the schema and the declaration alone."""
 
-    def recall(self, asked: Asked, analyst: str | None) -> Reply | None:
+    def recall(self, request: Asked, analyst: str | None) -> Reply | None:
         """The same question about the same epoch, answered before: it is told again, and counted for who is told."""
 
-    def admit(self, asked: Asked, analyst: str | None) -> Reply | None:
+    def admit(self, request: Asked, analyst: str | None) -> Reply | None:
         """Why it is denied or refused, from the book and public things alone; None if it may be answered."""
 
-    def release(self, asked: Asked, analyst: str | None) -> Reply:
+    def release(self, request: Asked, analyst: str | None) -> Reply:
         """Charge, read the secret once, write both on the open page."""
 
     def settled(self, reply: Reply) -> None:
@@ -61,15 +61,15 @@ class Session(Generic[Asked]):
     def ask(self, text: str, analyst: str | None = None) -> Reply:
         """Read, recall, admit, charge, release, commit, reply."""
         with _quietly():
-            asked = self.policy.read(text)
-        if isinstance(asked, Refused):
-            return self._noted(Reply.refused(text, asked), analyst)
+            request = self.policy.read(text)
+        if isinstance(request, Refused):
+            return self._noted(Reply.refused(text, request), analyst)
         with self.book.lock:
             with _quietly(), self.book.page():
                 reply = (
-                    self.policy.recall(asked, analyst)
-                    or self.policy.admit(asked, analyst)
-                    or self.policy.release(asked, analyst)
+                    self.policy.recall(request, analyst)
+                    or self.policy.admit(request, analyst)
+                    or self.policy.release(request, analyst)
                 )
             self.policy.settled(reply)
         return reply if reply.answered else self._noted(reply, analyst)

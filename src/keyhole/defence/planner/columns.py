@@ -83,20 +83,20 @@ class Partitions:
     @classmethod
     def declared(cls, roles: Columns, schema: Schema) -> Partitions:
         """From keyhole.toml: depends on the declaration and the columns' types alone."""
-        publics = {named.name: given for name, given in roles.public.items() if (named := schema.find(name))}
-        found: dict[str, Partition] = {}
+        publics = {named.name: table for name, table in roles.public.items() if (named := schema.find(name))}
+        partitions: dict[str, Partition] = {}
         for column in schema.columns:
-            given = publics.get(column.name) or roles.private.get(column.name)
-            if column.role is not Role.HIDDEN and given is not None:
-                made = _make_partition(column, given)
+            table = publics.get(column.name) or roles.private.get(column.name)
+            if column.role is not Role.HIDDEN and table is not None:
+                made = _make_partition(column, table)
                 if made is not None:
-                    found[column.name] = made
-        if not found:
+                    partitions[column.name] = made
+        if not partitions:
             raise ConfigError(
                 "no column has a finite domain: declare [columns.public.NAME] or [columns.private.NAME] with values, "
                 "or with min and max"
             )
-        return cls(found, tuple(c.name for c in schema.of_role(Role.ID)), schema=schema)
+        return cls(partitions, tuple(c.name for c in schema.of_role(Role.ID)), schema=schema)
 
     def of(self, name: str) -> Partition:
         """A declared column; an undeclared one is refused."""
@@ -183,47 +183,47 @@ def _check_leaf(leaf: Leaf) -> Comparison | Membership | Like | IsNull:
     return leaf
 
 
-def _make_partition(column: Column, given: PublicColumn | PrivateColumn) -> Partition | None:
-    if given.values is not None:
-        values = tuple(parse_value(v, column) for v in given.values)
-        missing = None if given.missing is None else parse_value(_unwrap_decimal(given.missing), column)
+def _make_partition(column: Column, declared: PublicColumn | PrivateColumn) -> Partition | None:
+    if declared.values is not None:
+        values = tuple(parse_value(v, column) for v in declared.values)
+        missing = None if declared.missing is None else parse_value(_unwrap_decimal(declared.missing), column)
         return Categories(column.name, values, missing is None, missing)
-    if given.min is None or given.max is None:
+    if declared.min is None or declared.max is None:
         return None
     if not column.kind.numeric:
         raise ConfigError(f"column {column.name!r} is {column.kind}: declare values = [...] for it")
-    return _make_cuts(column, given, Fraction(given.min), Fraction(given.max))
+    return _make_cuts(column, declared, Fraction(declared.min), Fraction(declared.max))
 
 
 def _unwrap_decimal(value: object) -> str | int | bool:
     return value if isinstance(value, str | int | bool) else str(value)
 
 
-def _make_cuts(column: Column, given: PublicColumn | PrivateColumn, lo: Fraction, hi: Fraction) -> Cuts:
-    written = given.step if isinstance(given, PrivateColumn) else None
-    step = Fraction(written) if written is not None else _default_step(column, given, lo, hi)
+def _make_cuts(column: Column, declared: PublicColumn | PrivateColumn, lo: Fraction, hi: Fraction) -> Cuts:
+    written = declared.step if isinstance(declared, PrivateColumn) else None
+    step = Fraction(written) if written is not None else _default_step(column, declared, lo, hi)
     if (hi - lo) % step:
         raise ConfigError(
             f"column {column.name!r}: max - min {float(hi - lo):g} must be a multiple of the step {float(step):g}"
         )
     steps = int((hi - lo) / step)
-    if given.cuts:
-        starts = {math.ceil((Fraction(c) - lo) / step) for c in given.cuts}
-    elif given.width is not None:
-        width = Fraction(given.width)
+    if declared.cuts:
+        starts = {math.ceil((Fraction(c) - lo) / step) for c in declared.cuts}
+    elif declared.width is not None:
+        width = Fraction(declared.width)
         starts = {math.ceil(k * width / step) for k in range(1, math.ceil((hi - lo) / width) + 1)}
     else:
         starts = set()
     missing = None
-    if given.missing is not None:
-        missing = round((min(max(Fraction(str(given.missing)), lo), hi) - lo) / step)
+    if declared.missing is not None:
+        missing = round((min(max(Fraction(str(declared.missing)), lo), hi) - lo) / step)
     return Cuts(column.name, lo, step, steps, (0, *sorted(s for s in starts if 0 < s <= steps)), missing)
 
 
-def _default_step(column: Column, given: PublicColumn | PrivateColumn, lo: Fraction, hi: Fraction) -> Fraction:
+def _default_step(column: Column, declared: PublicColumn | PrivateColumn, lo: Fraction, hi: Fraction) -> Fraction:
     """1 for whole numbers; for reals the finest power of ten that cuts the range into at least FINEST steps."""
     if column.kind is Kind.INTEGER or hi == lo:
         return Fraction(1)
     step = Fraction(10) ** math.floor(math.log10((hi - lo) / FINEST))
-    ends = math.lcm(lo.denominator, hi.denominator, Fraction(given.width or Decimal(1)).denominator)
+    ends = math.lcm(lo.denominator, hi.denominator, Fraction(declared.width or Decimal(1)).denominator)
     return min(step, Fraction(1, ends))

@@ -126,106 +126,106 @@ class Planner:
 
     # --- answering ----------------------------------------------------------------------------------------------------
 
-    def recall(self, asked: PlannedStatement, analyst: str | None) -> PrivateAnswer | None:
+    def recall(self, request: PlannedStatement, analyst: str | None) -> PrivateAnswer | None:
         """What is free: public, released before, or following from what was, if it is good enough."""
         self.purchases.refresh()
-        if asked.question.unknown:
-            return self._answer_keys(asked, Fraction(0), "released before", analyst)
-        if asked.question.has_grouped_quantiles:
-            return self._answer_quantiles(asked, Fraction(0), "released before", analyst)
-        if self.plan is not None and self.plan.waits_for(asked.question.mark, analyst):
+        if request.question.unknown:
+            return self._answer_keys(request, Fraction(0), "released before", analyst)
+        if request.question.has_grouped_quantiles:
+            return self._answer_quantiles(request, Fraction(0), "released before", analyst)
+        if self.plan is not None and self.plan.waits_for(request.question.mark, analyst):
             return None
         try:
-            choice = self.chooser.choose(asked.question, analyst)
+            choice = self.chooser.choose(request.question, analyst)
         except (BudgetExhausted, PrivacyParameterError):  # nothing is free, and nothing can be bought: refused alone
             return None
         if isinstance(choice, NotSold) or not choice.is_free or not self._may_be_told(choice, analyst):
             return None
-        return self._answer_choice(asked, choice, Fraction(0), analyst)
+        return self._answer_choice(request, choice, Fraction(0), analyst)
 
-    def answer(self, asked: PlannedStatement, analyst: str | None) -> PrivateAnswer:
+    def answer(self, request: PlannedStatement, analyst: str | None) -> PrivateAnswer:
         """Plan, charge, read, write down; on the open page."""
-        ledger, question = self.setting.ledger, asked.question
+        ledger, question = self.setting.ledger, request.question
         before = ledger.spent()
         try:
             if question.unknown:
                 keys = buy_keys(self.buyer, self.chooser, question, analyst)
-                answered = self._answer_keys(asked, ledger.spent() - before, f"buys {keys}", analyst)
+                answered = self._answer_keys(request, ledger.spent() - before, f"buys {keys}", analyst)
                 assert answered is not None
                 return answered
             if question.has_grouped_quantiles:
-                return self._buy_grouped_quantiles(asked, before, analyst)
+                return self._buy_grouped_quantiles(request, before, analyst)
             if self.plan is not None and self.plan.waits_for(question.mark, analyst):
                 self.plan.buy(analyst)
                 self.purchases.refresh()
             choice = self.chooser.choose(question, analyst)
             if isinstance(choice, NotSold):
-                return self.refused(asked.sql, Refused(choice.reason), analyst)
+                return self.refused(request.sql, Refused(choice.reason), analyst)
             if not choice.is_free:
-                self._buy(asked, choice, analyst)
+                self._buy(request, choice, analyst)
                 choice = self.chooser.choose_after(question, analyst, choice)
             if not self._may_be_told(choice, analyst):
                 why = (
                     f"what was released before would answer this, and being told of it would pass the cap of {analyst}"
                 )
-                return self.refused(asked.sql, Refused(why), analyst)
+                return self.refused(request.sql, Refused(why), analyst)
         except BudgetExhausted as error:
-            return self.refused(asked.sql, Refused(f"{error}{self._suggest_accuracy(asked, analyst)}"), analyst)
+            return self.refused(request.sql, Refused(f"{error}{self._suggest_accuracy(request, analyst)}"), analyst)
         except PrivacyParameterError as error:
-            return self.refused(asked.sql, Refused(str(error)), analyst)
-        return self._answer_choice(asked, choice, ledger.spent() - before, analyst)
+            return self.refused(request.sql, Refused(str(error)), analyst)
+        return self._answer_choice(request, choice, ledger.spent() - before, analyst)
 
-    def _buy(self, asked: PlannedStatement, choice: Choice, analyst: str | None) -> None:
+    def _buy(self, request: PlannedStatement, choice: Choice, analyst: str | None) -> None:
         """All that the choice must buy first."""
         for order, generation in choice.orders:
-            self.buyer.buy(order, generation, analyst, asked.sql)
-        quantiles = [wanted for wanted in asked.question.wanted if wanted.kind == "quantile"]
+            self.buyer.buy(order, generation, analyst, request.sql)
+        quantiles = [wanted for wanted in request.question.wanted if wanted.kind == "quantile"]
         trees = [
             self.chooser.is_worth_a_tree(wanted, quantiles) for wanted, _ in choice.quantiles
         ]  # before any is bought
         for (wanted, loss), tree in zip(choice.quantiles, trees, strict=True):
             layout = lay_out_for_purchase(wanted, (), self.columns)
-            (buy_tree if tree else buy_quantile)(self.buyer, layout, loss, analyst, asked.sql)
+            (buy_tree if tree else buy_quantile)(self.buyer, layout, loss, analyst, request.sql)
         self.purchases.refresh()
 
-    def _buy_grouped_quantiles(self, asked: PlannedStatement, before: Fraction, analyst: str | None) -> PrivateAnswer:
+    def _buy_grouped_quantiles(self, request: PlannedStatement, before: Fraction, analyst: str | None) -> PrivateAnswer:
         """Quantiles of all groups, at one price."""
-        orders = order_groups(asked.question, self.chooser, analyst)
+        orders = order_groups(request.question, self.chooser, analyst)
         if why := explain_not_sold(orders, self.chooser):
-            return self.refused(asked.sql, Refused(why), analyst)
-        buy_groups(self.buyer, self.chooser, asked.question, orders, analyst)
+            return self.refused(request.sql, Refused(why), analyst)
+        buy_groups(self.buyer, self.chooser, request.question, orders, analyst)
         how = f"buys {', '.join(map(str, orders))}"
-        answered = self._answer_quantiles(asked, self.setting.ledger.spent() - before, how, analyst)
+        answered = self._answer_quantiles(request, self.setting.ledger.spent() - before, how, analyst)
         assert answered is not None
         return answered
 
     def _answer_keys(
-        self, asked: PlannedStatement, cost: Fraction, how: str, analyst: str | None
+        self, request: PlannedStatement, cost: Fraction, how: str, analyst: str | None
     ) -> PrivateAnswer | None:
         """Keys that nobody declared, from what was released."""
         ledger, beta = self.setting.ledger, self.terms.beta
-        kept = recall_keys(ledger, asked.question, analyst)
+        kept = recall_keys(ledger, request.question, analyst)
         if kept is None:
             return None
         ledger.tell(analyst, kept)
         self._used[kept.entry] = None
-        groups, notes = tuple(list_groups(kept, asked.question, beta)), (describe_keys(kept),)
+        groups, notes = tuple(list_groups(kept, request.question, beta)), (describe_keys(kept),)
         left, how = ledger.left(analyst), how + self._state_epsilon()
         return PrivateAnswer(
-            asked.sql, True, groups, beta, cost, left, self.margins.neighbours, how, None, notes, entry=kept.entry
+            request.sql, True, groups, beta, cost, left, self.margins.neighbours, how, None, notes, entry=kept.entry
         )
 
     def _answer_quantiles(
-        self, asked: PlannedStatement, cost: Fraction, how: str, analyst: str | None
+        self, request: PlannedStatement, cost: Fraction, how: str, analyst: str | None
     ) -> PrivateAnswer | None:
         """Quantiles of groups, from what was released."""
-        ledger, wanted, beta = self.setting.ledger, asked.question.wanted, self.terms.beta
-        known = recall_groups(asked.question, self.chooser, analyst)
+        ledger, wanted, beta = self.setting.ledger, request.question.wanted, self.terms.beta
+        known = recall_groups(request.question, self.chooser, analyst)
         if known is None or not ledger.may_be_told(
             analyst, [at for _, best in known for each in best for at in each.kept.of or ()]
         ):
             return None
-        self.purchases.note_answered(asked.question.mark)
+        self.purchases.note_answered(request.question.mark)
         groups = []
         for key, best in known:
             estimates = (b.estimate(w, self.columns, beta) for b, w in zip(best, wanted, strict=True))
@@ -234,18 +234,18 @@ class Planner:
                 ledger.tell(analyst, each.kept)
                 self._used[each.kept.entry] = None
         notes = tuple(n for n in (*(w.note or note_coarseness(w, self.columns) for w in wanted),) if n)
-        notes = (*notes, *self._describe_left_out(asked))
+        notes = (*notes, *self._describe_left_out(request))
         left, how = ledger.left(analyst), how + self._state_epsilon()
         entry = max(b.kept.entry for _, best in known for b in best)
         return PrivateAnswer(
-            asked.sql, True, tuple(groups), beta, cost, left, self.margins.neighbours, how, None, notes, entry=entry
+            request.sql, True, tuple(groups), beta, cost, left, self.margins.neighbours, how, None, notes, entry=entry
         )
 
     def _answer_choice(
-        self, asked: PlannedStatement, choice: Choice, cost: Fraction, analyst: str | None
+        self, request: PlannedStatement, choice: Choice, cost: Fraction, analyst: str | None
     ) -> PrivateAnswer:
         """From what is known, in the order of the question's parts."""
-        ledger, question = self.setting.ledger, asked.question
+        ledger, question = self.setting.ledger, request.question
         entries: list[int] = []
         columns: list[list[Estimate]] = []
         for known in choice.known:
@@ -258,10 +258,10 @@ class Planner:
         rows = ledger.rows
         bounded = f"of each person at most {rows} rows count, those of the smallest keyed hash" if rows > 1 else ""
         notes = tuple(note for note in (*(w.note for w in question.wanted), *coarse, bounded) if note)
-        notes = (*notes, *self._describe_left_out(asked), *choice.notes)
+        notes = (*notes, *self._describe_left_out(request), *choice.notes)
         left, how = ledger.left(analyst), choice.how + self._state_epsilon()
         answered = PrivateAnswer(
-            asked.sql,
+            request.sql,
             question.is_grouped,
             groups,
             self.terms.beta,
@@ -296,9 +296,9 @@ class Planner:
         delta, keys = self.terms.delta, self.terms.delta_for_keys
         return f"; all so far is epsilon {float(epsilon_at(spent, delta - keys)):.4g} at delta {float(delta):g}"
 
-    def _describe_left_out(self, asked: PlannedStatement) -> tuple[str, ...]:
+    def _describe_left_out(self, request: PlannedStatement) -> tuple[str, ...]:
         """Whom a GROUP BY does not show, from the declaration."""
-        columns = dict.fromkeys(column for keys in asked.question.sets for _, column in keys)
+        columns = dict.fromkeys(column for keys in request.question.sets for _, column in keys)
         names = [name for name in columns if self.columns.of(name).missing is None]
         if not names:
             return ()
@@ -337,46 +337,46 @@ class Planner:
             seen.add(mark)
         return prices
 
-    def _price(self, asked: PlannedStatement, analyst: str | None) -> PriceQuote:
+    def _price(self, request: PlannedStatement, analyst: str | None) -> PriceQuote:
         try:
-            if asked.question.unknown:
-                if recall_keys(self.setting.ledger, asked.question, analyst) is not None:
-                    return PriceQuote(asked.sql, Fraction(0), "released before")
+            if request.question.unknown:
+                if recall_keys(self.setting.ledger, request.question, analyst) is not None:
+                    return PriceQuote(request.sql, Fraction(0), "released before")
                 order = order_keys(self.chooser, analyst)
                 self.setting.ledger.check(order.loss, analyst=analyst)
-                return PriceQuote(asked.sql, order.loss.amount, f"buys {order}")
-            if asked.question.has_grouped_quantiles:
-                return self._price_grouped_quantiles(asked, analyst)
-            choice = self.chooser.choose(asked.question, analyst)
+                return PriceQuote(request.sql, order.loss.amount, f"buys {order}")
+            if request.question.has_grouped_quantiles:
+                return self._price_grouped_quantiles(request, analyst)
+            choice = self.chooser.choose(request.question, analyst)
         except (BudgetExhausted, PrivacyParameterError) as error:
-            return PriceQuote(asked.sql, Fraction(0), "", Refused(str(error)))
+            return PriceQuote(request.sql, Fraction(0), "", Refused(str(error)))
         if isinstance(choice, NotSold):
-            return PriceQuote(asked.sql, Fraction(0), "", Refused(choice.reason))
+            return PriceQuote(request.sql, Fraction(0), "", Refused(choice.reason))
         cost = self.chooser.cost(choice, self.setting.ledger)
         rest = max(self.setting.ledger.left(analyst), Fraction(0))
         if cost > rest:
             unit, cap = self.chooser.unit, float(self.setting.ledger.cap.total.amount)
             why = (
                 f"this would cost {unit} {float(cost):.6g} and {float(rest):.6g} would be left of {cap:.6g}: ask for "
-                f"less accuracy or raise the budget{self._suggest_accuracy(asked, analyst)}"
+                f"less accuracy or raise the budget{self._suggest_accuracy(request, analyst)}"
             )
-            return PriceQuote(asked.sql, Fraction(0), "", Refused(why))
-        return PriceQuote(asked.sql, cost, choice.how, None, (*choice.notes, *choice.alternatives))
+            return PriceQuote(request.sql, Fraction(0), "", Refused(why))
+        return PriceQuote(request.sql, cost, choice.how, None, (*choice.notes, *choice.alternatives))
 
-    def _suggest_accuracy(self, asked: PlannedStatement, analyst: str | None) -> str:
-        if asked.question.unknown or asked.question.has_grouped_quantiles:
+    def _suggest_accuracy(self, request: PlannedStatement, analyst: str | None) -> str:
+        if request.question.unknown or request.question.has_grouped_quantiles:
             return ""
-        return self.chooser.suggest_accuracy(asked.question, analyst)
+        return self.chooser.suggest_accuracy(request.question, analyst)
 
-    def _price_grouped_quantiles(self, asked: PlannedStatement, analyst: str | None) -> PriceQuote:
-        if recall_groups(asked.question, self.chooser, analyst) is not None:
-            return PriceQuote(asked.sql, Fraction(0), "released before")
-        orders = order_groups(asked.question, self.chooser, analyst)
+    def _price_grouped_quantiles(self, request: PlannedStatement, analyst: str | None) -> PriceQuote:
+        if recall_groups(request.question, self.chooser, analyst) is not None:
+            return PriceQuote(request.sql, Fraction(0), "released before")
+        orders = order_groups(request.question, self.chooser, analyst)
         if why := explain_not_sold(orders, self.chooser):
-            return PriceQuote(asked.sql, Fraction(0), "", Refused(why))
+            return PriceQuote(request.sql, Fraction(0), "", Refused(why))
         price = price_orders(orders, self.setting.ledger)
         self.setting.ledger.check(price, analyst=analyst)
-        return PriceQuote(asked.sql, price.amount, f"buys {', '.join(map(str, orders))}")
+        return PriceQuote(request.sql, price.amount, f"buys {', '.join(map(str, orders))}")
 
     def lines(self, made: Iterable[PrivateAnswer]) -> Iterator[str]:
         """What was released, as lines of a transcript: every purchase that the answers were made from, once."""

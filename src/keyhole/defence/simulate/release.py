@@ -122,23 +122,23 @@ def planner_declared(work: Workload, setup: Setup) -> ReleaseOutcome:
     told.
     """
     best: tuple[float, str, Generation] | None = None
-    told = []
+    prices = []
     for unit in ("epsilon", "rho") if setup.delta > 0 else ("epsilon",):
         rule, noise = setup.rule(work, unit), SeededNoise(np.random.default_rng(setup.seed))
-        found = declared_tables(list(work.shapes()), _candidates(work, unit), rule, work.sizes)
+        tables_bought = declared_tables(list(work.shapes()), _candidates(work, unit), rule, work.sizes)
         play = RulePlanner(rule, work.sizes, work.truth, noise)
-        for names, each in found.items():
+        for names, each in tables_bought.items():
             play.buy(names, each)
         paid = float(play.spent if unit == "epsilon" else epsilon_at(play.spent, Fraction(str(setup.delta))))
         if unit == "rho":
-            told.append(f"rho {float(play.spent):.4g} at delta {setup.delta:g} is epsilon {paid:.4g}")
+            prices.append(f"rho {float(play.spent):.4g} at delta {setup.delta:g} is epsilon {paid:.4g}")
         elif setup.delta > 0:
-            told.append(f"pure epsilon {paid:.4g}")
+            prices.append(f"pure epsilon {paid:.4g}")
         if best is None or paid < best[0]:
-            best = (paid, _tables(len(found)), play.generation)
+            best = (paid, _tables(len(tables_bought)), play.generation)
     assert best is not None
     paid, tables, known = best
-    note, numbers = "; ".join([tables, *told]), float(len(work.pool) * setup.rule(work).number())
+    note, numbers = "; ".join([tables, *prices]), float(len(work.pool) * setup.rule(work).number())
     if numbers < paid:
         single = cache(work, setup)
         return ReleaseOutcome(
@@ -291,9 +291,9 @@ def _tables(number: int) -> str:
 
 
 def _mask(work: Workload, at: int) -> Mask:
-    found = np.ones((1,) * len(work.sizes), dtype=bool)
+    cells = np.ones((1,) * len(work.sizes), dtype=bool)
     for axis, (size, mask) in enumerate(zip(work.sizes.values(), work.pool[at], strict=True)):
         if mask:
             side = np.array([mask >> k & 1 for k in range(size)], dtype=bool)
-            found = found & side.reshape([-1 if a == axis else 1 for a in range(len(work.sizes))])
-    return np.broadcast_to(found, tuple(work.sizes.values()))
+            cells = cells & side.reshape([-1 if a == axis else 1 for a in range(len(work.sizes))])
+    return np.broadcast_to(cells, tuple(work.sizes.values()))

@@ -71,28 +71,28 @@ class RulePlanner:
         if prod(self.sizes.values()) <= SMALL_DOMAIN and names in self.truth:
             self.whole = most_noise(self.generation, names, [], self.rule, self.sizes, everything=True)
 
-    def ask(self, asked: Functional, mark: object) -> float:
+    def ask(self, question: Functional, mark: object) -> float:
         """The answer; `mark` says which question it is."""
         self.asked.add(mark)
-        if self.enough(self.generation, asked):
-            return float(self.generation.value(COUNT, asked))
+        if self.enough(self.generation, question):
+            return float(self.generation.value(COUNT, question))
         if mark in self.numbers:
             return self.numbers[mark]
-        bought = self._worth_buying(asked)
+        bought = self._worth_buying(question)
         if bought is not None:
             self.buy(*bought)
             self.prefix.append((len(self.asked), self.spent))
-            return float(self.generation.value(COUNT, asked))
+            return float(self.generation.value(COUNT, question))
         number = self.rule.number()
         self.spent += number
         self.prefix.append((len(self.asked), self.spent))
-        self.rented[asked.names] = self.rented.get(asked.names, 0) + 1
+        self.rented[question.names] = self.rented.get(question.names, 0) + 1
         dose = Dose(COUNT, find_noise(self.rule.within - 0.5, self.rule.beta, LAWS[self.rule.unit]))
-        true = np.array(int(asked.within(self.truth[asked.names].astype(np.float64)).round()), dtype=np.int64)
+        true = np.array(int(question.within(self.truth[question.names].astype(np.float64)).round()), dtype=np.int64)
         self.numbers[mark] = float(add_noise(true, dose, LAWS[self.rule.unit], self.noise))
         return self.numbers[mark]
 
-    def _worth_buying(self, asked: Functional) -> tuple[Names, Fraction] | None:
+    def _worth_buying(self, question: Functional) -> tuple[Names, Fraction] | None:
         """The table to buy now, if one is worth it.
 
         Of a small domain the table of everything is the other way there is (price W): it is bought as soon as all that
@@ -100,19 +100,19 @@ class RulePlanner:
         alone would have cost. So at every prefix at most twice the better way is paid, whatever the order: the first
         time that the numbers reach W, less than W was paid, and the table costs W at most.
         """
-        number, wide = self.rule.number(), self._union(asked.names)
+        number, wide = self.rule.number(), self._union(question.names)
         if self.whole is None:
-            noise, rented = self.table_noise(asked, wide), sum(self.rented.values())
+            noise, rented = self.table_noise(question, wide), sum(self.rented.values())
             worth = is_worth_a_table(self.rule.price(noise), number, Rented(number * rented, rented))
             return (wide, noise) if worth else None
         everything, noise, alone = tuple(sorted(self.sizes)), self.whole, len(self.asked) * number
         if self.generation.tables:  # with what is known it may have more noise, and never needs less
-            noise = max(noise, self.table_noise(asked, everything, everything=True))
+            noise = max(noise, self.table_noise(question, everything, everything=True))
         if self.spent + self.rule.price(noise) <= 2 * min(alone, self.rule.price(self.whole)):
             return everything, noise
         if wide == everything:
             return None
-        noise = self.table_noise(asked, wide)
+        noise = self.table_noise(question, wide)
         return (wide, noise) if self.spent + self.rule.price(noise) <= alone else None
 
     def buy(self, names: Names, noise: Fraction) -> None:
@@ -129,27 +129,29 @@ class RulePlanner:
         better = ((paid, min(distinct * self.rule.number(), table)) for distinct, paid in self.prefix)
         return max((paid / price for paid, price in better), default=Fraction(0))
 
-    def enough(self, generation: Generation, asked: Functional) -> bool:
+    def enough(self, generation: Generation, question: Functional) -> bool:
         """Is it within the rule?"""
-        if not np.isfinite(generation.variance(COUNT, asked)):
+        if not np.isfinite(generation.variance(COUNT, question)):
             return False
-        return generation.law(COUNT, asked).bar(self.rule.beta) <= self.rule.within * (1 + 1e-9)
+        return generation.law(COUNT, question).bar(self.rule.beta) <= self.rule.within * (1 + 1e-9)
 
     def _union(self, names: Names) -> Names:
         """Its columns and those of the numbers rented so far, if their table can be held."""
         union = tuple(sorted({*names, *(name for over in self.rented for name in over)}))
         return union if prod(self.sizes[name] for name in union) <= 2**16 and union in self.truth else names
 
-    def table_noise(self, asked: Functional, names: Names, *, everything: bool = False) -> Fraction:
+    def table_noise(self, question: Functional, names: Names, *, everything: bool = False) -> Fraction:
         """The most noise with which a table answers this question and everything like it on its columns, with what is
         known. What is like it may be known well where it is not, so both are looked at.
         """
-        single = asked.vectors is not None and all(float(v.sum()) <= 1 for v in asked.vectors)
-        return most_noise(self.generation, names, [asked], self.rule, self.sizes, everything=everything or not single)
+        single = question.vectors is not None and all(float(v.sum()) <= 1 for v in question.vectors)
+        return most_noise(
+            self.generation, names, [question], self.rule, self.sizes, everything=everything or not single
+        )
 
 
 def most_noise(
-    generation: Generation, names: Names, asked: Sequence[Functional], rule: Rule, sizes: Mapping[str, int], *,
+    generation: Generation, names: Names, questions: Sequence[Functional], rule: Rule, sizes: Mapping[str, int], *,
     everything: bool = False,
 ) -> Fraction:  # fmt: skip
     """By bisection on the noise of one table more: all that is asked is within the rule, and with `everything` also the
@@ -164,7 +166,7 @@ def most_noise(
         dose = Dose(COUNT, Fraction(noise))
         trial.add(BoughtTable(names, law, (dose,), (np.zeros(shape, np.int64),)))
         worst = [_over(names, trial.of(COUNT).worst(names))] if everything else []
-        return all(trial.law(COUNT, each).bar(rule.beta) <= rule.within for each in (*asked, *worst))
+        return all(trial.law(COUNT, each).bar(rule.beta) <= rule.within for each in (*questions, *worst))
 
     low, high = 1e-9, 4 * rule.within**2 + 4
     while high / low > 1.0002:
@@ -178,14 +180,18 @@ def _over(names: Names, vectors: Sequence[NDArray[np.float64]]) -> Functional:
 
 
 def declared_tables(
-    asked: Sequence[Functional], candidates: Sequence[Names], rule: Rule, sizes: Mapping[str, int], rounds: int = ROUNDS
+    questions: Sequence[Functional],
+    candidates: Sequence[Names],
+    rule: Rule,
+    sizes: Mapping[str, int],
+    rounds: int = ROUNDS,
 ) -> dict[Names, Fraction]:
     """The noise of each table to buy when all questions are known: the least price found at which all are within.
 
     Weights grow where a question is furthest from the rule (minimax); the best iterate is kept, since it oscillates.
     Questions that look alike are one. Cost: rounds x questions x residuals; then the exact tails of the worst ones.
     """
-    shapes = {(f.names, f.profiles): f for f in asked if f.names}
+    shapes = {(f.names, f.profiles): f for f in questions if f.names}
     residuals = {keep: at for at, keep in enumerate({k: None for c in candidates for k in subsets(c) if k})}
     says = np.zeros((len(residuals), len(candidates)))
     for at, names in enumerate(candidates):
@@ -214,13 +220,13 @@ def declared_tables(
 
 
 def _one_table(
-    asked: Sequence[Functional], candidates: Sequence[Names], rule: Rule, sizes: Mapping[str, int]
+    questions: Sequence[Functional], candidates: Sequence[Names], rule: Rule, sizes: Mapping[str, int]
 ) -> dict[Names, Fraction]:
     """The table of all columns asked about, if it is a candidate: what many tables must beat."""
-    every = tuple(sorted({name for each in asked for name in each.names}))
+    every = tuple(sorted({name for each in questions for name in each.names}))
     if every not in {tuple(sorted(names)) for names in candidates}:
         return {}
-    return {every: most_noise(Generation(rule.n), every, asked, rule, sizes)}
+    return {every: most_noise(Generation(rule.n), every, questions, rule, sizes)}
 
 
 def _total(tables: Mapping[Names, Fraction], rule: Rule) -> Fraction:
@@ -244,7 +250,7 @@ def _minimax(need: Allocation, ratio: NDArray[np.float64], rounds: int) -> NDArr
 
 
 def _within_rule(
-    precision: NDArray[np.float64], candidates: Sequence[Names], asked: Sequence[Functional], need: Allocation,
+    precision: NDArray[np.float64], candidates: Sequence[Names], questions: Sequence[Functional], need: Allocation,
     rule: Rule, sizes: Mapping[str, int],
 ) -> tuple[dict[Names, Fraction], NDArray[np.float64]]:  # fmt: skip
     """The same proportions, scaled until the exact tails of all questions are within the rule; and the bars before."""
@@ -256,7 +262,7 @@ def _within_rule(
         noise = Fraction(float((1 / (2 * precision[at])) ** 0.5 if need.linear else 1 / precision[at]))
         shape = tuple(sizes[name] for name in names)
         made.add(BoughtTable(names, LAWS[rule.unit], (Dose(COUNT, noise),), (np.zeros(shape, np.int64),)))
-    bars = np.array([made.law(COUNT, each).bar(rule.beta) for each in asked])
+    bars = np.array([made.law(COUNT, each).bar(rule.beta) for each in questions])
     scale = rule.within * (1 - 1e-4) / float(bars.max())
     found = {}
     for table in made.tables:

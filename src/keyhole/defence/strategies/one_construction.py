@@ -36,7 +36,7 @@ class OneConstruction:
         found = {q.fingerprint(): q for q in questions if q.asked and self.setting.recalled(q, analyst) is None}
         return list(found.values())
 
-    def _plan(self, asked: Sequence[LinearQuery], analyst: str | None) -> OfflinePlan:
+    def _plan(self, queries: Sequence[LinearQuery], analyst: str | None) -> OfflinePlan:
         s = self.setting
         if s.ledger.cap.total.unit != "epsilon":
             raise PrivacyParameterError(
@@ -53,7 +53,7 @@ class OneConstruction:
                 UPDATES[self.update],
                 n=s.histogram.public_n,
                 cells=s.histogram.cells,
-                queries=len(asked),
+                queries=len(queries),
                 beta=s.beta,
                 delta=delta,
                 epsilon=None if s.accuracy is not None else left,
@@ -67,7 +67,7 @@ class OneConstruction:
 
     def prices(self, questions: Sequence[Question], analyst: str | None) -> list[tuple[Fraction, str] | Refused]:
         """The first new question bears the price of the construction."""
-        asked, paid = [f for q in self._new(questions, analyst) for f in q.asked], False
+        queries, paid = [f for q in self._new(questions, analyst) for f in q.asked], False
         failure: Refused | None = None
         made: list[tuple[Fraction, str] | Refused] = []
         for q in questions:
@@ -81,7 +81,7 @@ class OneConstruction:
                 made.append(failure)
             else:
                 try:
-                    plan = self._plan(asked, analyst)
+                    plan = self._plan(queries, analyst)
                     self.setting.ledger.check(self._loss(plan), analyst=analyst)
                 except BudgetExhausted as error:
                     failure = Refused(str(error))
@@ -98,13 +98,13 @@ class OneConstruction:
     def answer(self, question: Question, analyst: str | None) -> PaidReleases | Refused:
         """Construct for all that are expected, write down all, give this one."""
         s, new = self.setting, self._new((*self.expected, question), analyst)
-        asked = [f for q in new for f in q.asked]
+        queries = [f for q in new for f in q.asked]
         try:
-            plan = self._plan(asked, analyst)
+            plan = self._plan(queries, analyst)
             if why := s.why_useless(question, Fraction(plan.bar)):
                 return Refused(why)
             mechanism = IterativeConstruction(s.histogram, s.ledger, plan, UPDATES[self.update], analyst, self.noise)
-            built = mechanism.construct(asked)
+            built = mechanism.construct(queries)
         except BudgetExhausted as error:
             return Refused(str(error))
         how = f"iterative construction ({self.update}), {built.rounds} of {built.plan.rounds} rounds"

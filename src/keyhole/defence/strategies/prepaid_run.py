@@ -194,14 +194,14 @@ class PrepaidRun:
     def _take(self, question: Question, analyst: str | None) -> tuple[_Taken, Fraction]:
         """The run in the book, or a new one, with its price now."""
         s, live, wanted = self.setting, self.live, len(question.asked)
-        found = self._saved(wanted, analyst)
-        if found is None:
+        saved_run = self._saved(wanted, analyst)
+        if saved_run is None:
             plan = self._new_plan(question, wanted, analyst)
             run = OnlineIC(s.histogram, s.ledger, plan, self._update(plan), analyst=analyst, noise=self.noise)
             number = 1 + sum(1 for _ in s.ledger.runs(self._name))
             name = s.ledger.run_name(self._name, number)
             return _Taken(name, run, s.ledger.charged[-1], 0, -1), s.ledger.price(self._loss(plan)).amount
-        name, saved, plan = found
+        name, saved, plan = saved_run
         if (
             live is not None
             and live.name == name

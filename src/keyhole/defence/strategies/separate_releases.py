@@ -38,10 +38,11 @@ class SeparateReleases:
         """Share out what is left: evenly, or with a delta all at once, where that gives each statement more. With an
         accuracy the price of each is fixed beforehand too: with a delta all are paid at once, where that is cheaper.
         """
-        self.share, self.bundle = self._shares(questions, analyst), None
+        new = {q.fingerprint(): q for q in questions if q.asked and self.setting.recalled(q, analyst) is None}
+        self.share = round_down(self.setting.ledger.left(analyst) / len(new)) if new else Fraction(0)
+        self.bundle = None
         if self.kind != "laplace":
             return
-        new = {q.fingerprint(): q for q in questions if q.asked and self.setting.recalled(q, analyst) is None}
         if self.setting.accuracy is None:
             self.bundle = Bundle.shared(self.setting.ledger, new, analyst)
             if self.bundle is not None:  # all of it is charged at once: what would be refused has no part in it
@@ -90,8 +91,10 @@ class SeparateReleases:
         loss = self._quote(question, share)
         if isinstance(loss, Refused):
             return loss
+        s, kind = self.setting, Laplace if self.kind == "laplace" else Gaussian
+        mechanism = kind(s.histogram, s.ledger, loss.amount, s.release_beta(question), analyst, self.noise)
         try:
-            releases = _in_units(question, self._mechanism(question, loss, analyst).release(question.asked))
+            releases = _in_units(question, mechanism.release(question.asked))
         except BudgetExhausted as error:
             return Refused(str(error))
         self.setting.remember(question, releases, Purchase(question.sql, len(releases), analyst))
@@ -123,18 +126,6 @@ class SeparateReleases:
         ledger = self.setting.ledger
         return min(ledger.left(analyst), round_down(ledger.cap.total.amount / 10))
 
-    def _mechanism(self, q: Question, loss: Loss, analyst: str | None) -> Laplace | Gaussian:
-        s, beta = self.setting, self.setting.release_beta(q)
-        if self.kind == "laplace":
-            return Laplace(s.histogram, s.ledger, loss.amount, beta, analyst, self.noise)
-        return Gaussian(s.histogram, s.ledger, loss.amount, beta, analyst, self.noise)
-
-    def _shares(self, questions: Sequence[Question], analyst: str | None) -> Fraction:
-        """What one statement may spend when no accuracy is asked for: an even share, the same for all."""
-        new = {q.fingerprint() for q in questions if q.asked and self.setting.recalled(q, analyst) is None}
-        left = self.setting.ledger.left(analyst)
-        return round_down(left / len(new)) if new else Fraction(0)
-
     def _quote(self, q: Question, share: Fraction) -> Loss | Refused:
         """The loss of one statement, or why it has none: nothing is left, or no noise can be drawn for it."""
         neighbours, finest = self.setting.histogram.neighbours, max(f.unit for f in q.asked)
@@ -152,15 +143,14 @@ class SeparateReleases:
                 check_scale(noise)
         except PrivacyParameterError as error:
             return Refused(str(error))
-        why = self.setting.why_useless(q, self._bar(q, moved if self.kind == "laplace" else squared, loss.amount))
-        return Refused(why) if why else loss
-
-    def _bar(self, q: Question, moved: Fraction, amount: Fraction) -> Fraction:
-        """The widest error bar of a statement's releases, in people; `moved` is their joint sensitivity."""
-        beta = self.setting.release_beta(q)
+        beta = self.setting.release_beta(q)  # the bar is the widest of the statement's releases, in people
         if self.kind == "laplace":
-            return max(Fraction(laplace_quantile(moved / amount * f.unit, beta), f.unit) for f in q.asked)
-        return max(Fraction(gaussian_quantile(moved / (2 * amount) * f.unit**2, beta), f.unit) for f in q.asked)
+            bar = max(Fraction(laplace_quantile(moved / loss.amount * f.unit, beta), f.unit) for f in q.asked)
+        else:
+            variance = squared / (2 * loss.amount)
+            bar = max(Fraction(gaussian_quantile(variance * f.unit**2, beta), f.unit) for f in q.asked)
+        why = self.setting.why_useless(q, bar)
+        return Refused(why) if why else loss
 
     def _loss(self, q: Question, share: Fraction) -> Loss:
         neighbours, bar = self.setting.histogram.neighbours, self.setting.bar()

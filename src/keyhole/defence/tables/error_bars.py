@@ -97,15 +97,15 @@ def largest(first: Terms, second: Terms) -> Terms:
     >>> [(round(b, 9), k) for b, k in largest(((3.0, 1), (1.0, 2)), ((2.0, 2),))]
     [(3.0, 1), (2.0, 1), (1.0, 1)]
     """
-    left, right, found = [list(t) for t in first], [list(t) for t in second], []
+    left, right, largest_bar = [list(t) for t in first], [list(t) for t in second], []
     while left and right:
         times = int(min(left[0][1], right[0][1]))
-        found.append((float(max(left[0][0], right[0][0])), times))
+        largest_bar.append((float(max(left[0][0], right[0][0])), times))
         for side in (left, right):
             side[0][1] -= times
             if not side[0][1]:
                 side.pop(0)
-    return gathered([*found, *((float(b), int(k)) for b, k in (*left, *right))])
+    return gathered([*largest_bar, *((float(b), int(k)) for b, k in (*left, *right))])
 
 
 def laplace_terms(weights: NDArray[np.float64], scale: float) -> Terms:

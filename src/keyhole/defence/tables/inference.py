@@ -99,14 +99,14 @@ class Inference:
 
     def variances(self, names: Names) -> Floats:
         """1/info of every subset of these axes, as an array with an axis of two for each (0: left out, 1: kept)."""
-        found = np.full((2,) * len(names), np.inf)
+        variances = np.full((2,) * len(names), np.inf)
         for keep in subsets(names):
             at = tuple(int(name in keep) for name in names)
             if not keep and self.known is not None:
-                found[at] = 0.0
+                variances[at] = 0.0
             elif self.info.get(keep, 0.0) > 0:
-                found[at] = 1 / self.info[keep]
-        return found
+                variances[at] = 1 / self.info[keep]
+        return variances
 
     def estimate(self, names: Names) -> Floats | None:
         """The best estimate of the whole table over these axes; None if nothing is known of an axis."""
@@ -170,14 +170,14 @@ class Inference:
         kept = [list(range(-(-size // 2), size + 1)) for size in sizes]
         if prod(map(len, kept)) > TRIED:
             kept = [[each[0], each[-1]] for each in kept]
-        found = self.variances(names)
+        vectors = self.variances(names)
         for size, numbers in zip(sizes, kept, strict=True):  # each axis of two becomes the last axis, of its numbers
             share = np.array(numbers) / size
             matters = np.stack([share**2, np.array(numbers) * (1 - share)])
             with np.errstate(invalid="ignore"):
-                first, second = found[0][..., None] * matters[0], found[1][..., None] * matters[1]
-            found = np.nan_to_num(first, nan=0.0, posinf=np.inf) + np.nan_to_num(second, nan=0.0, posinf=np.inf)
-        at = np.unravel_index(int(np.argmax(found)), found.shape)
+                first, second = vectors[0][..., None] * matters[0], vectors[1][..., None] * matters[1]
+            vectors = np.nan_to_num(first, nan=0.0, posinf=np.inf) + np.nan_to_num(second, nan=0.0, posinf=np.inf)
+        at = np.unravel_index(int(np.argmax(vectors)), vectors.shape)
         return tuple(
             np.where(np.arange(size) < numbers[k], 1.0, 0.0) for size, numbers, k in zip(sizes, kept, at, strict=True)
         )
@@ -285,21 +285,21 @@ class Functional:
         if self.vectors is not None:
             table = Inference.weights(self.profiles)
             return {keep: float(table[tuple(int(n in keep) for n in self.names)]) for keep in subsets(self.names)}
-        found = dict.fromkeys(subsets(self.names), 0.0)
+        sizes = dict.fromkeys(subsets(self.names), 0.0)
         for group in product(*map(range, self.groups)):
             weights = self.dense(group)
-            for keep in found:
-                found[keep] = max(found[keep], float((component(weights, self.names, keep) ** 2).sum()))
-        return found
+            for keep in sizes:
+                sizes[keep] = max(sizes[keep], float((component(weights, self.names, keep) ** 2).sum()))
+        return sizes
 
     def within(self, table: Floats) -> Floats:
         """The answers to all groups from a table over the same axes: exact if it is."""
         if self.weights is not None:
-            found = table * self.weights
+            total = table * self.weights
         else:
             assert self.vectors is not None
-            found = table
+            total = table
             for axis, vector in enumerate(self.vectors):
-                found = found * vector.reshape([-1 if a == axis else 1 for a in range(len(self.names))])
+                total = total * vector.reshape([-1 if a == axis else 1 for a in range(len(self.names))])
         others = tuple(axis for axis in range(len(self.names)) if axis not in self.keys)
-        return np.asarray(found.sum(axis=others))
+        return np.asarray(total.sum(axis=others))

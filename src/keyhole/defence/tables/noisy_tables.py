@@ -258,41 +258,48 @@ class Generation:
         info = self.of(quantity).info
         return all(info.get(keep, 0.0) > 0 for keep in subsets(names) if keep or not (quantity == COUNT and self.n))
 
-    def variance(self, quantity: Quantity, asked: Functional) -> float:
+    def variance(self, quantity: Quantity, functional: Functional) -> float:
         """Of the worst group's error."""
         inference = self.of(quantity)
-        if asked.vectors is not None:
-            return 0.0 if asked.empty else inference.variance(asked.names, asked.profiles)
-        return max(inference.dense(asked.names, asked.dense(group)) for group in every(*map(range, asked.groups)))
+        if functional.vectors is not None:
+            return 0.0 if functional.empty else inference.variance(functional.names, functional.profiles)
+        return max(
+            inference.dense(functional.names, functional.dense(group))
+            for group in every(*map(range, functional.groups))
+        )
 
     def value(self, quantity: Quantity, asked: Functional) -> Floats:
         """The estimate for every group."""
         return asked.within(self.of(quantity).table(asked.names, asked.sizes))
 
-    def law(self, quantity: Quantity, asked: Functional) -> ErrorLaw:
+    def law(self, quantity: Quantity, functional: Functional) -> ErrorLaw:
         """Of the error of each group; where groups differ, one whose bar is at least that of each."""
-        if asked.empty or (quantity == COUNT and self.n is not None and asked.whole):
+        if functional.empty or (quantity == COUNT and self.n is not None and functional.whole):
             return ErrorLaw()
         relevant = [t for t in self.tables if t.holds(quantity)]
         if all(t.law == "gaussian" for t in relevant):
-            return ErrorLaw(self.variance(quantity, asked), (), 1.0)
-        at = (quantity, asked.names, asked.keys, asked.profiles) if asked.vectors is not None else None
+            return ErrorLaw(self.variance(quantity, functional), (), 1.0)
+        at = (
+            (quantity, functional.names, functional.keys, functional.profiles)
+            if functional.vectors is not None
+            else None
+        )
         if at is None or at not in self.laws:
-            found = self._law(quantity, asked, relevant)
+            found = self._law(quantity, functional, relevant)
             if at is None:
                 return found
             self.laws[at] = found
         return self.laws[at]
 
-    def _law(self, quantity: Quantity, asked: Functional, relevant: list[BoughtTable]) -> ErrorLaw:
-        if not np.isfinite(self.variance(quantity, asked)):
+    def _law(self, quantity: Quantity, functional: Functional, relevant: list[BoughtTable]) -> ErrorLaw:
+        if not np.isfinite(self.variance(quantity, functional)):
             return ErrorLaw(float("inf"))
         worst = ErrorLaw()
-        for group in _representatives(asked):
+        for group in _representatives(functional):
             here = ErrorLaw(0.0, (), 1.0)
-            weights = asked.dense(group)
+            weights = functional.dense(group)
             for table in relevant:
-                part = self._law_of(quantity, asked.names, weights, table)
+                part = self._law_of(quantity, functional.names, weights, table)
                 here = here.plus(part)
             worst = worst.over(here)
         return worst
