@@ -143,36 +143,36 @@ class Audited:
         admission = self.auditor.admit(request.text) if proved else self.auditor.decide(request.text)
         if request.statement is None or admission.verdict is Permission.REFUSED:
             return admission
+        if why := self._find_objection(request.statement):
+            return Admission(admission.number, admission.sql, Permission.REFUSED, why)
+        return replace(admission, reason=self._with_unjudged(admission.reason)) if admission.allowed else admission
+
+    def _find_objection(self, statement: Statement) -> str:
+        """Why nothing exact can be promised, whatever the auditor proves: from the book and the declaration."""
         if self.book.state.incomplete and not self.unguarded:
-            return Admission(admission.number, admission.sql, Permission.REFUSED, INCOMPLETE)
-        if meant := self._spelling.reason(request.statement):
-            return Admission(admission.number, admission.sql, Permission.REFUSED, meant)
-        names = self._private_names(request.statement)
-        facts = [name for name in names if name in self._facts]
-        if facts:
-            why = (
-                f"something is known of single people's {facts[0]!r} ([[facts]]), which is no part of decisions before "
+            return INCOMPLETE
+        if meant := self._spelling.reason(statement):
+            return meant
+        names = self._private_names(statement)
+        known = [name for name in names if name in self._facts]
+        if known:
+            return (
+                f"something is known of single people's {known[0]!r} ([[facts]]), which is no part of decisions before "
                 f"the answer: {PRIVATELY}, or leave the facts out of these settings"
             )
-            return Admission(admission.number, admission.sql, Permission.REFUSED, why)
         unguarded = [name for name in names if name in self.book.state.unguarded]
         if unguarded and not self.unguarded:
-            why = (
+            return (
                 f'answers about {unguarded[0]!r} were given under policy = "monitored" that no auditor admitted, so '
                 f"nothing exact can be promised of it any more: {PRIVATELY}"
             )
-            return Admission(admission.number, admission.sql, Permission.REFUSED, why)
         other = [n for n in names if self.book.state.families.get(n, set()) - {self._columns[n].family}]
         if other:
-            why = (
+            return (
                 f"answers about {other[0]!r} were given when its family was another: sums and extremes of one column "
                 f"cannot be decided together. {PRIVATELY}"
             )
-            return Admission(admission.number, admission.sql, Permission.REFUSED, why)
-        why = next((why for name in names if (why := self.domain_objection(name))), "")
-        if why:
-            return Admission(admission.number, admission.sql, Permission.REFUSED, why)
-        return replace(admission, reason=self._with_unjudged(admission.reason)) if admission.allowed else admission
+        return next((why for name in names if (why := self.domain_objection(name))), "")
 
     def _with_unjudged(self, reason: str) -> str:
         """Why something is answered, and what of the book that does not account for."""

@@ -42,7 +42,8 @@ def compute_exact_answer(statement: Statement, source: Source) -> ExactAnswer:
     if log.refused or log.unjudged:
         why = (*log.refused, *log.unjudged)[0].error
         raise DataError(f"it was admitted and cannot be computed: {why}")
-    filled = gather(log, source, Knowledge(), source=source).transcript.entries if _has_private(log.entries) else ()
+    secret = any(entry.query.aggregate is not Aggregate.PUBLIC for entry in log.entries)
+    filled = gather(log, source, Knowledge(), source=source).transcript.entries if secret else ()
     answers = {e.number: e.answer for e in filled}
     groups, wide = [], len(statement.queries)
     for at in range(0, len(log.entries), wide):
@@ -52,10 +53,6 @@ def compute_exact_answer(statement: Statement, source: Source) -> ExactAnswer:
             break  # what follows says which groups are hidden
         groups.append((key, tuple(_choose_value(e, answers.get(e.number), source) for e in part)))
     return tuple(groups)
-
-
-def _has_private(entries: tuple[Entry, ...]) -> bool:
-    return any(e.query.aggregate is not Aggregate.PUBLIC for e in entries)
 
 
 def _choose_value(entry: Entry, answer: Answer | None, source: Source) -> Decimal | bool | None:

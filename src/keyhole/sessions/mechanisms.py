@@ -5,55 +5,43 @@ A mechanism is imported when it is made, since the command line reads the names 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
-from typing import TYPE_CHECKING, Literal, TypeAlias
+from typing import TYPE_CHECKING
 
 from keyhole.errors import ConfigError
 
 if TYPE_CHECKING:
     from keyhole.defence.answering import AnswerSetting, Strategy
 
-MakeStrategy: TypeAlias = "Callable[[AnswerSetting], Strategy]"
-
 PLANNER = "planner"  # answers from tables that it plans and buys, so it is made without a strategy
 
 
-def _answer_each_alone(kind: Literal["laplace", "gaussian"]) -> MakeStrategy:
-    def make(setting: AnswerSetting) -> Strategy:
-        from keyhole.defence.strategies.separate_releases import SeparateReleases
+def _release_separately(setting: AnswerSetting, noise: str) -> Strategy:
+    from keyhole.defence.strategies.separate_releases import SeparateReleases
 
-        return SeparateReleases(setting, kind)
-
-    return make
+    return SeparateReleases(setting, "gaussian" if noise == "gaussian" else "laplace")
 
 
-def _answer_from_prepaid_run(update: str) -> MakeStrategy:
-    def make(setting: AnswerSetting) -> Strategy:
-        from keyhole.defence.strategies.prepaid_run import PrepaidRun
+def _run_prepaid(setting: AnswerSetting, update: str) -> Strategy:
+    from keyhole.defence.strategies.prepaid_run import PrepaidRun
 
-        return PrepaidRun(setting, update)
-
-    return make
+    return PrepaidRun(setting, update)
 
 
-def _answer_from_one_construction(update: str) -> MakeStrategy:
-    def make(setting: AnswerSetting) -> Strategy:
-        from keyhole.defence.strategies.one_construction import OneConstruction
+def _construct_once(setting: AnswerSetting, update: str) -> Strategy:
+    from keyhole.defence.strategies.one_construction import OneConstruction
 
-        return OneConstruction(setting, update)
-
-    return make
+    return OneConstruction(setting, update)
 
 
-STRATEGIES: Mapping[str, MakeStrategy] = {
-    "laplace": _answer_each_alone("laplace"),
-    "gaussian": _answer_each_alone("gaussian"),
-    "online-ic": _answer_from_prepaid_run("multiplicative-weights"),
-    "online-ic-median": _answer_from_prepaid_run("median"),
-    "online-ic-perceptron": _answer_from_prepaid_run("perceptron"),
-    "iterative": _answer_from_one_construction("multiplicative-weights"),
-    "iterative-median": _answer_from_one_construction("median"),
-    "iterative-perceptron": _answer_from_one_construction("perceptron"),
+STRATEGIES = {
+    "laplace": (_release_separately, "laplace"),
+    "gaussian": (_release_separately, "gaussian"),
+    "online-ic": (_run_prepaid, "multiplicative-weights"),
+    "online-ic-median": (_run_prepaid, "median"),
+    "online-ic-perceptron": (_run_prepaid, "perceptron"),
+    "iterative": (_construct_once, "multiplicative-weights"),
+    "iterative-median": (_construct_once, "median"),
+    "iterative-perceptron": (_construct_once, "perceptron"),
 }
 MECHANISMS = (PLANNER, *STRATEGIES)
 PRICED_IN_RHO = (PLANNER, "gaussian")  # where there is a delta; the others are priced in epsilon
@@ -63,4 +51,5 @@ def make_strategy(mechanism: str, setting: AnswerSetting) -> Strategy:
     """How statements are answered by the mechanism of this name."""
     if mechanism not in STRATEGIES:
         raise ConfigError(f"there is no mechanism {mechanism!r}; there are {', '.join(MECHANISMS)}")
-    return STRATEGIES[mechanism](setting)
+    make, word = STRATEGIES[mechanism]
+    return make(setting, word)

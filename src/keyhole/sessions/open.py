@@ -1,4 +1,4 @@
-"""Settings to a session: the table table, the book found and held against it, the policy made."""
+"""Settings to a session: the table opened, the book found and held against it, the policy made."""
 
 from __future__ import annotations
 
@@ -178,8 +178,8 @@ def open_audited_session(
     decides = policy != "monitored" and not how.follows
     table = open_table(settings, Use.WATCH if withheld else Use.EXACT, decides=decides)
     path = find_book_path(settings, config, how.book)
-    if withheld and how.book is None and not _names_book(settings, config):
-        path = None
+    if withheld and how.book is None and settings.config.book.path is None and not isinstance(config, str | Path):
+        path = None  # no settings stand in a file, and nothing names a book
     if path is None and not withheld:
         raise ConfigError(
             "no book: what was answered must be kept in one file: path = ... under [book] (book=FILE in Python)"
@@ -222,11 +222,6 @@ def _make_decision_settings(settings: Settings, how: AuditTerms, exact_above: in
         settings.knowledge(),
         {} if exact_above is None else dict.fromkeys(bounded, exact_above),
     )
-
-
-def _names_book(settings: Settings, config: Config | str | Path | None) -> bool:
-    """Do settings stand in a file, or name a book?"""
-    return isinstance(config, str | Path) or settings.config.book.path is not None
 
 
 def _digest_data(table: Table, key: bytes) -> dict[str, str]:
