@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
 from html.parser import HTMLParser
 
 import pyarrow as pa
 import pytest
+from jinja2 import UndefinedError
 from msgspec.structs import replace
 
 import keyhole
@@ -15,6 +18,7 @@ from keyhole.report.documents.json_text import read_document, read_json
 from keyhole.report.documents.verdict import VerdictDocument
 from keyhole.report.formats.document import describe_query_map
 from keyhole.report.html.audit import render_audit_page
+from keyhole.report.html.page import render_page
 from keyhole.report.verdict import Verdict
 
 NASTY = "<script>alert(1)</script>\"'&=1+1"
@@ -103,3 +107,14 @@ def test_an_axis_has_round_numbers_and_takes_one_value() -> None:
     assert Axis.of("x", []).ticks()
     assert Axis("x", 0, 3, whole=True).ticks() == [0, 1, 2, 3]
     assert Axis("x", -1e-9, 1e9).at(5e8, 0, 100) == 50
+
+
+def test_a_template_that_names_an_absent_field_is_an_error() -> None:
+    with pytest.raises(UndefinedError, match="drawing"):
+        render_page("chart.html.jinja", "chart", "A chart without a drawing.")
+
+
+def test_templates_are_loaded_when_a_page_is_written() -> None:
+    """Importing what writes pages costs nothing; only writing one loads the template engine."""
+    code = "import sys, keyhole.report.html.audit, keyhole.report.html.sessions; sys.exit('jinja2' in sys.modules)"
+    assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0

@@ -259,9 +259,9 @@ class Verdict:
         yield from (Text(line, style=style) for line, style in self.lines())
 
     def _repr_html_(self) -> str:
-        from keyhole.report.formats.notebook import html
+        from keyhole.report.html.audit import render_verdict_fragment
 
-        return html(self.plain)
+        return render_verdict_fragment(self.plain)
 
     def __repr__(self) -> str:
         asked = self.plain.statements.total

@@ -1,4 +1,4 @@
-"""The page of an audit: what a data-protection officer reads, acts on and signs. Made from the JSON verdict alone."""
+"""The page of an audit, which a data-protection officer reads, acts on and signs, and what a notebook shows of it."""
 
 from __future__ import annotations
 
@@ -11,6 +11,7 @@ from typing import TypeAlias, TypeVar
 from msgspec import UnsetType
 
 from keyhole.gather.evidence import OF_TABLE
+from keyhole.report.cases import Case, PlainVerdict
 from keyhole.report.charts.drawing import Drawing, Span, draw_heat_map, draw_ranges
 from keyhole.report.charts.figures import draw_growth
 from keyhole.report.documents.json_text import Labels, Value
@@ -28,9 +29,19 @@ from keyhole.report.documents.verdict import (
     UnjudgedStatement,
     VerdictDocument,
 )
-from keyhole.report.html.page import Tile, render_page
-from keyhole.report.words.sentence import counted
-from keyhole.report.words.text import ASSUMED_TITLE
+from keyhole.report.formats.document import describe_verdict
+from keyhole.report.html.page import Tile, render_fragment, render_page
+from keyhole.report.words.proofs import SHOWN as REASONS
+from keyhole.report.words.proofs import describe_claim, explain_cases, format_formula, list_statements
+from keyhole.report.words.sentence import counted, summarize_verdict
+from keyhole.report.words.text import (
+    ASSUMED_TITLE,
+    GROUPS_TITLE,
+    describe_size,
+    list_problems,
+    select_findings,
+    select_proved,
+)
 
 SHOWN = 300  # findings with their proofs; the rest is a table of names
 NAMED = 2_000  # rows of that table
@@ -328,3 +339,45 @@ def _list_premises(verdict: VerdictDocument) -> list[tuple[str, object]]:
         premises[f"known beforehand of {column}"] = f"{'-∞' if lo is None else lo} to {'∞' if hi is None else hi}"
     premises["SHA-256 of the log"] = verdict.log_sha256
     return [(name, value) for name, value in premises.items() if value is not None]
+
+
+# --- in a notebook ---------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class CaseRow:
+    """One person of whom something is known, as a row of a table."""
+
+    who: str
+    column: str
+    status: str
+    value: str
+    singled_out: str
+    proof: str
+
+
+def render_verdict_fragment(verdict: PlainVerdict) -> str:
+    """The verdict for a notebook: the sentence, who is exposed and why, what could not be judged, and the ranges."""
+    by_name = [case for case in verdict.findings if not case.assumed]
+    cases = select_findings(by_name)
+    proved = select_proved(cases)
+    return render_fragment(
+        "notebook/verdict.html.jinja",
+        sentence=summarize_verdict(verdict),
+        cases=[_make_case_row(case) for case in cases],
+        left=len(by_name) - len(cases),
+        reasons=[*explain_cases(proved), *list_statements(proved)],
+        assumed_title=ASSUMED_TITLE,
+        assumed=[f"{each.column}: {each.why}" for each in verdict.by_assumption[:REASONS]],
+        groups_title=GROUPS_TITLE,
+        groups=[f"{case.who}: {format_formula(case)}" for case in verdict.groups[:REASONS]],
+        problems=list(list_problems(verdict)),
+        size=describe_size(verdict),
+        ranges=draw_value_ranges(describe_verdict(verdict, ())),
+    )
+
+
+def _make_case_row(case: Case) -> CaseRow:
+    value = str(case.value) if case.value is not None else describe_claim(case)
+    singled_out = "yes" if case.singled_out else "no"
+    return CaseRow(case.who, case.column, case.status, value, singled_out, format_formula(case))

@@ -92,13 +92,7 @@ def _scope_chart_style() -> str:
 
 @cache
 def _load_environment() -> Environment:
-    from jinja2 import Environment, PackageLoader, Undefined
-
-    class AbsentField(Undefined):
-        """What a record does not have: it may be asked for, not printed."""
-
-        __slots__ = ()
-        __str__ = __iter__ = __len__ = Undefined._fail_with_undefined_error
+    from jinja2 import Environment, PackageLoader, StrictUndefined
 
     environment = Environment(
         loader=PackageLoader("keyhole.report.html"),
@@ -107,7 +101,7 @@ def _load_environment() -> Environment:
         finalize=_show_characters,
         lstrip_blocks=True,
         trim_blocks=True,
-        undefined=AbsentField,
+        undefined=StrictUndefined,
     )
     environment.filters |= {"anchor": make_anchor, "commas": "{:,}".format, "cut": cut_text, "lines": show_lines}
     environment.globals |= {

@@ -48,9 +48,10 @@ class AnswerCard:
     sql: str
     refusal: str = ""
     values: Sequence[str] = ()
-    groups: Sequence[Sequence[str]] = ()
+    groups: Sequence[Sequence[str]] | None = None
+    ranks: int | None = None  # a median's rank is within so many people
     terms: str = ""
-    reply: Mapping[str, Any] | None = None
+    notes: Sequence[str] = ()
 
 
 def render_answers_page(answers: Mapping[str, Any]) -> str:
@@ -106,7 +107,7 @@ def _make_card(reply: Mapping[str, Any]) -> AnswerCard:
     if reply.get("refused") or reply.get("reason"):
         return AnswerCard(sql, str(reply.get("refused") or reply.get("reason")))
     values: Sequence[str] = ()
-    groups: Sequence[Sequence[str]] = ()
+    groups: Sequence[Sequence[str]] | None = None
     if "groups" in reply:
         groups = [
             (", ".join(f"{k} = {v}" for k, v in g["key"].items()), *_write_values(g["values"], g.get("error")))
@@ -117,7 +118,8 @@ def _make_card(reply: Mapping[str, Any]) -> AnswerCard:
     terms = [f"cost {reply['cost']:.4g}" if reply.get("cost") is not None else "", reply.get("neighbours", "")]
     terms += [f"bars hold with probability {1 - reply['beta']:g}"] if reply.get("beta") is not None else []
     terms += [reply.get("how", "")]
-    return AnswerCard(sql, "", values, groups, "; ".join(str(t) for t in terms if t), reply)
+    line = "; ".join(str(t) for t in terms if t)
+    return AnswerCard(sql, "", values, groups, reply.get("ranks"), line, reply.get("notes") or ())
 
 
 def _write_values(values: Sequence[Any], errors: Sequence[Any] | None) -> list[str]:
