@@ -12,7 +12,7 @@ from keyhole.api.suggest import TableRepair
 from keyhole.api.tables import drawn_from, judge
 from keyhole.cli.root import app
 from keyhole.cli.shared.advising import add_suggestion, suggestion_lines
-from keyhole.crosstab.words import TableWords
+from keyhole.crosstab.options import TableOptions
 
 HERE = Path(__file__).parents[1] / "crosstab"
 LINKED = [str(HERE / "towns.csv"), str(HERE / "sizes.csv"), "--value", "n", "--nested", "town:county"]
@@ -85,7 +85,7 @@ def test_a_contradiction_names_lines(tmp_path: Path) -> None:
 
 def test_a_repair_is_suggested_and_verified() -> None:
     """One search, in words and as data; `keyhole tables --suggest` prints the same."""
-    words = TableWords("n", suppressed=["x"], nested=["town:county", "town:size"])
+    words = TableOptions("n", suppressed=["x"], nested=["town:county", "town:size"])
     drawn = drawn_from([HERE / "towns.csv", HERE / "sizes.csv"], words)
     repair = TableRepair(drawn, judge(drawn)).suggestion()
     said = "\n".join(line for line, _ in suggestion_lines(repair))

@@ -12,7 +12,7 @@ import pytest
 from keyhole.api.suggest import TableRepair
 from keyhole.api.tables import drawn_from, judge, tables
 from keyhole.crosstab.cells import GRAND
-from keyhole.crosstab.words import TableWords
+from keyhole.crosstab.options import TableOptions
 from keyhole.errors import KeyholeError
 from keyhole.report.tables import TablesVerdict
 
@@ -280,7 +280,7 @@ def test_a_sensitive_cell_needs_a_range_as_wide_as_its_rule(tmp_path: Path) -> N
     assert "town A: from 0 to 106, needed 80 to 120" in found.text()
     assert found.to_json()["protection"][0]["needs"] == [80, 120]
     assert judged(tmp_path, text, rule=["p 10%"], contributors=firms).exit_code == 0
-    words = TableWords("n", suppressed=["x"], rule=["dominance 75%"], contributors=firms)
+    words = TableOptions("n", suppressed=["x"], rule=["dominance 75%"], contributors=firms)
     drawn = drawn_from([tmp_path / "0t.csv"], words)
     assert TableRepair(drawn, judge(drawn)).suggestion().cells == ()
     repair = TableRepair(drawn, judge(drawn), protects=True).suggestion()

@@ -49,9 +49,9 @@ def reconstruct(
         return from_statistics(load_statistics(paths[0]), time_limit, progress)
     if value is None:
         raise ConfigError("tables of counts: --value names the column with the counts")
-    from keyhole.crosstab.words import layout_of
+    from keyhole.crosstab.options import make_layout
 
-    layout = layout_of(value, total, suppressed, nested, by=by, across=across)
+    layout = make_layout(value, total, suppressed, nested, by=by, across=across)
     return from_statistics(_tabled(paths, layout, nested, rounding), time_limit, progress)
 
 
@@ -111,17 +111,17 @@ def _from_model(path: Path, time_limit: float, progress: Progress | None) -> Reb
 
 def _tabled(paths: Sequence[Path], layout: TableLayout, nested: Sequence[str], rounding: str | None) -> Statistics:
     from keyhole.attacks.microdata.statistics import read_count_tables
-    from keyhole.crosstab.cells import read_cells
-    from keyhole.crosstab.nesting import nesting
-    from keyhole.crosstab.publication import publication
+    from keyhole.crosstab.cells import check_totals, read_cells
+    from keyhole.crosstab.nesting import read_nesting
+    from keyhole.crosstab.options import read_rounding_step
+    from keyhole.crosstab.publication import combine_tables
     from keyhole.crosstab.sheet import read_sheet
-    from keyhole.crosstab.totals import check_totals
-    from keyhole.crosstab.words import step_of
 
     read = [read_cells(read_sheet(path), layout) for path in paths]
     check_totals(read, layout)
-    above = nesting(nested, read)
-    found = publication(read, above, step_of(rounding or "0"))  # counts are exact unless somebody says not
+    above = read_nesting(nested, read)
+    step = read_rounding_step(rounding or "0")  # counts are exact unless somebody says not
+    found = combine_tables(read, above, step)
     if found.misfits:
         raise ContradictionError(f"the tables do not add up: {'; '.join(m.reason for m in found.misfits[:5])}")
     return read_count_tables(found, above, layout.markers)

@@ -13,8 +13,7 @@ from keyhole.api.tables import Drawn, judge
 from keyhole.auditing.advice.advise import Effect, steps_for
 from keyhole.auditing.advice.withhold import SECONDS, Remedy, withhold
 from keyhole.crosstab.cells import Key
-from keyhole.crosstab.hidden import HiddenCells, combined_formula
-from keyhole.crosstab.recovered import recovered
+from keyhole.crosstab.hidden import HiddenCells, combine_formula, find_recovered_cells
 from keyhole.report.cases import INFERRED, Argument, Case
 from keyhole.report.tables import TablesVerdict
 
@@ -92,7 +91,7 @@ class TableRepair:
 
     def proofs(self, gone: frozenset[Key]) -> list[frozenset[Key]]:
         """The shown cells that each recovery of a hidden cell uses: by lines alone first, then by all rules."""
-        quick = {} if self.published.radius else recovered(self.published, gone, self.targets)
+        quick = {} if self.published.radius else find_recovered_cells(self.published, gone, self.targets)
         if quick:
             return list(quick.values())
         found = self.audit(gone)
@@ -116,7 +115,7 @@ class TableRepair:
         sides = [end.steps for end in argument.ends] or [argument.steps]
         used = [[(s.cited.number, s.weight) for s in side if s.cited.fact is None] for side in sides]
         parts = [[(hidden.lines[int(q) - 1], weight) for q, weight in part] for part in used]
-        return frozenset(key for part in parts for key in combined_formula(part, values))
+        return frozenset(key for part in parts for key in combine_formula(part, values))
 
     # -- other ways ---------------------------------------------------------------------------------------------------
 

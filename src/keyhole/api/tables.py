@@ -16,17 +16,22 @@ from keyhole.auditing.stoppable import stoppable
 from keyhole.auditing.width import Within
 from keyhole.config import Columns, Config, FactTable, PrivateColumn
 from keyhole.config.settings import settings
-from keyhole.crosstab.cells import Ends, Key, TableLayout, read_cells
-from keyhole.crosstab.contributors import Sensitive, counted, sensitive_cells, told
-from keyhole.crosstab.hidden import ID, NAME, HiddenCells
-from keyhole.crosstab.nesting import Nesting, nesting
-from keyhole.crosstab.protection import ProtectionInterval, protection_intervals
-from keyhole.crosstab.publication import Publication, publication
-from keyhole.crosstab.recovered import recovered
-from keyhole.crosstab.sensitivity import Contributions, SensitivityRule
+from keyhole.crosstab.cells import Ends, Key, TableLayout, check_totals, read_cells
+from keyhole.crosstab.hidden import ID, NAME, HiddenCells, find_recovered_cells
+from keyhole.crosstab.nesting import Nesting, read_nesting
+from keyhole.crosstab.options import TableOptions, read_number_option, read_rounding_step
+from keyhole.crosstab.publication import Publication, combine_tables
+from keyhole.crosstab.sensitivity import (
+    Contributions,
+    ProtectionInterval,
+    Sensitive,
+    SensitivityRule,
+    count_contributors,
+    find_protection_intervals,
+    find_sensitive_cells,
+    read_contributors,
+)
 from keyhole.crosstab.sheet import read_sheet
-from keyhole.crosstab.totals import check_totals
-from keyhole.crosstab.words import TableWords, number_of, step_of
 from keyhole.datasets.open import Use, open_table
 from keyhole.errors import ConfigError
 from keyhole.gather import gather, transcribe
@@ -84,7 +89,7 @@ def tables(
     >>> [(case.who, str(case.value)) for case in found]
     [('town A', '2')]
     """
-    words = TableWords(
+    words = TableOptions(
         value=value,
         total=total,
         suppressed=suppressed,
@@ -103,18 +108,18 @@ def tables(
     return judge(drawn, within=within, time_limit=time_limit, progress=progress)
 
 
-def drawn_from(files: Sequence[Path], words: TableWords) -> Drawn:
+def drawn_from(files: Sequence[Path], words: TableOptions) -> Drawn:
     """Read the tables and put them together; where no cell is suppressed, the rules hide theirs."""
     layout, contributors, floor = words.layout, words.contributors, words.min
     if not files:
         raise ConfigError("no table: name at least one file")
     read = [read_cells(read_sheet(file), layout) for file in files]
     check_totals(read, layout)
-    above = nesting(words.nested, read)
-    whole = publication(read, above, step_of(words.rounding))
+    above = read_nesting(words.nested, read)
+    whole = combine_tables(read, above, read_rounding_step(words.rounding))
     rules = tuple(map(SensitivityRule.parse, words.rule))
     people = _contributions(whole, layout, rules, contributors, above)
-    found, untold = sensitive_cells(whole, people, rules)
+    found, untold = find_sensitive_cells(whole, people, rules)
     applied = bool(rules) and not whole.hidden
     judged = whole.hiding((s.key for s in found), BY_RULE) if applied else whole
     ranges = dict(layout.markers)
@@ -123,10 +128,10 @@ def drawn_from(files: Sequence[Path], words: TableWords) -> Drawn:
     if limit is not None and whole.whole:
         mine = (Decimal(1), Decimal(limit - 1)) if applied else (Decimal(0), Decimal(limit - 1))
         ranges = {BY_RULE: mine} if applied else {m: mine if e == (None, None) else e for m, e in ranges.items()}
-    lowest = None if floor is None or floor == "none" else number_of(str(floor), "--min")
+    lowest = None if floor is None or floor == "none" else read_number_option(str(floor), "--min")
     assumed = floor is None and not whole.negative
     hidden = HiddenCells.of(judged, _free(layout.value, judged))
-    needed = tuple(protection_intervals(found, people, judged.hidden))
+    needed = tuple(find_protection_intervals(found, people, judged.hidden))
     least = Decimal(0) if assumed else lowest
     return Drawn(hidden, ranges, least, rules, tuple(found), untold, applied, assumed, needed)
 
@@ -150,7 +155,9 @@ def judge(
         drawn.applied,
         drawn.floor,
         drawn.assumed,
-        frozenset(recovered(hidden.publication, frozenset(), hidden.publication.hidden)) if blurred else frozenset(),
+        frozenset(find_recovered_cells(hidden.publication, frozenset(), hidden.publication.hidden))
+        if blurred
+        else frozenset(),
         drawn.needed,
     )
 
@@ -202,8 +209,8 @@ def _contributions(
     if not rules:
         return {}
     if contributors is not None:
-        return counted(read_sheet(Path(contributors)), layout.value, whole.cells, above)
-    known = told(whole, layout, rules)
+        return count_contributors(read_sheet(Path(contributors)), layout.value, whole.cells, above)
+    known = read_contributors(whole, layout, rules)
     if not known:
         raise ConfigError(
             "--rule needs to know the contributors of a cell: --count COL and --largest COL of the tables, or "

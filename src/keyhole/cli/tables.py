@@ -103,19 +103,19 @@ def tables(
 ) -> None:
     """Read, judge, print; the exit code is the verdict."""
     from keyhole.api.tables import drawn_from, judge
-    from keyhole.crosstab.cells import wide_value
+    from keyhole.crosstab.cells import name_wide_value
+    from keyhole.crosstab.options import TableOptions
     from keyhole.crosstab.sheet import read_sheet
-    from keyhole.crosstab.words import TableWords
 
     if value is None and contributors is None:
-        value = wide_value([read_sheet(file) for file in tables])
+        value = name_wide_value([read_sheet(file) for file in tables])
     if value is None:
         raise ConfigError("which column has the numbers? --value COL (in wide form: any name for them)")
     if protect and not suggest:
         raise ConfigError("--protect says how far --suggest goes: give both")
     check_out(output.out)
     check_out(cells)
-    words = TableWords(
+    words = TableOptions(
         value=value,
         by=along,
         across=across,

@@ -7,11 +7,12 @@ by its other categories alone, whichever table shows it.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections import defaultdict
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from decimal import Decimal
 
-from keyhole.crosstab.numbers import as_number, decimals
+from keyhole.crosstab.numbers import count_decimals, read_number
 from keyhole.crosstab.sheet import Sheet
 from keyhole.errors import ConfigError, DataError
 
@@ -80,19 +81,19 @@ class CrossTable:
     @property
     def digits(self) -> int:
         """The decimals that it is printed with."""
-        return decimals(cell.value for cell in self.cells if cell.value is not None)
+        return count_decimals(cell.value for cell in self.cells if cell.value is not None)
 
 
 def read_cells(sheet: Sheet, layout: TableLayout) -> CrossTable:
     """The cells of a file; every cell once.
 
-    >>> from keyhole.crosstab.sheet import sheet
-    >>> table = read_cells(sheet("t", [["town", "n"], ["A", "2"], ["Total", "5"]]), TableLayout("n"))
+    >>> from keyhole.crosstab.sheet import make_sheet
+    >>> table = read_cells(make_sheet("t", [["town", "n"], ["A", "2"], ["Total", "5"]]), TableLayout("n"))
     >>> [(label(c.key), c.value) for c in table.cells]
     [('town A', Decimal('2')), ('the grand total', Decimal('5'))]
     """
     long = layout.value in sheet.header
-    columns, cells = (_long if long else _wide)(sheet, layout)
+    columns, cells = (_read_long if long else _read_wide)(sheet, layout)
     found: dict[Key, PublishedCell] = {}
     for cell in cells:
         if cell.key in found:
@@ -104,25 +105,25 @@ def read_cells(sheet: Sheet, layout: TableLayout) -> CrossTable:
     return CrossTable(sheet.name, tuple(columns), tuple(found.values()))
 
 
-def _long(sheet: Sheet, layout: TableLayout) -> tuple[Sequence[str], Iterator[PublishedCell]]:
-    dims = _dimensions(sheet, layout)
+def _read_long(sheet: Sheet, layout: TableLayout) -> tuple[Sequence[str], Iterator[PublishedCell]]:
+    dims = _find_dimensions(sheet, layout)
     at = {name: k for k, name in enumerate(sheet.header)}
 
     def cells() -> Iterator[PublishedCell]:
         for line, row in sheet.rows:
             place = f"{sheet.name}, line {line}"
-            key = _key(layout, ((name, row[at[name]]) for name in dims), place)
-            value, marker = _shown(row[at[layout.value]], sheet, layout, place)
+            key = _read_key(layout, ((name, row[at[name]]) for name in dims), place)
+            value, marker = _read_shown(row[at[layout.value]], sheet, layout, place)
             measured = (layout.count, layout.largest, layout.second)
             count, largest, second = (
-                None if m is None or m not in at else _measure(row[at[m]], sheet, place) for m in measured
+                None if m is None or m not in at else _read_measure(row[at[m]], sheet, place) for m in measured
             )
             yield PublishedCell(key, value, marker, place, count, largest, second)
 
     return dims, cells()
 
 
-def _dimensions(sheet: Sheet, layout: TableLayout) -> list[str]:
+def _find_dimensions(sheet: Sheet, layout: TableLayout) -> list[str]:
     """The columns that say which cell it is."""
     missing = [name for name in layout.by if name not in sheet.header]
     if len(missing) == len(layout.by) and layout.by:
@@ -134,7 +135,7 @@ def _dimensions(sheet: Sheet, layout: TableLayout) -> list[str]:
     for k, name in enumerate(sheet.header):
         texts = [row[k] for _, row in sheet.rows]
         words = (t for t in texts if t and t not in layout.markers)
-        told = name in layout.also or any(as_number(t, sheet.delimiter) is None for t in words)
+        told = name in layout.also or any(read_number(t, sheet.delimiter) is None for t in words)
         if name not in measured and told:
             found.append(name)
     if not found:
@@ -142,7 +143,7 @@ def _dimensions(sheet: Sheet, layout: TableLayout) -> list[str]:
     return found
 
 
-def _wide(sheet: Sheet, layout: TableLayout) -> tuple[Sequence[str], Iterator[PublishedCell]]:
+def _read_wide(sheet: Sheet, layout: TableLayout) -> tuple[Sequence[str], Iterator[PublishedCell]]:
     corner, _, beside = (part.strip() for part in sheet.header[0].partition("\\"))
     across = beside or layout.across
     if across is None:
@@ -150,7 +151,7 @@ def _wide(sheet: Sheet, layout: TableLayout) -> tuple[Sequence[str], Iterator[Pu
             f"{sheet.name} has no column {layout.value!r}. Long form: --value names one of {', '.join(sheet.header)}. "
             "Wide form: --across names the dimension whose categories stand in the header"
         )
-    side = 1 + next((k for k, name in enumerate(sheet.header[1:]) if not _sideways(sheet, layout, k + 1)), 0)
+    side = 1 + next((k for k, name in enumerate(sheet.header[1:]) if not _holds_categories(sheet, layout, k + 1)), 0)
     dims = [corner or "row", *sheet.header[1:side]]
 
     def cells() -> Iterator[PublishedCell]:
@@ -158,17 +159,17 @@ def _wide(sheet: Sheet, layout: TableLayout) -> tuple[Sequence[str], Iterator[Pu
             for k, category in enumerate(sheet.header[side:], side):
                 place = f"{sheet.name}, line {line}, column {category}"
                 pairs = [*zip(dims, row, strict=False), (across, category)]
-                value, marker = _shown(row[k], sheet, layout, place)
-                yield PublishedCell(_key(layout, pairs, place), value, marker, place)
+                value, marker = _read_shown(row[k], sheet, layout, place)
+                yield PublishedCell(_read_key(layout, pairs, place), value, marker, place)
 
     return [*dims, across], cells()
 
 
-def wide_value(sheets: Sequence[Sheet]) -> str | None:
+def name_wide_value(sheets: Sequence[Sheet]) -> str | None:
     """A name for the numbers of tables that are all wide, as a header `town \\ size` shows; no column has it.
 
-    >>> from keyhole.crosstab.sheet import sheet
-    >>> wide_value([sheet("t", [["town \\\\ size", "number"], ["A", "2"]])])
+    >>> from keyhole.crosstab.sheet import make_sheet
+    >>> name_wide_value([make_sheet("t", [["town \\\\ size", "number"], ["A", "2"]])])
     'number_'
     """
     if not sheets or not all("\\" in each.header[0] for each in sheets):
@@ -179,13 +180,13 @@ def wide_value(sheets: Sequence[Sheet]) -> str | None:
     return name
 
 
-def _sideways(sheet: Sheet, layout: TableLayout, k: int) -> bool:
+def _holds_categories(sheet: Sheet, layout: TableLayout, k: int) -> bool:
     """Does a column of a wide table hold categories, not numbers?"""
     texts = [row[k] for _, row in sheet.rows if row[k] and row[k] not in layout.markers]
-    return bool(texts) and all(as_number(t, sheet.delimiter) is None for t in texts)
+    return bool(texts) and all(read_number(t, sheet.delimiter) is None for t in texts)
 
 
-def _key(layout: TableLayout, pairs: Iterator[tuple[str, str]] | Sequence[tuple[str, str]], place: str) -> Key:
+def _read_key(layout: TableLayout, pairs: Iterator[tuple[str, str]] | Sequence[tuple[str, str]], place: str) -> Key:
     found = []
     for column, category in pairs:
         if not category:
@@ -195,11 +196,11 @@ def _key(layout: TableLayout, pairs: Iterator[tuple[str, str]] | Sequence[tuple[
     return frozenset(found)
 
 
-def _shown(text: str, sheet: Sheet, layout: TableLayout, place: str) -> tuple[Decimal | None, str | None]:
+def _read_shown(text: str, sheet: Sheet, layout: TableLayout, place: str) -> tuple[Decimal | None, str | None]:
     """The number that a cell shows, or its marker."""
     if text in layout.markers:
         return None, text
-    number = as_number(text, sheet.delimiter)
+    number = read_number(text, sheet.delimiter)
     if number is None:
         what = f"{text!r} is no number" if text else "the value is empty"
         known = f"; declared: {', '.join(map(repr, layout.markers))}" if layout.markers else ""
@@ -210,10 +211,88 @@ def _shown(text: str, sheet: Sheet, layout: TableLayout, place: str) -> tuple[De
     return number, None
 
 
-def _measure(text: str, sheet: Sheet, place: str) -> Decimal | None:
+def _read_measure(text: str, sheet: Sheet, place: str) -> Decimal | None:
     if not text:
         return None
-    found = as_number(text, sheet.delimiter)
+    found = read_number(text, sheet.delimiter)
     if found is None:
         raise DataError(f"{place}: {text!r} is no number of contributors, nor the largest of them")
     return found
+
+
+NONE = "none"
+WORDS = {
+    *("total", "totals", "all", "any", "sum", "overall", "together", "whole", "ensemble", "gesamt", "insgesamt"),
+    *("zusammen", "alle", "totaal", "totale", "_t"),
+}
+
+
+def check_totals(tables: Iterable[CrossTable], layout: TableLayout) -> None:
+    """Refuse tables with a category that looks like a total and was not declared as one.
+
+    By its word, or because it is the sum of the others in two places or more and nothing speaks against it. Tables
+    without any margin must be declared as such (`--total none`).
+    """
+    tables = list(tables)
+    _check_spelling(tables)
+    if layout.total == (NONE,):
+        return
+    shapes = [(table, {len(cell.key) for cell in table.cells}) for table in tables]
+    margins = any(min(sizes) < len(table.columns) for table, sizes in shapes)
+    for table in tables:
+        for column, category in _find_suspects(table):
+            raise ConfigError(
+                f"{table.name}: {column} {category!r} looks like the total of {column}. If it is, say --total "
+                f"{category!r} beside the other words; if the tables have no margins, --total none"
+            )
+    if not margins:
+        words = ", ".join(map(repr, layout.total))
+        raise ConfigError(
+            f"no table has the category {words}: which one stands for all of them? (--total none: no one)"
+        )
+
+
+def _check_spelling(tables: Iterable[CrossTable]) -> None:
+    """Columns link tables by their names: two spellings of one name would leave a link unseen."""
+    seen: dict[str, tuple[str, str]] = {}
+    for table in tables:
+        for column in table.columns:
+            name, before = seen.setdefault(column.casefold(), (table.name, column))
+            if before != column:
+                raise ConfigError(
+                    f"{table.name} has a column {column!r}, {name} a column {before!r}: if they are one dimension, "
+                    "spell them alike, since tables are linked by it; if not, give one another name"
+                )
+
+
+def _find_suspects(table: CrossTable) -> Iterator[tuple[str, str]]:
+    for column in table.columns:
+        groups: dict[Key, dict[str, Decimal | None]] = defaultdict(dict)
+        margins: dict[Key, Decimal] = {}
+        for cell in table.cells:
+            held = dict(cell.key)
+            if column in held:
+                groups[cell.key - {(column, held[column])}][held[column]] = cell.value
+            elif cell.value is not None:
+                margins[cell.key] = cell.value
+        categories = dict.fromkeys(category for group in groups.values() for category in group)
+        yield from ((column, c) for c in categories if c.casefold() in WORDS or _is_sum(c, groups, margins))
+
+
+def _is_sum(category: str, groups: Mapping[Key, Mapping[str, Decimal | None]], margins: Mapping[Key, Decimal]) -> bool:
+    """Is it the sum of two or more others wherever that can be told, and that in two places with different numbers?
+
+    Not if it is added up itself, with the others, in a margin that is shown.
+    """
+    told = set()
+    for key, group in groups.items():
+        others = [v for c, v in group.items() if c != category]
+        value = group.get(category)
+        if value is None or None in others:
+            continue
+        if len(others) < 2 or abs(value - sum(v for v in others if v is not None)) > value * Decimal("1e-9"):
+            return False
+        if value and margins.get(key) == value + sum(v for v in others if v is not None):
+            return False
+        told.add(value)
+    return len(told) > 1

@@ -22,6 +22,7 @@ from keyhole.crosstab.numbers import LONGEST
 from keyhole.crosstab.publication import Publication
 from keyhole.model.numbers import expand_fraction
 from keyhole.model.transcript import Line
+from keyhole.solve.rowspace import RowMatrix, RowSpace
 
 NAME = "cells"
 ID = "cell"
@@ -72,9 +73,9 @@ class HiddenCells:
         hidden = sorted((key for key in line.parts if key not in values), key=label)
         whole = line.whole not in values
         if whole and hidden:
-            apart = f"{total} FILTER (WHERE {_among(hidden)}) - {total} FILTER (WHERE {_among([line.whole])})"
-            return f"SELECT {apart} FROM {NAME}"
-        return f"SELECT {total} FROM {NAME} WHERE {_among(hidden or [line.whole])}"
+            parts, rest = _name_condition(hidden), _name_condition([line.whole])
+            return f"SELECT {total} FILTER (WHERE {parts}) - {total} FILTER (WHERE {rest}) FROM {NAME}"
+        return f"SELECT {total} FROM {NAME} WHERE {_name_condition(hidden or [line.whole])}"
 
     def answer(self, line: AdditivityLine) -> Fraction:
         """What a line says of its hidden cells."""
@@ -88,7 +89,7 @@ class HiddenCells:
     def log(self) -> Iterator[Line]:
         """The lines as statements with answers."""
         for number, line in enumerate(self.lines, 1):
-            yield Line(number, self.sql(line), _expand(self.answer(line)), None, number)
+            yield Line(number, self.sql(line), _expand_number(self.answer(line)), None, number)
 
     def csv(self, truth: Mapping[Key, Fraction]) -> str:
         """The records as a file; with their values, if all of them are at hand."""
@@ -103,7 +104,7 @@ class HiddenCells:
             if key in self.publication.values:
                 marker = "rounded"
             row = [label(key), marker, *(held.get(c, "(total)") for c in columns)]
-            out.writerow([*row, *([_expand(truth[key])] if known else [])])
+            out.writerow([*row, *([_expand_number(truth[key])] if known else [])])
         return text.getvalue()
 
     def facts(self, ranges: Mapping[str, Ends]) -> Iterator[tuple[str, Ends]]:
@@ -112,7 +113,7 @@ class HiddenCells:
             if ends != (None, None) and any(self.marker(key) == marker for key in self.keys):
                 text = f"suppressed {marker}".replace("'", "''")
                 yield f"marker = '{text}'", ends
-        yield from ((_among([key]), (_expand(lo), _expand(hi))) for key, (lo, hi) in self.near())
+        yield from ((_name_condition([key]), (_expand_number(lo), _expand_number(hi))) for key, (lo, hi) in self.near())
 
     def marker(self, key: Key) -> str | None:
         """What stands in the place of a cell's number."""
@@ -120,19 +121,21 @@ class HiddenCells:
         return None if cell is None else cell.marker
 
 
-def _among(keys: Sequence[Key]) -> str:
+def _name_condition(keys: Sequence[Key]) -> str:
     """The condition that names these cells."""
     return f"{ID} IN ({', '.join(chr(39) + label(key).replace(chr(39), chr(39) * 2) + chr(39) for key in keys)})"
 
 
-def _expand(value: Fraction) -> Decimal:
+def _expand_number(value: Fraction) -> Decimal:
     """A sum of published numbers with all its digits."""
     exact = expand_fraction(value, LONGEST)
     assert exact is not None
     return exact
 
 
-def shown_sum(used: Iterable[tuple[AdditivityLine, Fraction]], values: Mapping[Key, Fraction]) -> dict[Key, Fraction]:
+def sum_shown_cells(
+    used: Iterable[tuple[AdditivityLine, Fraction]], values: Mapping[Key, Fraction]
+) -> dict[Key, Fraction]:
     """The shown cells of a sum of weight * (whole - parts), those that cancel left out."""
     found: dict[Key, Fraction] = {}
     for line, weight in used:
@@ -142,7 +145,7 @@ def shown_sum(used: Iterable[tuple[AdditivityLine, Fraction]], values: Mapping[K
     return {key: w for key, w in found.items() if w}
 
 
-def combined_formula(
+def combine_formula(
     used: Iterable[tuple[AdditivityLine, Fraction]], values: Mapping[Key, Fraction]
 ) -> dict[Key, Fraction]:
     """The shown cells that a proof adds up to; a line whose whole alone is hidden answers that whole itself."""
@@ -150,4 +153,32 @@ def combined_formula(
     def alone(line: AdditivityLine) -> bool:
         return line.whole not in values and all(key in values for key in line.parts)
 
-    return shown_sum(((line, -w if alone(line) else w) for line, w in used), values)
+    return sum_shown_cells(((line, -w if alone(line) else w) for line, w in used), values)
+
+
+def find_recovered_cells(
+    published: Publication, gone: frozenset[Key], targets: Iterable[Key]
+) -> dict[Key, frozenset[Key]]:
+    """The targets that lines determine when the cells `gone` are hidden too, each with the shown cells that give it."""
+    values = {key: v for key, v in published.values.items() if key not in gone}
+    place: dict[Key, int] = {}
+    rows: list[dict[int, int]] = []
+    used: list[AdditivityLine] = []
+    for line in published.lines:
+        row = {place.setdefault(key, len(place)): 1 for key in line.parts if key not in values}
+        if line.whole not in values:
+            row[place.setdefault(line.whole, len(place))] = -1
+        if row:
+            rows.append(row)
+            used.append(line)
+    if not rows:
+        return {}
+    space = RowSpace(RowMatrix.from_sparse(rows, len(place)))
+    fixed = set(space.determined().tolist())
+    found = {}
+    for key in targets:
+        if key in place and place[key] in fixed:
+            weights = space.weights(place[key])
+            if weights is not None:
+                found[key] = frozenset(sum_shown_cells(((used[i], w) for i, w in weights.items()), values))
+    return found

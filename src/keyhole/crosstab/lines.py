@@ -36,27 +36,27 @@ class AdditivityLine:
         return (self.whole, *self.parts)
 
 
-def lines(published: Iterable[Key], nested: Nesting) -> list[AdditivityLine]:
+def find_lines(published: Iterable[Key], nested: Nesting) -> list[AdditivityLine]:
     """All lines over published cells, and over margins that tie two of them together.
 
     >>> from keyhole.crosstab.nesting import Nesting
     >>> a, b = frozenset({("town", "A")}), frozenset({("town", "B")})
-    >>> [(len(line.parts), line.column) for line in lines([a, b, frozenset()], Nesting())]
+    >>> [(len(line.parts), line.column) for line in find_lines([a, b, frozenset()], Nesting())]
     [(2, 'town')]
     """
     shown = dict.fromkeys(published)
-    among = {**shown, **dict.fromkeys(m for key in shown for m in _margins(key) if m not in shown)}
-    split = _split(shown, nested)
+    among = {**shown, **dict.fromkeys(m for key in shown for m in _list_margins(key) if m not in shown)}
+    split = _find_splits(shown, nested)
     while True:
-        categories = _categories(among, nested)
-        found = [line for key in among for line in _splits(key, among, categories, nested, split)]
+        categories = _list_categories(among, nested)
+        found = [line for key in among for line in _find_lines_of(key, among, categories, nested, split)]
         unsplit = dict.fromkeys(part for line in found for part in line.parts if part not in among)
         if not unsplit:
-            return _tied(found, shown)
+            return _drop_loose_margins(found, shown)
         among |= unsplit
 
 
-def _split(shown: Iterable[Key], nested: Nesting) -> Splits:
+def _find_splits(shown: Iterable[Key], nested: Nesting) -> Splits:
     """Which categories, with those above them, are told apart by which columns in some table."""
     found = set()
     for key in shown:
@@ -70,13 +70,13 @@ def _split(shown: Iterable[Key], nested: Nesting) -> Splits:
     return found
 
 
-def _margins(key: Key) -> Iterator[Key]:
+def _list_margins(key: Key) -> Iterator[Key]:
     if len(key) <= MOST_COLUMNS:
         for size in range(len(key)):
             yield from map(frozenset, combinations(sorted(key), size))
 
 
-def _categories(cells: Iterable[Key], nested: Nesting) -> dict[str, dict[str, None]]:
+def _list_categories(cells: Iterable[Key], nested: Nesting) -> dict[str, dict[str, None]]:
     """The categories of each column, with the codes above them."""
     found: dict[str, dict[str, None]] = defaultdict(dict)
     for key in cells:
@@ -90,7 +90,7 @@ def _categories(cells: Iterable[Key], nested: Nesting) -> dict[str, dict[str, No
     return found
 
 
-def _splits(
+def _find_lines_of(
     key: Key,
     cells: Mapping[Key, None],
     categories: Mapping[str, Mapping[str, None]],
@@ -103,16 +103,16 @@ def _splits(
         above = nested.parents.get(column, {})
         if column in held and not above:
             continue
-        if not nested.comparable(key, column) or _beside(held, column, categories, nested):
+        if not nested.comparable(key, column) or _leaves_categories_out(held, column, categories, nested):
             continue
         rest = key - {(column, held[column])} if column in held else key
         below = [c for c in names if above.get(c) == held.get(column) and nested.allows(key, column, c)]
-        parts, absent = _parts(rest, column, below, cells, names, nested, split)
+        parts, absent = _find_parts(rest, column, below, cells, names, nested, split)
         if any(part in cells for part in parts):
             yield AdditivityLine(key, tuple(parts), column, absent)
 
 
-def _beside(
+def _leaves_categories_out(
     held: Mapping[str, str], column: str, categories: Mapping[str, Mapping[str, None]], nested: Nesting
 ) -> bool:
     """Does a column leave out some category above it: a county of which no town is listed?"""
@@ -120,7 +120,7 @@ def _beside(
     return any(set(categories.get(p, ())) - set(of.values()) for p, of in above.items() if p not in held)
 
 
-def _parts(
+def _find_parts(
     rest: Key,
     column: str,
     below: Sequence[str],
@@ -138,7 +138,7 @@ def _parts(
             found.append(key)
             continue
         finer = [c for c in names if above.get(c) == category]
-        deeper, missing = _parts(rest, column, finer, cells, names, nested, split)
+        deeper, missing = _find_parts(rest, column, finer, cells, names, nested, split)
         if any(part in cells for part in deeper):
             found += deeper
             absent += missing
@@ -149,7 +149,7 @@ def _parts(
     return found, absent
 
 
-def _tied(found: list[AdditivityLine], shown: Mapping[Key, None]) -> list[AdditivityLine]:
+def _drop_loose_margins(found: list[AdditivityLine], shown: Mapping[Key, None]) -> list[AdditivityLine]:
     """Without margins that no table shows and that tie nothing together."""
     while True:
         used: dict[Key, int] = defaultdict(int)
@@ -163,13 +163,13 @@ def _tied(found: list[AdditivityLine], shown: Mapping[Key, None]) -> list[Additi
         found = kept
 
 
-def acyclic(tables: Iterable[frozenset[str]]) -> bool:
+def is_acyclic(tables: Iterable[frozenset[str]]) -> bool:
     """Do tables of these dimensions come from one table of people whenever their shared margins agree?
 
     So it is for acyclic hypergraphs: two tables, a star, a chain; not for three two-way tables of three dimensions
     [beeri1983]. By the reduction of Graham, Yu and Ozsoyoglu.
 
-    >>> acyclic([frozenset("ab"), frozenset("bc")]), acyclic([frozenset("ab"), frozenset("bc"), frozenset("ac")])
+    >>> is_acyclic([frozenset("ab"), frozenset("bc")]), is_acyclic([frozenset("ab"), frozenset("bc"), frozenset("ac")])
     (True, False)
     """
     edges = [set(edge) for edge in tables]

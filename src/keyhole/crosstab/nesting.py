@@ -49,7 +49,7 @@ class Nesting:
         return not any(column in above and child in dict(key) for child, above in self.inside.items())
 
 
-def nesting(pairs: Iterable[str], tables: Iterable[CrossTable]) -> Nesting:
+def read_nesting(pairs: Iterable[str], tables: Iterable[CrossTable]) -> Nesting:
     """The hierarchies that `--nested child:parent` and `--nested column:codes.csv` name."""
     tables = list(tables)
     parents: dict[str, dict[str, str]] = {}
@@ -61,10 +61,10 @@ def nesting(pairs: Iterable[str], tables: Iterable[CrossTable]) -> Nesting:
         if not any(child in t.columns for t in tables):
             raise ConfigError(f"--nested {pair!r}: no table has a column {child!r}")
         if Path(above).suffix.lower() in FILES:
-            parents[child] = codes(read_sheet(Path(above)))
-            _known_codes(child, parents[child], above, tables)
+            parents[child] = read_codes(read_sheet(Path(above)))
+            _check_codes(child, parents[child], above, tables)
         else:
-            inside[child][above] = _seen(child, above, tables)
+            inside[child][above] = _find_parents(child, above, tables)
     for above_it in inside.values():
         for parent, of in list(above_it.items()):
             for further, beyond in inside.get(parent, {}).items():
@@ -72,11 +72,11 @@ def nesting(pairs: Iterable[str], tables: Iterable[CrossTable]) -> Nesting:
     return Nesting(parents, dict(inside))
 
 
-def codes(sheet: Sheet) -> dict[str, str]:
+def read_codes(sheet: Sheet) -> dict[str, str]:
     """A list of codes with the code above each: two columns, or levels from the finest to the coarsest.
 
-    >>> from keyhole.crosstab.sheet import sheet
-    >>> codes(sheet("c", [["a88", "a21", "a10"], ["01", "A", "AZ"], ["02", "A", "AZ"]]))
+    >>> from keyhole.crosstab.sheet import make_sheet
+    >>> read_codes(make_sheet("c", [["a88", "a21", "a10"], ["01", "A", "AZ"], ["02", "A", "AZ"]]))
     {'01': 'A', 'A': 'AZ', '02': 'A'}
     """
     found: dict[str, str] = {}
@@ -99,7 +99,7 @@ def codes(sheet: Sheet) -> dict[str, str]:
     return found
 
 
-def _known_codes(column: str, parents: Mapping[str, str], name: str, tables: Iterable[CrossTable]) -> None:
+def _check_codes(column: str, parents: Mapping[str, str], name: str, tables: Iterable[CrossTable]) -> None:
     """Every category must stand in the list of codes: one that does not would be taken for a code of the top."""
     known = {*parents, *parents.values()}
     for cell in (cell for table in tables for cell in table.cells):
@@ -110,7 +110,7 @@ def _known_codes(column: str, parents: Mapping[str, str], name: str, tables: Ite
             )
 
 
-def _seen(child: str, parent: str, tables: Sequence[CrossTable]) -> dict[str, str]:
+def _find_parents(child: str, parent: str, tables: Sequence[CrossTable]) -> dict[str, str]:
     """Which category of the parent each of the child lies in: what tables with both columns show."""
     found: dict[str, str] = {}
     for cell in (cell for table in tables for cell in table.cells):
@@ -128,7 +128,7 @@ def _seen(child: str, parent: str, tables: Sequence[CrossTable]) -> dict[str, st
     return found
 
 
-def merged(tables: Iterable[CrossTable], nested: Nesting) -> Iterator[list[PublishedCell]]:
+def merge_cells(tables: Iterable[CrossTable], nested: Nesting) -> Iterator[list[PublishedCell]]:
     """The cells of all tables, those of one key together: shown ones first."""
     found: dict[Key, list[PublishedCell]] = defaultdict(list)
     for table in tables:

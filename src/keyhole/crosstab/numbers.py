@@ -16,10 +16,10 @@ DUST = 15  # significant digits from which a number is a printed double
 LONGEST = 100  # digits of a number that anybody publishes
 
 
-def as_number(text: str, delimiter: str = ",") -> Decimal | None:
+def read_number(text: str, delimiter: str = ",") -> Decimal | None:
     """A printed number, or None: `1234.5`, `1 234.5`, `1,234.5`, and `12,5` in a file separated by semicolons.
 
-    >>> as_number("1,234.50"), as_number("12,5", ";"), as_number("x")
+    >>> read_number("1,234.50"), read_number("12,5", ";"), read_number("x")
     (Decimal('1234.50'), Decimal('12.5'), None)
     """
     if len(text) > LONGEST:
@@ -36,33 +36,33 @@ def as_number(text: str, delimiter: str = ",") -> Decimal | None:
     return Decimal(re.sub("[, '\u00a0\u202f]", "", text)) if GROUPED.fullmatch(text) else None
 
 
-def digits_of(number: Decimal) -> int:
+def count_digits(number: Decimal) -> int:
     """Decimals shown.
 
-    >>> digits_of(Decimal("44475.4973")), digits_of(Decimal("7"))
+    >>> count_digits(Decimal("44475.4973")), count_digits(Decimal("7"))
     (4, 0)
     """
     return max(0, -int(number.as_tuple().exponent))
 
 
-def dusty(number: Decimal) -> bool:
+def is_dusty(number: Decimal) -> bool:
     """Does it look like a printed double: 2305598.5354999998?"""
-    return len(number.as_tuple().digits) >= DUST and digits_of(number) > 0
+    return len(number.as_tuple().digits) >= DUST and count_digits(number) > 0
 
 
-def decimals(numbers: Iterable[Decimal]) -> int:
+def count_decimals(numbers: Iterable[Decimal]) -> int:
     """The decimals that a table is printed with: the most of any number that is no printed double."""
-    return max((digits_of(n) for n in numbers if not dusty(n)), default=0)
+    return max((count_digits(n) for n in numbers if not is_dusty(n)), default=0)
 
 
-def swept(number: Decimal, digits: int) -> Fraction:
+def sweep_dust(number: Decimal, digits: int) -> Fraction:
     """A number without the dust of doubles.
 
-    >>> swept(Decimal("2305598.5354999998"), 4)
+    >>> sweep_dust(Decimal("2305598.5354999998"), 4)
     Fraction(4611197071, 2000)
     """
     exact = Fraction(number)
-    if not dusty(number) or digits_of(number) <= digits:
+    if not is_dusty(number) or count_digits(number) <= digits:
         return exact
     near = Fraction(round(exact * 10**digits), 10**digits)
     return near if abs(near - exact) <= abs(exact) / 10**13 else exact

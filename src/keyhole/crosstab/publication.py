@@ -1,15 +1,43 @@
-"""What a set of tables says: cells, lines, how far off a number may be, and what does not add up."""
+"""What a set of tables says: cells, lines, how far off a number may be, and what does not add up.
+
+How far off is said (--rounding), or read off the digits.
+Read off: numbers are exact if every line without a gap adds up to the last digit; else each is within half a unit of
+the last digit that its own table shows. That is an assumption, and a slip in one margin looks like it: the lines that
+do not add up are named, and nothing is called complete on it.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from fractions import Fraction
 
-from keyhole.crosstab.cells import CrossTable, Key, PublishedCell
-from keyhole.crosstab.lines import AdditivityLine, acyclic, lines
-from keyhole.crosstab.nesting import Nesting, merged
-from keyhole.crosstab.rounding import EXACT, Misfit, misfit, radii, room, shown_apart, shown_numbers
+from keyhole.crosstab.cells import CrossTable, Key, PublishedCell, label
+from keyhole.crosstab.lines import AdditivityLine, find_lines, is_acyclic
+from keyhole.crosstab.nesting import Nesting, merge_cells
+from keyhole.crosstab.numbers import sweep_dust
+from keyhole.errors import ConfigError
+from keyhole.model.numbers import format_fraction
+
+EXACT = Fraction(0)
+
+
+@dataclass(frozen=True, slots=True)
+class Misfit:
+    """A line, or a cell that two tables show differently: where, and by how much it is off."""
+
+    cells: tuple[Key, ...]
+    off: Fraction
+    reason: str
+
+
+@dataclass(frozen=True, slots=True)
+class ShownNumber:
+    """A number that a table shows, without the dust of doubles, and half a unit of its table's last digit."""
+
+    cell: PublishedCell
+    value: Fraction
+    half: Fraction
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -78,31 +106,104 @@ class Publication:
         return replace(self, cells=cells, values=kept, truth={**self.truth, **truth})
 
 
-def publication(tables: Sequence[CrossTable], nested: Nesting, rounding: Fraction | None = None) -> Publication:
+def combine_tables(tables: Sequence[CrossTable], nested: Nesting, rounding: Fraction | None = None) -> Publication:
     """Put tables together. `rounding` is the step that numbers were rounded to (0: exact; None: by their digits)."""
-    groups = list(merged(tables, nested))
-    shown = shown_numbers(groups, max((table.digits for table in tables), default=0))
+    groups = list(merge_cells(tables, nested))
+    shown = read_shown_numbers(groups, max((table.digits for table in tables), default=0))
     cells = {same[0].key: same[0] for same in groups}
     values = {key: numbers[0].value for key, numbers in shown.items()}
-    found = lines(cells, nested)
-    gaps = {line: _off(line, values) for line in found if all(key in values for key in line.cells)}
-    off = radii(shown, gaps, rounding)
+    found = find_lines(cells, nested)
+    gaps = {line: _measure_gap(line, values) for line in found if all(key in values for key in line.cells)}
+    off = measure_radii(shown, gaps, rounding)
     rounded = any(off.values())
-    wrong = {line for line, gap in gaps.items() if abs(gap) > room(line, off)}
-    misfits = [misfit(line, gaps[line], room(line, off)) for line in found if line in wrong]
-    misfits += [m for numbers in shown.values() for m in shown_apart(numbers, rounded=rounded, step=rounding)]
-    uneven = [misfit(line, gap, EXACT) for line, gap in gaps.items() if gap and line not in wrong]
+    wrong = {line for line, gap in gaps.items() if abs(gap) > measure_slack(line, off)}
+    misfits = [describe_misfit(line, gaps[line], measure_slack(line, off)) for line in found if line in wrong]
+    misfits += [m for numbers in shown.values() for m in find_differences(numbers, rounded=rounded, step=rounding)]
+    uneven = [describe_misfit(line, gap, EXACT) for line, gap in gaps.items() if gap and line not in wrong]
     kept = tuple(line for line in found if line not in wrong)
-    joint = acyclic([frozenset(_axes(t.columns, nested)) for t in tables])
+    joint = is_acyclic([frozenset(_find_finest_columns(t.columns, nested)) for t in tables])
     said = rounding is not None
     return Publication(tuple(tables), cells, values, kept, off, tuple(misfits), joint, said, tuple(uneven))
 
 
-def _off(line: AdditivityLine, values: Mapping[Key, Fraction]) -> Fraction:
+def read_shown_numbers(groups: Iterable[Sequence[PublishedCell]], digits: int) -> dict[Key, list[ShownNumber]]:
+    """The numbers of each cell, from the table with the most digits on; `digits` are those of all tables."""
+    found: dict[Key, list[ShownNumber]] = {}
+    for same in groups:
+        numbers = [
+            ShownNumber(c, sweep_dust(c.value, digits), Fraction(1, 2 * 10**c.digits))
+            for c in same
+            if c.value is not None
+        ]
+        if numbers:
+            found[same[0].key] = sorted(numbers, key=lambda n: n.half)
+    return found
+
+
+def measure_radii(
+    shown: Mapping[Key, Sequence[ShownNumber]], gaps: Mapping[AdditivityLine, Fraction], step: Fraction | None
+) -> dict[Key, Fraction]:
+    """How far each number may be off: half of `step`, or, if nobody said one, what makes lines without a gap add up."""
+    if step is not None:
+        _check_multiples(shown, step)
+        return dict.fromkeys(shown, step / 2)
+    half = {key: numbers[0].half for key, numbers in shown.items()}
+    rounded = any(0 < abs(off) <= measure_slack(line, half) for line, off in gaps.items())
+    apart = any(n.value != numbers[0].value for numbers in shown.values() for n in numbers[1:])
+    fractions = not gaps and any(n.cell.digits for numbers in shown.values() for n in numbers)
+    return half if rounded or fractions or apart else dict.fromkeys(shown, EXACT)
+
+
+def _check_multiples(shown: Mapping[Key, Sequence[ShownNumber]], step: Fraction) -> None:
+    if not step:
+        return
+    for number in (n for numbers in shown.values() for n in numbers):
+        if (number.value / step).denominator != 1:
+            raise ConfigError(
+                f"--rounding {format_fraction(step)}: {number.cell.place} shows {number.cell.value} for "
+                f"{label(number.cell.key)}, which is no multiple of it"
+            )
+
+
+def measure_slack(line: AdditivityLine, radius: Mapping[Key, Fraction]) -> Fraction:
+    """By how much a line of numbers that are off may fail to add up."""
+    return sum((radius.get(key, EXACT) for key in line.cells), EXACT)
+
+
+def describe_misfit(line: AdditivityLine, off: Fraction, most: Fraction) -> Misfit:
+    """A line that does not add up, in words; `most` is what rounding explains of it."""
+    apart = f"{format_fraction(abs(off))} {'more' if off > 0 else 'less'}"
+    explained = f" (rounding explains {format_fraction(most)})" if most else ""
+    return Misfit(
+        line.cells,
+        off,
+        f"{label(line.whole)} is {apart} than its {len(line.parts)} cells by {line.column} add up to{explained}",
+    )
+
+
+def find_differences(numbers: Sequence[ShownNumber], *, rounded: bool, step: Fraction | None) -> Iterator[Misfit]:
+    """What two tables say of one cell, where rounding does not explain that it differs.
+
+    The same number, rounded to the same step, is the same; a table with fewer digits may differ by half its unit.
+    """
+    first = numbers[0]
+    for other in numbers[1:]:
+        off = other.value - first.value
+        most = first.half + other.half if rounded and step is None and other.half != first.half else EXACT
+        if abs(off) > most:
+            yield Misfit(
+                (other.cell.key,),
+                off,
+                f"{label(other.cell.key)} is {first.cell.value} in {first.cell.place}, and {other.cell.value} in "
+                f"{other.cell.place}",
+            )
+
+
+def _measure_gap(line: AdditivityLine, values: Mapping[Key, Fraction]) -> Fraction:
     return values[line.whole] - sum((values[key] for key in line.parts), EXACT)
 
 
-def _axes(columns: Iterable[str], nested: Nesting) -> set[str]:
+def _find_finest_columns(columns: Iterable[str], nested: Nesting) -> set[str]:
     """Dimensions as the finest column that each is nested in: municipality and county are one."""
     above = {parent: child for child, over in nested.inside.items() for parent in over}
     found = set()

@@ -27,7 +27,7 @@ def read_sheet(path: Path) -> Sheet:
     if path.suffix.lower() == ".xlsx":
         from keyhole.datasets.files.workbook import PUBLISHED_TABLE, Workbook
 
-        return sheet(path.name, Workbook(path, PUBLISHED_TABLE).stored_rows())
+        return make_sheet(path.name, Workbook(path, PUBLISHED_TABLE).stored_rows())
     if path.suffix.lower() in (".xls", ".ods"):
         raise DataError.of_file(f"{path.name}: only .xlsx workbooks are read; save it as .xlsx or .csv")
     try:
@@ -36,28 +36,28 @@ def read_sheet(path: Path) -> Sheet:
         raise DataError.of_file(f"cannot read {path}: {error.strerror}. Is the path right?") from None
     except UnicodeDecodeError:
         raise DataError.of_file(f"{path.name} is not UTF-8 text; save it as CSV UTF-8") from None
-    delimiter = separated_by(text)
+    delimiter = find_delimiter(text)
     try:
         found = list(csv.reader(io.StringIO(text), delimiter=delimiter, strict=True))
     except csv.Error as error:
         raise DataError.of_file(f"{path.name} is not CSV: {error}") from None
-    return sheet(path.name, found, delimiter)
+    return make_sheet(path.name, found, delimiter)
 
 
-def separated_by(text: str) -> str:
+def find_delimiter(text: str) -> str:
     r"""The delimiter: the one that the header has most often.
 
-    >>> separated_by("a;b;c\n1,5;2;3"), separated_by("a\n1")
+    >>> find_delimiter("a;b;c\n1,5;2;3"), find_delimiter("a\n1")
     (';', ',')
     """
     header = next((line for line in text.splitlines() if line.strip()), "")
     return max(DELIMITERS, key=header.count)
 
 
-def sheet(name: str, grid: list[list[str]], delimiter: str = ",") -> Sheet:
+def make_sheet(name: str, grid: list[list[str]], delimiter: str = ",") -> Sheet:
     """A grid of text as header and rows.
 
-    >>> sheet("t", [["a", "b"], [], ["1"]]).rows
+    >>> make_sheet("t", [["a", "b"], [], ["1"]]).rows
     ((3, ('1', '')),)
     """
     lines = [(at, [field.strip() for field in row]) for at, row in enumerate(grid, 1)]

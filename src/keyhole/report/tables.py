@@ -13,10 +13,8 @@ from typing import Any, TypeVar
 from msgspec.structs import replace
 
 from keyhole.crosstab.cells import Key, label
-from keyhole.crosstab.contributors import Sensitive
 from keyhole.crosstab.hidden import ID, HiddenCells
-from keyhole.crosstab.protection import ProtectionInterval, Unprotected
-from keyhole.crosstab.sensitivity import SensitivityRule
+from keyhole.crosstab.sensitivity import ProtectionInterval, Sensitive, SensitivityRule, Unprotected
 from keyhole.report.cases import INFERRED, OPEN, Case
 from keyhole.report.documents.json_text import dumps, json_fraction, json_number, to_builtins
 from keyhole.report.documents.tables import (

@@ -35,7 +35,7 @@ from keyhole.config.toml_table import read_toml
 from keyhole.crosstab.cells import Ends as MarkerEnds
 from keyhole.crosstab.cells import Key, label
 from keyhole.crosstab.nesting import Nesting
-from keyhole.crosstab.numbers import digits_of
+from keyhole.crosstab.numbers import count_digits
 from keyhole.crosstab.publication import Publication
 from keyhole.errors import ConfigError, DataError, NumberError
 from keyhole.model.numbers import read_decimal
@@ -197,7 +197,7 @@ def _ends(given: Any, place: str, *, exact: bool) -> Ends:
             raise ConfigError(f"{place}: the range {given} is empty")
         return lo, hi
     number = _number(given, place)
-    half = Fraction(0) if exact else Fraction(1, 2 * 10 ** digits_of(number))
+    half = Fraction(0) if exact else Fraction(1, 2 * 10 ** count_digits(number))
     return Fraction(number) - half, Fraction(number) + half
 
 

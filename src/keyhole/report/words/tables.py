@@ -7,8 +7,8 @@ from fractions import Fraction
 
 from keyhole.auditing.base import name_of
 from keyhole.crosstab.cells import Key, label
-from keyhole.crosstab.hidden import combined_formula
-from keyhole.crosstab.protection import Unprotected
+from keyhole.crosstab.hidden import combine_formula
+from keyhole.crosstab.sensitivity import Unprotected
 from keyhole.model.numbers import format_fraction
 from keyhole.report.cases import Bounding, Case, EndArgument
 from keyhole.report.tables import TablesVerdict
@@ -155,7 +155,7 @@ def _explain_identity(found: TablesVerdict, case: Case) -> Iterator[tuple[str, s
     """`municipality K = size small - county 1 - municipality N`, and the same in numbers."""
     values = found.hidden.publication.values
     used = [(found.hidden.lines[int(s.cited.number) - 1], s.weight) for s in case.argument.steps]
-    weights = combined_formula(used, values)
+    weights = combine_formula(used, values)
     ordered = sorted(weights.items(), key=lambda pair: (pair[1] < 0, label(pair[0])))
     if len(ordered) > LONGEST:
         numbers = ", ".join(s.cited.number for s in case.argument.steps)

@@ -17,7 +17,7 @@ RANGE = re.compile(r"(?P<marker>.*)=(?P<lo>-?[\d.]*?)\.\.(?P<hi>-?[\d.]*)", re.D
 
 
 @dataclass(frozen=True, slots=True)
-class TableWords:
+class TableOptions:
     """What the command line says of table files, as it says it; `keyhole tables --help` has the meanings."""
 
     value: str
@@ -37,11 +37,11 @@ class TableWords:
     @property
     def layout(self) -> TableLayout:
         """How files are read."""
-        found = layout_of(self.value, self.total, self.suppressed, self.nested, by=self.by, across=self.across)
+        found = make_layout(self.value, self.total, self.suppressed, self.nested, by=self.by, across=self.across)
         return replace(found, count=self.count, largest=self.largest, second=self.second)
 
 
-def layout_of(
+def make_layout(
     value: str,
     total: str | Sequence[str],
     suppressed: Sequence[str],
@@ -53,25 +53,25 @@ def layout_of(
     """How files are read, from the words of the command line."""
     words = (total,) if isinstance(total, str) else tuple(total)
     also = frozenset(name for pair in nested for name in pair.split(":"))
-    return TableLayout(value, words, dict(map(marked, suppressed)), by=tuple(by), across=across, also=also)
+    return TableLayout(value, words, dict(map(read_marker, suppressed)), by=tuple(by), across=across, also=also)
 
 
-def marked(text: str) -> tuple[str, Ends]:
+def read_marker(text: str) -> tuple[str, Ends]:
     """A marker, with what is known of cells that have it.
 
-    >>> marked("x=1..3"), marked("(D)")
+    >>> read_marker("x=1..3"), read_marker("(D)")
     (('x', (Decimal('1'), Decimal('3'))), ('(D)', (None, None)))
     """
     found = RANGE.fullmatch(text)
     if found is None:
         return text, (None, None)
-    lo, hi = (number_of(found[end], "--suppressed") if found[end] else None for end in ("lo", "hi"))
+    lo, hi = (read_number_option(found[end], "--suppressed") if found[end] else None for end in ("lo", "hi"))
     if lo is not None and hi is not None and lo > hi:
         raise ConfigError(f"--suppressed {text!r}: {lo} is above {hi}")
     return found["marker"], (lo, hi)
 
 
-def number_of(text: str, option: str) -> Decimal:
+def read_number_option(text: str, option: str) -> Decimal:
     """The number that an option gives."""
     try:
         found = read_decimal(text)
@@ -84,11 +84,11 @@ def number_of(text: str, option: str) -> Decimal:
     return found
 
 
-def step_of(rounding: str | int | Decimal | None) -> Fraction | None:
+def read_rounding_step(rounding: str | int | Decimal | None) -> Fraction | None:
     """The step that numbers were rounded to; None: it is read off their digits."""
     if rounding is None:
         return None
-    step = Fraction(number_of(str(rounding), "--rounding"))
+    step = Fraction(read_number_option(str(rounding), "--rounding"))
     if step < 0:
         raise ConfigError(f"--rounding {rounding} is below 0")
     return step
