@@ -14,7 +14,7 @@ import pytest
 
 from keyhole.api.reconstruct import reconstruct
 from keyhole.attacks.microdata import outcome
-from keyhole.report.reconstruction import sentence
+from keyhole.report.reconstruction import summarize_reconstruction
 from keyhole.solve.integers.search import SharedValues
 from keyhole.solve.integers.stopping import ask_on_interrupt
 
@@ -62,8 +62,8 @@ def test_what_was_found_is_kept_and_called_stopped(rows: bool, monkeypatch: pyte
     assert found.unique is None
     assert found.common is None
     assert "stopped" in str(found.status)
-    assert "topped" in sentence(found)
-    assert "time" not in sentence(found)
+    assert "topped" in summarize_reconstruction(found)
+    assert "time" not in summarize_reconstruction(found)
 
 
 @pytest.mark.soak

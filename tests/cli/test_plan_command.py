@@ -21,7 +21,7 @@ from keyhole.cli.demo import PEOPLE
 from keyhole.cli.plan import plan as command
 from keyhole.config.settings import settings
 from keyhole.errors import ConfigError
-from keyhole.report.plan import overview_lines
+from keyhole.report.plan import render_overview
 
 JEREMY = "Name = 'Jeremy Doe'"
 RANGE = "Blood sugar:3.0..10.0"
@@ -222,7 +222,7 @@ def test_a_stopped_search_keeps_what_was_found() -> None:
     found = made.of(0).found
     assert found.how is How.UNDECIDED
     assert "stopped" in found.reason
-    assert "may still be given away" in "\n".join(overview_lines(made.everybody()))
+    assert "may still be given away" in "\n".join(render_overview(made.everybody()))
     assert set(Plans(given, asking).everybody().how) == {How.OUTSIDE}
 
 

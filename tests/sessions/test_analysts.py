@@ -16,8 +16,9 @@ from keyhole.book import Mark
 from keyhole.config.arguments import BudgetArguments
 from keyhole.defence.answering import PrivateAnswer
 from keyhole.errors import ConfigError
-from keyhole.report.book import as_plain
+from keyhole.report.book import describe_book
 from keyhole.report.charts.drawing import Series
+from keyhole.report.documents.json_text import to_builtins
 from keyhole.report.html import sessions as session_pages
 from keyhole.sessions.session import Session
 
@@ -141,7 +142,7 @@ def test_chart_table_and_list_of_the_budget_have_the_same_figures(
         session.ask(OTHER, "ann")
         session.ask(COUNT, "bob")
         session.ask(COUNT, "bob")
-        plain = as_plain(session.book)
+        plain = to_builtins(describe_book(session.book))
     exact = {who: Fraction(each["amount"]) for who, each in plain["spent"].items()}
     assert exact == {"*": Fraction(1, 5), "ann": Fraction(1, 5), "bob": Fraction(1, 10)}
     drawn: list[Series] = []

@@ -8,6 +8,8 @@ from fractions import Fraction
 from pathlib import Path
 from typing import Any, Unpack
 
+from msgspec import UNSET
+
 from keyhole.config import Config
 from keyhole.config.arguments import BudgetArguments, TableArguments
 from keyhole.config.settings import Settings, settings
@@ -16,6 +18,8 @@ from keyhole.defence.budget.loss import Loss, Number
 from keyhole.errors import KeyholeError
 from keyhole.logs.open import read_log
 from keyhole.model.query import Refused
+from keyhole.report.documents.json_text import to_builtins
+from keyhole.report.documents.sessions import AnswersDocument
 from keyhole.report.replies import describe_answer, describe_price
 from keyhole.sessions.open import open_private_session
 from keyhole.sessions.private import Private
@@ -53,17 +57,19 @@ class Answers:
 
     def to_json(self) -> dict[str, Any]:
         """As the contract has it."""
-        shown: dict[str, Any] = {
-            "answers": [describe_price(p) for p in self.prices]
-            if self.dry_run
-            else [describe_answer(a, self.n) for a in self.answers],
-            "spent": float(self.spent),
-            "budget": float(self.budget.amount),
-            "unit": self.budget.unit,
-        }
-        if self.dry_run:
-            return shown | {"left": float(max(self.left, Fraction(0))), "dry_run": True}
-        return shown | {"ledger": self.ledger}
+        answers = (
+            map(describe_price, self.prices) if self.dry_run else (describe_answer(a, self.n) for a in self.answers)
+        )
+        document = AnswersDocument(
+            answers=tuple(answers),
+            spent=float(self.spent),
+            budget=float(self.budget.amount),
+            unit=self.budget.unit,
+            left=float(max(self.left, Fraction(0))) if self.dry_run else None,
+            dry_run=self.dry_run,
+            ledger=UNSET if self.dry_run else self.ledger,
+        )
+        return to_builtins(document)
 
 
 def answer(

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -14,6 +14,7 @@ from keyhole.config.arguments import BudgetArguments, Format, OutputArguments, T
 from keyhole.errors import KeyholeError, LogError
 
 if TYPE_CHECKING:
+    from keyhole.report.documents.sessions import AskDocument
     from keyhole.sessions.reply import Reply
     from keyhole.sessions.session import Session
 
@@ -71,6 +72,7 @@ def ask(
     """Open the session, ask, show."""
     from keyhole.api.ask import asking, policy_of
     from keyhole.config.settings import settings
+    from keyhole.report.documents.sessions import AskDocument
     from keyhole.report.replies import describe_reply, render_reply
     from keyhole.sessions.private import Private
     from keyhole.sql.statements.clock import as_it_ran, said_now
@@ -92,28 +94,32 @@ def ask(
             texts = []
         replies, fault = _asked_until(session, texts, dialect, terms.analyst)
     noisy = session.policy if isinstance(session.policy, Private) else None
-    more, n = ({}, None) if noisy is None else ({"unit": noisy.unit}, noisy.answering.setting.n)
-    listed = [describe_reply(r, explain=explain, n=n) for r in replies]
-    said: dict[str, Any] = {"policy": policy_of(given), "replies": listed, **more}
-    said |= {"bounds": advised} if advised else {}
-    said |= {"dry_run": True} if dry_run else {}
-    written = (line for r in replies for line in render_reply(r, explain=explain, **more))
-    _show(said, [*advised, *written, *(["nothing was kept: this was a dry run"] if dry_run else [])], output)
+    unit, n = (None, None) if noisy is None else (noisy.unit, noisy.answering.setting.n)
+    document = AskDocument(
+        policy=policy_of(given),
+        replies=tuple(describe_reply(r, explain=explain, n=n) for r in replies),
+        unit=unit,
+        bounds=tuple(advised),
+        dry_run=dry_run,
+    )
+    written = (line for r in replies for line in render_reply(r, explain=explain, unit=unit or "epsilon"))
+    _show(document, [*advised, *written, *(["nothing was kept: this was a dry run"] if dry_run else [])], output)
     if fault is not None:
         raise fault
     end(0 if all(r.answered for r in replies) else SOME_REFUSED)
 
 
-def _show(said: Mapping[str, Any], lines: Sequence[str], output: OutputArguments) -> None:
+def _show(document: AskDocument, lines: Sequence[str], output: OutputArguments) -> None:
     """The replies in the format that is wanted."""
     if output.format is Format.JSON:
         from keyhole.report.documents.json_text import dumps
 
-        emit_json(dumps(said), output.out)
+        emit_json(dumps(document), output.out)
     elif output.format is Format.HTML:
+        from keyhole.report.documents.json_text import to_builtins
         from keyhole.report.html.sessions import render_answers_page
 
-        emit(render_answers_page(said), output.out)
+        emit(render_answers_page(to_builtins(document)), output.out)
     else:
         emit_text("\n".join(lines), output.out)
 

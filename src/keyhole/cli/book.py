@@ -34,19 +34,20 @@ WITNESS = click.Option(["--witness"], type=options.FILE, help="The last entry as
 @options.command("show", None, PATH, options.output(Format.TEXT, Format.JSON, Format.HTML))
 def show(path: Path, output: OutputArguments) -> None:
     """What is in it, oldest first."""
-    from keyhole.report.book import as_plain, lines
+    from keyhole.report.book import describe_book, render_book
     from keyhole.report.documents.json_text import dumps
 
     check_out(output.out)
     with opened_book(path) as book:
         if output.format is Format.JSON:
-            emit_json(dumps(as_plain(book)), output.out)
+            emit_json(dumps(describe_book(book)), output.out)
         elif output.format is Format.HTML:
+            from keyhole.report.documents.json_text import to_builtins
             from keyhole.report.html.sessions import render_book_page
 
-            emit(render_book_page(as_plain(book), path.name), output.out)
+            emit(render_book_page(to_builtins(describe_book(book)), path.name), output.out)
         else:
-            emit_text("\n".join(lines(book)), output.out)
+            emit_text("\n".join(render_book(book)), output.out)
     end(0)
 
 

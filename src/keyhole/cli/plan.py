@@ -107,8 +107,8 @@ def plan(
     from keyhole.api.plan import ALL, Asking, Plans
     from keyhole.attacks.plan import parse_operators
     from keyhole.config.settings import settings
-    from keyhole.report.documents.json_text import dumps
-    from keyhole.report.plan import plan_json, plan_lines
+    from keyhole.report.documents.json_text import dumps, to_builtins
+    from keyhole.report.plan import describe_plan, render_plan
 
     given = settings(**table)
     check_out(output.out)
@@ -128,32 +128,32 @@ def plan(
     if run:
         found = plans.play(found, table.get("config"))
     if output.format is Format.JSON:
-        emit_json(dumps(plan_json(found)), output.out)
+        emit_json(dumps(describe_plan(found)), output.out)
     elif output.format is Format.HTML:
         from keyhole.report.html.attacks import render_plan_page
 
-        emit(render_plan_page(plan_json(found)), output.out)
+        emit(render_plan_page(to_builtins(describe_plan(found))), output.out)
     else:
-        emit_text("\n".join(plan_lines(found, max_columns)), output.out)
+        emit_text("\n".join(render_plan(found, max_columns)), output.out)
 
 
 def _everybody(plans: Plans, how: Format, out: Path | None) -> None:
     import numpy as np
 
-    from keyhole.report.documents.json_text import dumps
-    from keyhole.report.plan import overview_json, overview_lines
+    from keyhole.report.documents.json_text import dumps, to_builtins
+    from keyhole.report.plan import describe_overview, render_overview
 
     seen = plans.everybody()
     if how is not Format.TEXT:
-        told = overview_json(seen, plans.roster.labels(np.arange(plans.roster.n)))
+        told = describe_overview(seen, plans.roster.labels(np.arange(plans.roster.n)))
     if how is Format.JSON:
         emit_json(dumps(told), out)
     elif how is Format.HTML:
         from keyhole.report.html.attacks import render_plans_page
 
-        emit(render_plans_page(told), out)
+        emit(render_plans_page(to_builtins(told)), out)
     else:
-        emit_text("\n".join(overview_lines(seen)), out)
+        emit_text("\n".join(render_overview(seen)), out)
     warn(f"set-up took {seen.seconds:.1f} s", "plan")
 
 

@@ -89,16 +89,17 @@ def reconstruct(
         )
     if output.format is Format.JSON:
         from keyhole.report.documents.json_text import dumps
-        from keyhole.report.reconstruction import as_data
+        from keyhole.report.reconstruction import describe_reconstruction
 
-        emit_json(dumps(as_data(found)), output.out)
+        emit_json(dumps(describe_reconstruction(found)), output.out)
     elif output.format is Format.HTML:
+        from keyhole.report.documents.json_text import to_builtins
         from keyhole.report.html.attacks import render_reconstruction_page
-        from keyhole.report.reconstruction import as_data
+        from keyhole.report.reconstruction import describe_reconstruction
 
-        emit(render_reconstruction_page(as_data(found)), output.out)
+        emit(render_reconstruction_page(to_builtins(describe_reconstruction(found))), output.out)
     else:
-        from keyhole.report.reconstruction import lines
+        from keyhole.report.reconstruction import render_reconstruction
 
-        emit_lines(list(lines(found)), output.out)
+        emit_lines(list(render_reconstruction(found)), output.out)
     end(0)

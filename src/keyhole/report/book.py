@@ -8,29 +8,40 @@ from typing import Any
 
 from keyhole.book import EVERYBODY, Book, BookEntry, Mark
 from keyhole.book.state import BookState
+from keyhole.report.documents.sessions import (
+    AccountTotal,
+    BookDocument,
+    BookEntryDocument,
+    BookVersion,
+    SpendingStep,
+    UnansweredStatement,
+)
 from keyhole.report.words.sentence import counted
 
 HELD_BACK = ("told", "epoch", "added", "present", "written")  # rows and keyed ids: long, and for the auditor alone
 
 
-def as_plain(book: Book) -> dict[str, Any]:
+def describe_book(book: Book) -> BookDocument:
     """Everything that may be shown to the custodian."""
     state = book.state
-    return {
-        "population": state.population,
-        "epochs": [{"epoch": number, "version": e["version"]} for number, e in enumerate(state.epochs, 1)],
-        "budget": dict(state.budget),
-        "spent": {who: {"amount": str(a), "delta": str(d)} for who, (a, d) in sorted(state.totals.items())},
-        "spending": list(spending(book)),
-        "entries": [_entry(entry) for entry in book.entries()],
-        "not_answered": [
-            {"at": at, "analyst": who, "sql": sql, "verdict": verdict, "reason": reason}
+    return BookDocument(
+        population=state.population,
+        epochs=tuple(
+            BookVersion(epoch=number, version=None if e["version"] is None else str(e["version"]))
+            for number, e in enumerate(state.epochs, 1)
+        ),
+        budget=dict(state.budget),
+        spent={who: AccountTotal(amount=str(a), delta=str(d)) for who, (a, d) in sorted(state.totals.items())},
+        spending=tuple(_list_spending(book)),
+        entries=tuple(map(_describe_entry, book.entries())),
+        not_answered=tuple(
+            UnansweredStatement(at=at, analyst=who, sql=sql, verdict=verdict, reason=reason)
             for at, who, sql, verdict, reason in book.refusals()
-        ],
-    }
+        ),
+    )
 
 
-def spending(book: Book) -> Iterator[dict[str, Any]]:
+def _list_spending(book: Book) -> Iterator[SpendingStep]:
     """What was spent after each entry that changed it, for the accounts that it changed: counted as the totals are."""
     state = BookState()
     for entry in book.entries():
@@ -40,22 +51,28 @@ def spending(book: Book) -> Iterator[dict[str, Any]]:
             who: str(amount) for who, (amount, _) in state.totals.items() if before.get(who) != state.totals[who]
         }
         if changed:
-            yield {"entry": entry.seq, "spent": changed}
+            yield SpendingStep(entry=entry.seq, spent=changed)
 
 
-def _entry(entry: BookEntry) -> dict[str, Any]:
-    body = {k: v for k, v in entry.body.items() if k not in HELD_BACK}
-    found = {"entry": entry.seq, "at": entry.at, "kind": entry.kind, "epoch": entry.epoch, "analyst": entry.analyst}
-    return found | {"says": body, "receipt": entry.hash}
+def _describe_entry(entry: BookEntry) -> BookEntryDocument:
+    return BookEntryDocument(
+        entry=entry.seq,
+        at=entry.at,
+        kind=entry.kind,
+        epoch=entry.epoch,
+        analyst=entry.analyst,
+        says={name: value for name, value in entry.body.items() if name not in HELD_BACK},
+        receipt=entry.hash,
+    )
 
 
-def lines(book: Book) -> Iterator[str]:
+def render_book(book: Book) -> Iterator[str]:
     """For people: one line an entry, then what was spent."""
     state = book.state
     entries, versions = counted(state.seq, "entry", "entries"), counted(len(state.epochs), "version")
     yield f"{book.path}: the population {state.population!r}, {entries}, {versions} of the data"
     for entry in book.entries():
-        said = _said(entry)
+        said = _describe_kind(entry)
         if said:
             who = f" ({entry.analyst})" if entry.analyst else ""
             yield f"{entry.seq:>6}  {entry.at}  {said}{who}"
@@ -72,7 +89,7 @@ def lines(book: Book) -> Iterator[str]:
         yield f"spent, {who}: {unit} {float(amount):g}{slack}"
 
 
-def _said(entry: BookEntry) -> str:
+def _describe_kind(entry: BookEntry) -> str:
     body = entry.body
     match entry.kind:
         case Mark.EPOCH:
@@ -80,11 +97,11 @@ def _said(entry: BookEntry) -> str:
         case Mark.ANSWER | Mark.PUBLISHED | Mark.UNJUDGED:
             given = "answered" if "answer" in body else "allowed" if entry.kind == Mark.ANSWER else entry.kind
             verdict = f", an auditor would say {body['verdict']}" if body.get("verdict") else ""
-            return f"{given}: {_text(body)}{verdict}"
+            return f"{given}: {_shorten_sql(body)}{verdict}"
         case Mark.CHARGE:
-            return f"paid {float_of(body['amount'])}: {body['what'][:100]}"
+            return f"paid {_format_amount(body['amount'])}: {body['what'][:100]}"
         case Mark.RELEASE:
-            return f"released: {_text(body)}" if body["sql"] else ""
+            return f"released: {_shorten_sql(body)}" if body["sql"] else ""
         case Mark.TOLD:
             entries = f"{'entry' if len(body['of']) == 1 else 'entries'} {', '.join(map(str, body['of']))}"
             paid = f", which {entries} paid for" if body["of"] else ""
@@ -97,10 +114,10 @@ def _said(entry: BookEntry) -> str:
             return ""
 
 
-def float_of(amount: str) -> str:
+def _format_amount(amount: str) -> str:
     """An exact amount for people."""
     return f"{float(Fraction(amount)):g}"
 
 
-def _text(body: dict[str, Any]) -> str:
+def _shorten_sql(body: dict[str, Any]) -> str:
     return " ".join(str(body["sql"]).split())[:100]

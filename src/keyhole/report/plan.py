@@ -5,12 +5,14 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import Any
+
+from msgspec.structs import replace
 
 from keyhole.attacks.plan import How, QueryPlan
-from keyhole.model.numbers import format_fraction, shorten_fraction
+from keyhole.model.numbers import format_fraction
 from keyhole.model.predicate import Scalar
-from keyhole.report.documents.json_text import json_number, json_values
+from keyhole.report.documents.attacks import PlanDocument, PlansDocument, PlayedDocument, RecordPlan
+from keyhole.report.documents.json_text import json_fraction, json_labels, json_number
 from keyhole.report.replies import describe_reply
 from keyhole.sessions.reply import Outcome, Reply
 
@@ -90,32 +92,33 @@ class Overview:
         return {how: self.how.count(how) for how in How if how in self.how}
 
 
-def plan_json(plan: Planned) -> dict[str, Any]:
+def describe_plan(plan: Planned) -> PlanDocument:
     """The fields of docs/json.md."""
-    found: dict[str, Any] = {
-        "target": _label(plan.target),
-        "column": plan.column,
-        "how": str(plan.found.how),
-        "queries": list(plan.queries),
-        "weights": [str(w) for w in plan.weights],
-        "formula": plan.formula,
-        "exposes": [_label(who) for who in plan.exposes],
-        "fewest": plan.found.fewest,
-    }
-    if plan.categories:
-        found["categories"] = json_values(list(plan.categories))
-    if not plan.queries:
-        decided = not plan.found.how.exposed and plan.found.how is not How.UNDECIDED
-        found["impossible"] = decided and not plan.by_luck
-        found["reason"] = why_not(plan)
-        found["by_luck"] = plan.by_luck
-        found["shared"] = [_label(who) for who in plan.shared]
-    if plan.played:
-        found["run"] = [_played_json(each) for each in plan.played]
-    return found
+    document = PlanDocument(
+        target=json_labels(plan.target),
+        column=plan.column,
+        how=str(plan.found.how),
+        queries=plan.queries,
+        weights=tuple(map(str, plan.weights)),
+        formula=plan.formula,
+        exposes=tuple(map(json_labels, plan.exposes)),
+        fewest=plan.found.fewest,
+        categories=tuple(map(json_number, plan.categories)),
+        run=tuple(map(_describe_played, plan.played)),
+    )
+    if plan.queries:
+        return document
+    decided = not plan.found.how.exposed and plan.found.how is not How.UNDECIDED
+    return replace(
+        document,
+        impossible=decided and not plan.by_luck,
+        reason=why_not(plan),
+        by_luck=plan.by_luck,
+        shared=tuple(map(json_labels, plan.shared)),
+    )
 
 
-def plan_lines(plan: Planned, most: int) -> Iterator[str]:
+def render_plan(plan: Planned, most: int) -> Iterator[str]:
     """For people."""
     who = _name(plan.target)
     if not plan.queries:
@@ -146,7 +149,7 @@ def plan_lines(plan: Planned, most: int) -> Iterator[str]:
     yield f"The auditor confirms it: these questions, once answered, expose {who}{more}."
     for each in plan.played:
         yield ""
-        yield from _played_lines(each, plan)
+        yield from _render_played(each, plan)
 
 
 def why_not(plan: Planned) -> str:
@@ -165,27 +168,27 @@ def why_not(plan: Planned) -> str:
     return plan.found.reason or str(how)
 
 
-def overview_json(seen: Overview, labels: Sequence[Label]) -> dict[str, Any]:
+def describe_overview(seen: Overview, labels: Sequence[Label]) -> PlansDocument:
     """Everybody: counts, and how each is given away or why not."""
     how, cost = seen.how, seen.cost
-    return {
-        "target": "all",
-        "queries": [],
-        "formula": "",
-        "exposes": [_label(who) for who, each in zip(labels, how, strict=True) if each.exposed],
-        "people": len(how),
-        "counts": {str(each): count for each, count in seen.counts().items()},
-        "seconds": round(seen.seconds, 3),
-        "allowed": seen.allowed,
-        "by_luck": seen.by_luck,
-        "plans": [
-            {"record": _label(who), "how": str(each), "questions": price if each.exposed and price else None}
+    return PlansDocument(
+        target="all",
+        queries=(),
+        formula="",
+        exposes=tuple(json_labels(who) for who, each in zip(labels, how, strict=True) if each.exposed),
+        people=len(how),
+        counts={str(each): count for each, count in seen.counts().items()},
+        seconds=round(seen.seconds, 3),
+        allowed=seen.allowed,
+        by_luck=seen.by_luck,
+        plans=tuple(
+            RecordPlan(record=json_labels(who), how=str(each), questions=price if each.exposed and price else None)
             for who, each, price in zip(labels, how, cost, strict=True)
-        ],
-    }
+        ),
+    )
 
 
-def overview_lines(seen: Overview) -> Iterator[str]:
+def render_overview(seen: Overview) -> Iterator[str]:
     """Everybody, counted."""
     how, cost = seen.how, seen.cost
     n = len(how)
@@ -215,7 +218,7 @@ def _share(part: int, n: int) -> str:
     return f"{100 * part / max(1, n):.1f} %"
 
 
-def _played_lines(each: PlayedPlan, plan: Planned) -> Iterator[str]:
+def _render_played(each: PlayedPlan, plan: Planned) -> Iterator[str]:
     yield f"Asked through a session ({each.policy}{DOES.get(each.policy, '')}):"
     answered = [r for r in each.replies if r.answered]
     last = each.replies[-1]
@@ -230,20 +233,15 @@ def _played_lines(each: PlayedPlan, plan: Planned) -> Iterator[str]:
         yield f"  {plan.column} of {_name(plan.target)} = {how}{about}{told}"
 
 
-def _played_json(each: PlayedPlan) -> dict[str, Any]:
-    value = json_number(shorten_fraction(each.value)) if isinstance(each.value, Fraction) else each.value
-    return {
-        "policy": each.policy,
-        "value": value,
-        "noisy": each.noisy,
-        "denied": not each.replies[-1].answered,
-        "replies": [describe_reply(r) for r in each.replies],
-    }
+def _describe_played(each: PlayedPlan) -> PlayedDocument:
+    return PlayedDocument(
+        policy=each.policy,
+        value=json_fraction(each.value) if isinstance(each.value, Fraction) else json_number(each.value),
+        noisy=each.noisy,
+        denied=not each.replies[-1].answered,
+        replies=tuple(map(describe_reply, each.replies)),
+    )
 
 
 def _name(label: Label) -> str:
     return ", ".join(f"row {v}" if k == "row" and len(label) == 1 else str(v) for k, v in label.items())
-
-
-def _label(label: Label) -> Any:
-    return json_values(dict(label))

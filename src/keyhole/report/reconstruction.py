@@ -4,33 +4,29 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator, Sequence
-from typing import Any
 
 from keyhole.attacks.microdata.outcome import RebuiltRows, RebuiltStatus, RowValues
 from keyhole.auditing.base import visible
-from keyhole.report.documents.json_text import json_number
+from keyhole.report.documents.attacks import ReconstructionDocument
+from keyhole.report.documents.json_text import json_labels
 
 SHOWN = 40
 
 
-def as_data(found: RebuiltRows) -> dict[str, Any]:
-    """The fields of the contract: unique, rows, common, status."""
-
-    def plain(rows: Sequence[RowValues]) -> list[dict[str, Any]]:
-        return [{name: json_number(value) for name, value in row.items()} for row in rows]
-
-    return {
-        "sentence": sentence(found),
-        "unique": found.unique,
-        "rows": plain(found.rows),
-        "common": None if found.common is None else plain(found.common),
-        "status": str(found.status),
-        "cells": found.cells,
-        "of": found.of,
-    }
+def describe_reconstruction(found: RebuiltRows) -> ReconstructionDocument:
+    """The fields of the contract."""
+    return ReconstructionDocument(
+        sentence=summarize_reconstruction(found),
+        unique=found.unique,
+        rows=tuple(map(json_labels, found.rows)),
+        common=None if found.common is None else tuple(map(json_labels, found.common)),
+        status=str(found.status),
+        cells=found.cells,
+        of=found.of,
+    )
 
 
-def sentence(found: RebuiltRows) -> str:
+def summarize_reconstruction(found: RebuiltRows) -> str:
     """What came of it."""
     n, searched = len(found.rows), f"{found.cells} numbers, one per cell, were searched"
     rows = "1 row" if n == 1 else f"{n} rows"
@@ -50,9 +46,9 @@ def sentence(found: RebuiltRows) -> str:
     return f"Several sets of {rows} give these statistics; {share} ({searched})."
 
 
-def lines(found: RebuiltRows) -> Iterator[tuple[str, str]]:
+def render_reconstruction(found: RebuiltRows) -> Iterator[tuple[str, str]]:
     """The reconstruction as lines, each with the style in which a terminal shows it."""
-    yield sentence(found), "bold red" if found.unique or found.common else "bold yellow"
+    yield summarize_reconstruction(found), "bold red" if found.unique or found.common else "bold yellow"
     if found.common and not found.unique:
         yield "", ""
         yield "In every set of rows with these statistics:", "bold"

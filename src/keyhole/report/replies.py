@@ -7,40 +7,40 @@ from decimal import Decimal
 from fractions import Fraction
 from typing import Any
 
+from msgspec.structs import replace
+
 from keyhole.auditing.online.admission import Admission
 from keyhole.defence.answering import PriceQuote, PrivateAnswer
-from keyhole.report.documents.json_text import json_number
+from keyhole.report.documents.json_text import Value, json_number
+from keyhole.report.documents.sessions import AnsweredGroup, ReplyDocument
 from keyhole.report.words.digits import with_bar
 from keyhole.sessions.reply import Outcome, Reply
 
 
-def describe_reply(reply: Reply, *, explain: bool = False, n: int | None = None) -> dict[str, Any]:
+def describe_reply(reply: Reply, *, explain: bool = False, n: int | None = None) -> ReplyDocument:
     """The fields of docs/json.md; `explain` adds whom it would expose, for the custodian. `n` where it is public."""
-    found: dict[str, Any] = {"sql": reply.sql, "outcome": str(reply.outcome)}
+    document = ReplyDocument(sql=reply.sql, reason=reply.reason)
     if reply.noisy is not None and reply.answered:
-        found |= {k: v for k, v in describe_answer(reply.noisy, n).items() if k != "sql"}
+        document = describe_answer(reply.noisy, n)
     elif reply.price is not None and reply.answered:
-        found |= {k: v for k, v in describe_price(reply.price).items() if k != "sql"}
-    else:
-        found["reason"] = reply.reason
+        document = describe_price(reply.price)
+    document = replace(document, sql=reply.sql, outcome=str(reply.outcome), instead=reply.instead)
     if reply.exact is not None:
-        groups = [
-            {
-                "key": {k: None if v is None else describe_key(v) for k, v in key.items()},
-                "values": list(map(json_number, values)),
-            }
+        groups = tuple(
+            AnsweredGroup(
+                key={name: None if value is None else _describe_key(value) for name, value in key.items()},
+                values=tuple(map(json_number, values)),
+            )
             for key, values in reply.exact
-        ]
-        single = not reply.grouped and len(groups) == 1 and len(reply.exact[0][1]) == 1
-        found |= {"value": json_number(reply.exact[0][1][0])} if single else {"groups": groups}
-    if reply.instead is not None:
-        found["instead"] = reply.instead
+        )
+        if not reply.grouped and len(groups) == 1 and len(groups[0].values) == 1:
+            document = replace(document, value=groups[0].values[0])
+        else:
+            document = replace(document, groups=groups)
     if explain and reply.admission is not None:
-        said = reply.admission.to_json(explain=True)
-        found |= {"who": said["who"], "proof": said["proof"]}
-    if reply.entry is not None:
-        found |= {"entry": reply.entry, "receipt": reply.receipt}
-    return found
+        explained = reply.admission.to_json(explain=True)
+        document = replace(document, who=explained["who"], proof=explained["proof"])
+    return document if reply.entry is None else replace(document, entry=reply.entry, receipt=reply.receipt)
 
 
 def render_reply(reply: Reply, *, explain: bool = False, unit: str = "epsilon") -> Iterator[str]:
@@ -80,66 +80,55 @@ def _json_fraction(value: Fraction | None) -> int | float | None:
     return value.numerator if value.denominator == 1 else float(value)
 
 
-def describe_answer(a: PrivateAnswer, n: int | None) -> dict[str, Any]:
+def describe_answer(a: PrivateAnswer, n: int | None) -> ReplyDocument:
     """One answer as the contract has it; `error` is the bar in the unit of the value.
 
     `alpha` is the same as a share of n under replace-one neighbours, except for a ratio (AVG), which has no share.
     """
     if a.refused is not None:
-        return {"sql": a.sql, "refused": a.refused.reason}
-
-    def bars(estimates: Any) -> list[float | int | None]:
-        return [_json_fraction(e.bar) for e in estimates]
-
-    found: dict[str, Any] = {"sql": a.sql}
-    single = not a.grouped and len(a.groups) == 1 and len(a.groups[0][1]) == 1
-    if single:
-        found["value"] = _json_fraction(a.groups[0][1][0].value)
-    else:
-        found["groups"] = [
-            {
-                "key": {k: describe_key(v) for k, v in key},
-                "values": [_json_fraction(e.value) for e in made],
-                "error": bars(made),
-            }
-            for key, made in a.groups
-        ]
-    worst, shares = [], []
-    for column in zip(*(made for _, made in a.groups), strict=True):
-        bars_here = [e.bar for e in column]
-        widest = None if None in bars_here else max(b for b in bars_here if b is not None)
-        worst.append(widest)
-        if widest is None or n is None or column[0].ratio:
-            shares.append(_json_fraction(widest))
-        else:
-            shares.append(float(widest / n))
-    if single:
-        found["error"] = _json_fraction(worst[0])
-        if a.groups[0][1][0].ranks is not None:
-            found["ranks"] = a.groups[0][1][0].ranks
-    found["alpha"] = shares[0] if len(shares) == 1 else shares
-    found |= {
-        "beta": a.beta,
-        "cost": float(a.cost),
-        "left": float(max(a.left, Fraction(0))),
-        "neighbours": a.neighbours,
-        "how": a.how,
-    }
-    if a.notes:
-        found["notes"] = list(a.notes)
-    return found
+        return ReplyDocument(sql=a.sql, refused=a.refused.reason)
+    widest: list[Value] = []
+    shares: list[Value] = []
+    for column in zip(*(estimates for _, estimates in a.groups), strict=True):
+        bars = [estimate.bar for estimate in column if estimate.bar is not None]
+        bar = max(bars) if len(bars) == len(column) else None
+        widest.append(_json_fraction(bar))
+        as_share = bar is not None and n is not None and not column[0].ratio
+        shares.append(float(bar / n) if as_share and bar is not None and n is not None else _json_fraction(bar))
+    document = ReplyDocument(
+        sql=a.sql,
+        alpha=shares[0] if len(shares) == 1 else tuple(shares),
+        beta=a.beta,
+        cost=float(a.cost),
+        left=float(max(a.left, Fraction(0))),
+        neighbours=a.neighbours,
+        how=a.how,
+        notes=tuple(a.notes),
+    )
+    if not a.grouped and len(a.groups) == 1 and len(a.groups[0][1]) == 1:
+        estimate = a.groups[0][1][0]
+        return replace(document, value=_json_fraction(estimate.value), error=widest[0], ranks=estimate.ranks)
+    groups = tuple(
+        AnsweredGroup(
+            key={name: _describe_key(value) for name, value in key},
+            values=tuple(_json_fraction(estimate.value) for estimate in estimates),
+            error=tuple(_json_fraction(estimate.bar) for estimate in estimates),
+        )
+        for key, estimates in a.groups
+    )
+    return replace(document, groups=groups)
 
 
-def describe_key(value: object) -> object:
+def _describe_key(value: object) -> Value:
     """A key of a group as JSON has it."""
     return value if isinstance(value, str | int | bool) else str(value)
 
 
-def describe_price(p: PriceQuote) -> dict[str, Any]:
+def describe_price(p: PriceQuote) -> ReplyDocument:
     """One price; nothing was spent."""
     if p.refused is not None:
-        return {"sql": p.sql, "refused": p.refused.reason}
-    return {"sql": p.sql, "cost": float(p.cost), "how": p.how} | ({"notes": list(p.notes)} if p.notes else {})
+        return ReplyDocument(sql=p.sql, refused=p.refused.reason)
+    return ReplyDocument(sql=p.sql, cost=float(p.cost), how=p.how, notes=tuple(p.notes))
 
 
 def render_price(p: PriceQuote, unit: str) -> Iterator[str]:
@@ -157,7 +146,7 @@ def render_answer(a: PrivateAnswer, unit: str) -> Iterator[str]:
         yield f"  refused: {a.refused}"
         return
     for key, made in a.groups:
-        label = "".join(f"{k} = {describe_key(v)}  " for k, v in key)
+        label = "".join(f"{k} = {_describe_key(v)}  " for k, v in key)
         yield f"  {label}" + ", ".join(_format_estimate(e.value, e.bar, e.ranks) for e in made)
     own = (
         f" (and {unit} {float(a.own):.4g} of the analyst's own share, as for everybody who is told it)" if a.own else ""

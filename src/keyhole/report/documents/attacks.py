@@ -1,0 +1,70 @@
+"""The JSON of plans and reconstructions: what to ask about a person, and rows that were rebuilt from statistics."""
+
+from __future__ import annotations
+
+from keyhole.report.documents.json_text import Document, Labels, Value
+from keyhole.report.documents.sessions import ReplyDocument
+
+
+class PlayedDocument(Document, frozen=True, kw_only=True):
+    """A plan that was asked through a session; `value` is null where it was not found out."""
+
+    policy: str
+    value: Value
+    noisy: bool
+    denied: bool
+    replies: tuple[ReplyDocument, ...]
+
+
+class PlanDocument(Document, frozen=True, kw_only=True):
+    """What to ask about one person, or why it cannot be found out."""
+
+    target: Labels
+    column: str
+    how: str
+    queries: tuple[str, ...]
+    weights: tuple[str, ...]
+    formula: str
+    exposes: tuple[Labels, ...]
+    fewest: bool
+    categories: tuple[Value, ...] = ()
+    impossible: bool | None = None
+    reason: str | None = None
+    by_luck: str | None = None
+    shared: tuple[Labels, ...] | None = None
+    run: tuple[PlayedDocument, ...] = ()
+
+
+class RecordPlan(Document, frozen=True, kw_only=True):
+    """How one record is given away, or why not; `questions` is null where no chain does it."""
+
+    record: Labels
+    how: str
+    questions: int | None
+
+
+class PlansDocument(Document, frozen=True, kw_only=True):
+    """`keyhole plan --target all`: everybody at once."""
+
+    target: str
+    queries: tuple[str, ...]
+    formula: str
+    exposes: tuple[Labels, ...]
+    people: int
+    counts: dict[str, int]
+    seconds: float
+    allowed: str
+    by_luck: str
+    plans: tuple[RecordPlan, ...]
+
+
+class ReconstructionDocument(Document, frozen=True, kw_only=True):
+    """Rows that give the statistics; `common` are those of all solutions, null where that is not known."""
+
+    sentence: str
+    unique: bool | None
+    rows: tuple[Labels, ...]
+    common: tuple[Labels, ...] | None
+    status: str
+    cells: int
+    of: int
