@@ -211,10 +211,7 @@ class Roster(Protocol):
 
 
 class Source(Roster, Protocol):
-    """The whole table: the public half and the secret.
-
-    What looks at private values fails without words of the engine, since these may quote a value.
-    """
+    """The whole table: the public half and the secret."""
 
     @property
     def roster(self) -> Roster:

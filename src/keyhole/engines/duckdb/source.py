@@ -51,7 +51,7 @@ class DuckDBSource(DuckDBRoster):
 
     @property
     def connection(self) -> duckdb.DuckDBPyConnection:
-        """The engine with the view `everything`: for what is counted in it as a whole, such as a histogram.
+        """The database of the secrets with the view `everything`, in which a record is whole.
 
         First use copies the public half beside the secrets.
         """
