@@ -21,6 +21,7 @@ from click.testing import CliRunner, Result
 
 from keyhole.cli.attack import attack as command
 from keyhole.cli.attack_oracle import LearnerWord
+from keyhole.cli.simulate import MethodName
 from keyhole.errors import ConfigError, KeyholeError, ModelError
 from keyhole.oracles import (
     GaussianNoise,
@@ -36,7 +37,9 @@ from keyhole.oracles import (
 from keyhole.oracles import recorded as recording
 from keyhole.oracles import targets as real_targets
 from keyhole.oracles.attack_target import learn_target
+from keyhole.oracles.learners import LEARNERS
 from keyhole.oracles.result import AskingPlan, LearnerKind, Questions
+from keyhole.oracles.simulate import OracleMethod
 
 HIDDEN = np.array([0.2, 0.9, 0.5])
 RUN = [sys.executable, "-c", "from keyhole.cli import main; main()"]
@@ -315,6 +318,9 @@ def test_files_that_name_an_entry_twice_or_differ_are_refused(tmp_path: Path, qu
 
 def test_words_of_the_command_are_those_of_the_library() -> None:
     assert [str(word) for word in LearnerWord] == [str(word) for word in LearnerKind]
+    assert [str(word) for word in MethodName] == [str(word) for word in OracleMethod]
+    assert set(LEARNERS) == {str(word) for word in LearnerKind} - {"auto"}
+    assert set(LEARNERS) == {str(word) for word in OracleMethod} - {"oracle-off"}
 
 
 def test_a_budget_that_ends_a_bisection_keeps_what_is_known(served: Served, queries: Path) -> None:

@@ -30,11 +30,10 @@ from keyhole.oracles.certify.assumptions import (
 )
 from keyhole.oracles.certify.likelihood_region import LikelihoodRegion
 from keyhole.oracles.certify.unknown_edge import EdgeFreeCertificate, certify_without_edge
-from keyhole.oracles.learners.bisection import OnlineBisection
+from keyhole.oracles.learners import LEARNERS
 from keyhole.oracles.learners.level_newton import LevelNewton
-from keyhole.oracles.learners.newton import OneBitNewton
 from keyhole.oracles.learners.noiseless import SEARCH, SUMS, learn_noiseless, predict_answers
-from keyhole.oracles.learners.sequential import EdgeBisection, SequentialBisection, require_edge
+from keyhole.oracles.learners.sequential import EdgeBisection, require_edge
 from keyhole.oracles.noise import (
     Floats,
     GaussianNoise,
@@ -169,7 +168,8 @@ def learn_noisy(
     space, distance = _space(asking, plan.basis, notes)
     learnt_from = len(rows) - min(plan.calibrate, max(0, len(rows) - 1))
     learning, checking = rows[:learnt_from], rows[learnt_from:]
-    attack = _learner(plan, space, law, len(learning))
+    learner = LearnerKind.NEWTON if plan.learner is LearnerKind.AUTO else plan.learner
+    attack = LEARNERS[learner](space, law, max(3, len(learning)), plan.delta / 2)
     has_region = isinstance(law, GaussianNoise | UniformNoise) and not isinstance(attack, EdgeBisection)
     region = LikelihoodRegion(space, law, delta=plan.delta / 2) if has_region else None
     interview = _Interview(oracle, attack, region, notes, plan.delta)
@@ -214,18 +214,6 @@ def _space(asking: Questions, basis: int, notes: list[str]) -> tuple[Subspace, f
     spectrum = ", ".join(f"{v:.3g}" for v in components.spectrum[: d + 1])
     notes.append(f"principal components: {d} of {D} (spectrum {spectrum}, ...)")
     return components.subspace(asking.lower, asking.upper), components.distance
-
-
-def _learner(plan: AskingPlan, space: Subspace, law: OracleNoise, queries: int) -> StreamAttack:
-    match plan.learner.value:
-        case "sequential":
-            return SequentialBisection(space, law, delta=plan.delta / 2)
-        case "edge":
-            return EdgeBisection(space, law, delta=plan.delta / 2)
-        case "online-bisection":
-            return OnlineBisection(space, law, horizon=max(3, queries))
-        case _:
-            return OneBitNewton(space, law, delta=plan.delta / 2)
 
 
 def _apart(region: LikelihoodRegion, attack: StreamAttack) -> bool:

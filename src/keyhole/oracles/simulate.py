@@ -29,11 +29,10 @@ from keyhole.oracles.bounds import (
     published_reach,
 )
 from keyhole.oracles.database import DatabaseOracle
-from keyhole.oracles.learners.bisection import OnlineBisection, PublishedConstants
-from keyhole.oracles.learners.newton import OneBitNewton
+from keyhole.oracles.learners import LEARNERS
+from keyhole.oracles.learners.bisection import PublishedConstants
 from keyhole.oracles.learners.oracle_off import OracleOff
 from keyhole.oracles.learners.own_learner import OwnLearner, SteppedLearner
-from keyhole.oracles.learners.sequential import EdgeBisection, SequentialBisection
 from keyhole.oracles.noise import Floats, GaussianNoise, LaplaceNoise, OracleNoise, UniformNoise
 from keyhole.oracles.streams import Concentrated, Spread, Stream, draw_blocks
 from keyhole.oracles.subspace import Subspace
@@ -81,19 +80,11 @@ def build_learner(
     method: OracleMethod | OwnLearner, subspace: Subspace, noise: OracleNoise, queries: int, delta: float
 ) -> StreamAttack | OracleOff | SteppedLearner:
     """The attack named `method`, with its default setting."""
-    match method:
-        case OwnLearner():
-            return method.build(subspace, noise, queries)
-        case OracleMethod.ONLINE_BISECTION:
-            return OnlineBisection(subspace, noise, horizon=queries)
-        case OracleMethod.SEQUENTIAL:
-            return SequentialBisection(subspace, noise, delta=delta)
-        case OracleMethod.NEWTON:
-            return OneBitNewton(subspace, noise, delta=delta)
-        case OracleMethod.EDGE:
-            return EdgeBisection(subspace, noise, delta=delta)
-        case OracleMethod.ORACLE_OFF:
-            return OracleOff(subspace, noise)
+    if isinstance(method, OwnLearner):
+        return method.build(subspace, noise, queries)
+    if method is OracleMethod.ORACLE_OFF:
+        return OracleOff(subspace, noise)
+    return LEARNERS[method](subspace, noise, queries, delta)
 
 
 def build_stream(kind: StreamKind, subspace: Subspace) -> Stream:
