@@ -30,7 +30,7 @@ from keyhole.auditing.online.disclosed import People
 from keyhole.auditing.online.online import OnlineAuditor, Permission
 from keyhole.config import Columns, PrivateColumn
 from keyhole.datasets import Roster, load_roster
-from keyhole.sql import lower
+from keyhole.sql import lower_statement
 
 
 def resident() -> int:
@@ -92,7 +92,7 @@ def measure(rows: int, answered: int, asked: int) -> dict[str, Any]:
     checking: list[float] = []  # a reading is checked against the engine once a text; that is told apart
     beside: list[float] = []  # what the engine itself takes for the same text, right before
     for text in (*texts[read : read + asked], *(s.sql for s in attacks.statements)):
-        statement = lower(text, roster.schema)
+        statement = lower_statement(text, roster.schema)
         start = clock()
         peer.execute(text).fetchall()
         beside.append(clock() - start)
@@ -117,7 +117,7 @@ def measure(rows: int, answered: int, asked: int) -> dict[str, Any]:
         unseen.append(clock() - start)
         auditor._people = kept
         start = clock()
-        lower(text, roster.schema)
+        lower_statement(text, roster.schema)
         parsing.append(clock() - start)
     records, found = [], 0
     for one in attacks.statements:  # differencing pairs: the second of each must be denied
@@ -154,7 +154,7 @@ def measure_extremes(rows: int, answered: int, asked: int) -> dict[str, Any]:
     name = f'MAX("{work.PRIVATE}")'
     texts = list(dict.fromkeys(f"SELECT {name} FROM staff{t[t.index(' WHERE ') :]}" for t in texts if " WHERE " in t))
     auditor = OnlineAuditor(roster, families={work.PRIVATE: "minmax"})
-    auditor._validator.reasons(lower(t, roster.schema) for t in texts)
+    auditor._validator.reasons(lower_statement(t, roster.schema) for t in texts)
     read, said, clock = 0, Counter[str](), time.perf_counter
     while said["allow"] < answered and read < len(texts) - asked:
         verdict = auditor.decide(texts[read])

@@ -37,7 +37,7 @@ from keyhole.model.query import Query
 from keyhole.model.schema import Schema
 from keyhole.report.charts.figures import draw_recovery
 from keyhole.report.html.page import write_chart
-from keyhole.sql import lower
+from keyhole.sql import lower_statement
 
 ATTACKS = ("least-squares", "bounded")
 EPSILONS = (1, 3, 10, 30, 100, 300, 1000)
@@ -86,7 +86,7 @@ def half(rng: np.random.Generator, people: int, schema: Schema) -> Query:
     """SUM(bit) over a random half of the people."""
     chosen = np.flatnonzero(rng.integers(0, 2, people)) + 1
     listed = ", ".join(map(str, chosen)) or "1"
-    return lower(f"SELECT SUM(bit) FROM people WHERE person IN ({listed})", schema).queries[0]
+    return lower_statement(f"SELECT SUM(bit) FROM people WHERE person IN ({listed})", schema).queries[0]
 
 
 def main() -> int:

@@ -29,7 +29,7 @@ from keyhole.model.query import Aggregate, Query, Term
 from keyhole.model.transcript import Line
 from keyhole.sessions.published import find_unaccounted, publish
 from keyhole.solve.rowspace import RowMatrix, RowSpace
-from keyhole.sql import lower, split
+from keyhole.sql import lower_statement, split_statements
 
 
 def table(private: dict[str, list[float | None]], **public: list[object]) -> Roster:
@@ -58,7 +58,7 @@ def hospital(tmp_path: Path) -> Roster:
 
 def test_the_hospital_log_is_allow_allow_deny(hospital: Roster) -> None:
     auditor = OnlineAuditor(hospital)
-    said = [ask(auditor, part.sql) for part in split(LOG)]
+    said = [ask(auditor, part.sql) for part in split_statements(LOG)]
     assert [str(v.verdict) for v in said] == ["allow", "allow", "deny"]
     assert [v.number for v in said] == ["1", "2", "3"]
     assert [(f.who, f.column) for f in said[2].who] == [("Jeremy Doe", "Blood sugar")]
@@ -290,7 +290,7 @@ def test_families_and_other_refusals_say_why() -> None:
 def test_queries_and_statements_may_be_asked_as_values() -> None:
     people = table({"x": [1, 2, 3]}, a=[1, 1, 2])
     auditor = OnlineAuditor(people)
-    statement = lower("SELECT SUM(x) FROM t", people.schema)
+    statement = lower_statement("SELECT SUM(x) FROM t", people.schema)
     assert auditor.admit(statement).allowed
     assert auditor.record(statement) == "1"
     query = Query(Aggregate.SUM, (Term("x", Comparison("a", "=", 1)),))

@@ -37,7 +37,7 @@ from keyhole.model.predicate import Membership
 from keyhole.model.prior import Knowledge, Prior
 from keyhole.model.schema import Column, Kind, Role, Schema
 from keyhole.model.transcript import Answer, Entry, Transcript
-from keyhole.sql import lower
+from keyhole.sql import lower_statement
 
 NAMES = "abcde"
 
@@ -111,7 +111,7 @@ def judged(world: World) -> tuple[list[Claim], bool]:
     schema = Schema("t", (Column("name", Kind.TEXT), Column("x", Kind.INTEGER, Role.PRIVATE, nullable=False)))
     facts = []
     for number, asked in enumerate(world.log, 1):
-        query = lower(f"SELECT {asked.item} FROM t", schema).queries[0]
+        query = lower_statement(f"SELECT {asked.item} FROM t", schema).queries[0]
         answer = Answer.exact(Decimal(float(asked.of(world.values))))
         entry = Entry(str(number), "", query, answer)
         facts.append(order_fact(entry, wheres[asked.people], answer, Kind.INTEGER, Prior()))

@@ -21,7 +21,7 @@ from keyhole.model.people import Counting
 from keyhole.model.predicate import And, Has
 from keyhole.model.transcript import Line
 from keyhole.reading import Validator
-from keyhole.sql import lower
+from keyhole.sql import lower_statement
 
 TABLES = """
 [tables.diag]
@@ -188,12 +188,14 @@ def test_conditions_on_rows_of_people_are_not_read_where_one_row_is_one_person(h
         "SELECT COUNT(*) FROM adm WHERE pid IN (SELECT pid FROM diag)",
     ):
         with pytest.raises(KeyholeError, match="keyhole audit"):
-            lower(sql, opened.roster.schema)
+            lower_statement(sql, opened.roster.schema)
 
 
 def test_a_misread_condition_on_rows_is_noticed(hospital: Path) -> None:
     opened = open_table(settings(Config.parse(BASE + TABLES), data=str(hospital)), Use.AUDIT)
-    right = lower(f"SELECT COUNT(DISTINCT adm.pid) {JOIN} WHERE title = 'flu' AND sev = 2", opened.roster.schema)
+    right = lower_statement(
+        f"SELECT COUNT(DISTINCT adm.pid) {JOIN} WHERE title = 'flu' AND sev = 2", opened.roster.schema
+    )
     assert Validator(opened.roster).reasons([right]) == [""]
     (leaf,) = (part for part in (right.where,) if isinstance(part, Has))
     assert isinstance(leaf.where, And)

@@ -169,13 +169,13 @@ def _readings(log: list[tuple[str, int]], roster: Roster) -> tuple[Any, ...]:
 
 def _both_ways(seed: int, count: int, roster: Roster, patch: pytest.MonkeyPatch) -> None:
     log = statements(random.Random(seed), count)
-    templates.forget()
+    templates.forget_trees()
     shared = _readings(log, roster)
     with patch.context() as one:
         for module in (template_truths, patterns):
             one.setattr(module, "FEWEST", 10**9)
-        one.setattr(lower_module, "shape_of", lambda text: None)
-        templates.forget()
+        one.setattr(lower_module, "read_shape", lambda text: None)
+        templates.forget_trees()
         assert _readings(log, roster) == shared
 
 
@@ -198,8 +198,8 @@ def test_a_template_is_parsed_once_and_its_conditions_looked_up_together(
 ) -> None:
     parsed: list[str] = []
     alone_: list[str] = []
-    parse, listed = lower_module.parse, codes._listed
-    monkeypatch.setattr(lower_module, "parse", lambda text: parsed.append(text) or parse(text))
+    parse, listed = lower_module.parse_select, codes._listed
+    monkeypatch.setattr(lower_module, "parse_select", lambda text: parsed.append(text) or parse(text))
 
     def counted(con: Any, table: str, texts: Any, n: int) -> Any:
         alone_.extend(texts)
@@ -207,7 +207,7 @@ def test_a_template_is_parsed_once_and_its_conditions_looked_up_together(
 
     monkeypatch.setattr(codes, "_listed", counted)
     monkeypatch.setattr(DuckDBRoster, "fault", lambda *_: pytest.fail("asked one by one"))
-    templates.forget()
+    templates.forget_trees()
     log = [(f"SELECT SUM(pay) FROM t WHERE (id * {a} + 1) % 17 < 8", 40) for a in range(2, 62)]
     transcript = transcribe(list(as_log(log, None).lines), roster)
     assert len(gather(transcript, roster, Knowledge({})).systems[0].constraints) == 60

@@ -29,7 +29,7 @@ from keyhole.defence.workload import pose_statement
 from keyhole.errors import ConfigError, DataError, UnsupportedQuery
 from keyhole.model.predicate import Comparison, Opaque, to_sql
 from keyhole.model.schema import Column, Kind, Schema
-from keyhole.sql import lower
+from keyhole.sql import lower_statement
 
 CONFIG = Config.parse("""
 [columns.public.sex]
@@ -145,7 +145,9 @@ CONDITIONS = [
 @pytest.mark.parametrize("condition", CONDITIONS)
 def test_count_equals_duckdb(world: Any, condition: str) -> None:
     source, domain, histogram, schema = world
-    question = pose_statement(lower(f"SELECT COUNT(*) FROM t WHERE {condition}", schema), domain, "replace-one")
+    question = pose_statement(
+        lower_statement(f"SELECT COUNT(*) FROM t WHERE {condition}", schema), domain, "replace-one"
+    )
     (expected,) = source.connection.execute(f"SELECT COUNT(*) FROM clamped WHERE {condition}").fetchone()
     assert value_of(question, histogram) == [[expected]]
 
@@ -185,7 +187,7 @@ def value_of(question: Any, histogram: Histogram, neighbours: Neighbours = "repl
 )
 def test_sums_of_exact_columns_equal_duckdb(world: Any, items: str, rest: str, neighbours: Neighbours) -> None:
     source, domain, histogram, schema = world
-    question = pose_statement(lower(f"SELECT {items} FROM t {rest}", schema), domain, neighbours)
+    question = pose_statement(lower_statement(f"SELECT {items} FROM t {rest}", schema), domain, neighbours)
     rows = source.connection.execute(f"SELECT {items} FROM clamped {rest}").fetchall()
     width = len(question.groups[0][1])
     expected = [[Fraction(str(v)) for v in row[-width:]] for row in rows]
@@ -204,7 +206,7 @@ def test_sums_over_bins_are_within_half_a_bin(world: Any, neighbours: Neighbours
         "SELECT AVG(height) FROM t",
         "SELECT SUM(age) FROM t",
     ):
-        question = pose_statement(lower(sql, schema), domain, neighbours)
+        question = pose_statement(lower_statement(sql, schema), domain, neighbours)
         (truth,) = source.connection.execute(sql.replace("FROM t", "FROM clamped")).fetchone()
         ((_, (made,)),) = question.estimates(exactly(question, histogram, neighbours), n)
         assert made.value is not None
@@ -218,7 +220,9 @@ def test_every_declared_key_is_returned() -> None:
     domain = declare_domain(config.columns, source.schema)
     schema = make_asking_schema(source.schema, domain)
     question = pose_statement(
-        lower("SELECT dept, rank, COUNT(*) FROM t GROUP BY ROLLUP (dept, rank)", schema), domain, "replace-one"
+        lower_statement("SELECT dept, rank, COUNT(*) FROM t GROUP BY ROLLUP (dept, rank)", schema),
+        domain,
+        "replace-one",
     )
     assert len(question.groups) == 9 + 3 + 1
     histogram = CountedHistogram(source, domain, "replace-one")
@@ -254,7 +258,7 @@ def test_every_declared_key_is_returned() -> None:
 def test_refusals_say_why(world: Any, sql: str, reason: str) -> None:
     _, domain, _, schema = world
     with pytest.raises(UnsupportedQuery, match=reason):
-        pose_statement(lower(sql, schema), domain, "replace-one")
+        pose_statement(lower_statement(sql, schema), domain, "replace-one")
 
 
 def test_opaque_conditions_are_refused(world: Any) -> None:
@@ -326,7 +330,7 @@ def test_null_presence_changes_no_question() -> None:
         schema = make_asking_schema(source.schema, domain)
         prints.append(
             [
-                pose_statement(lower(sql, schema), domain, "replace-one").fingerprint()
+                pose_statement(lower_statement(sql, schema), domain, "replace-one").fingerprint()
                 for sql in ("SELECT COUNT(sugar) FROM t", "SELECT AVG(sugar) FROM t", "SELECT SUM(sugar) FROM t")
             ]
         )
@@ -375,7 +379,7 @@ CON.execute(
 def test_truth_sets_hold_what_every_record_says(condition: str) -> None:
     """For each record, DuckDB's truth is in the set of its cell; and an accepted condition selects exactly."""
     try:
-        where = lower(f"SELECT COUNT(*) FROM t WHERE {condition}", SMALL_SCHEMA).where
+        where = lower_statement(f"SELECT COUNT(*) FROM t WHERE {condition}", SMALL_SCHEMA).where
         said = np.broadcast_to(Cells.all(SMALL).truths(where), SMALL.shape).ravel()
     except UnsupportedQuery:
         return

@@ -20,7 +20,7 @@ from keyhole.defence.linear import LinearQuery, Place, l1_sensitivity, l2_sensit
 from keyhole.defence.workload import pose_query, pose_statement
 from keyhole.errors import PrivacyParameterError
 from keyhole.model.schema import Column, Kind, Role, Schema
-from keyhole.sql import lower
+from keyhole.sql import lower_statement
 
 BOTH: tuple[Neighbours, ...] = ("replace-one", "add-remove")
 DOMAIN = Domain(
@@ -60,7 +60,7 @@ def _dense(query: LinearQuery) -> LinearQuery:
 @pytest.mark.parametrize("sql", [s for s in STATEMENTS if "LIKE" not in s])
 def test_a_group_asks_what_its_condition_asks(sql: str, neighbours: Neighbours) -> None:
     """The twin puts the key into the WHERE of every group and looks at all cells."""
-    statement = lower(sql, SCHEMA)
+    statement = lower_statement(sql, SCHEMA)
     made = pose_statement(statement, DOMAIN, neighbours)
     assert made.groups
     people = Histogram.of(np.random.default_rng(0).integers(0, 50, DOMAIN.cells), neighbours)
@@ -82,7 +82,7 @@ def test_a_group_asks_what_its_condition_asks(sql: str, neighbours: Neighbours) 
 @pytest.mark.parametrize("neighbours", BOTH)
 @pytest.mark.parametrize("sql", STATEMENTS)
 def test_the_price_of_a_grouped_question_is_that_of_its_dense_twin(sql: str, neighbours: Neighbours) -> None:
-    asked = pose_statement(lower(sql, SCHEMA), DOMAIN, neighbours).asked
+    asked = pose_statement(lower_statement(sql, SCHEMA), DOMAIN, neighbours).asked
     dense = [_dense(q) for q in asked]
     assert l1_sensitivity(asked, neighbours) == l1_sensitivity(dense, neighbours)
     assert l2_sensitivity_squared(asked, neighbours) == l2_sensitivity_squared(dense, neighbours)
@@ -90,7 +90,7 @@ def test_the_price_of_a_grouped_question_is_that_of_its_dense_twin(sql: str, nei
 
 def test_a_condition_on_the_key_is_cut_only_where_a_group_is() -> None:
     """LIKE is undecided for undeclared values, which are in no group."""
-    question = pose_statement(lower(STATEMENTS[-1], SCHEMA), DOMAIN, "replace-one")
+    question = pose_statement(lower_statement(STATEMENTS[-1], SCHEMA), DOMAIN, "replace-one")
     sizes = [int(q.weights.sum()) for q in question.asked]
     assert sizes == [DOMAIN.cells // 4]  # women; nobody of the men's group can match, so nothing is asked of it
 
@@ -136,7 +136,7 @@ def test_a_compact_query_is_checked_too() -> None:
 def test_a_question_has_one_form_however_it_is_written() -> None:
     def mark(condition: str) -> str:
         return pose_statement(
-            lower(f"SELECT COUNT(*) FROM t WHERE {condition}", SCHEMA), DOMAIN, "replace-one"
+            lower_statement(f"SELECT COUNT(*) FROM t WHERE {condition}", SCHEMA), DOMAIN, "replace-one"
         ).fingerprint()
 
     plain = mark("sex = 'F'")

@@ -19,7 +19,7 @@ from keyhole.defence.mechanisms.laplace import Laplace
 from keyhole.defence.simulate.release import SeededNoise
 from keyhole.errors import BudgetExhausted, UnsupportedQuery
 from keyhole.model.transcript import Noise
-from keyhole.sql import lower
+from keyhole.sql import lower_statement
 
 CONFIG = Config.parse("[columns.public.who]\nmin=1\nmax=40\n[columns.private.bit]\nmin=0\nmax=1\nstep=1")
 
@@ -34,7 +34,7 @@ def test_answers_state_their_noise_and_are_charged() -> None:
     defended = Defended(domain, histogram, laplace)
 
     def ask(sql: str) -> object:
-        return defended.answer(lower(sql, source.schema).queries[0])
+        return defended.answer(lower_statement(sql, source.schema).queries[0])
 
     answer = ask("SELECT SUM(bit) FROM t WHERE who <= 20")
     assert answer.noise == Noise("laplace", Fraction(1))

@@ -22,7 +22,7 @@ from keyhole.datasets import Roster, load_roster
 from keyhole.errors import QueryError
 from keyhole.model.query import Statement
 from keyhole.reading import Validator
-from keyhole.sql import lower
+from keyhole.sql import lower_statement
 
 CONDITIONS = 40  # about one table
 MISREAD: list[str] = []  # what the check of readings caught: worth mending, and no danger
@@ -115,7 +115,7 @@ def play(seed: int) -> Counter[str]:
         score["conditions"] += 1
         score["statements"] += 1
         try:
-            statement = lower(sql, roster.schema)
+            statement = lower_statement(sql, roster.schema)
         except QueryError:
             continue
         score["judged"] += 1

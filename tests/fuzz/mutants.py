@@ -37,7 +37,7 @@ from keyhole.gather.whole_table import WholeTableReader
 from keyhole.logs.open import as_log
 from keyhole.model.query import COVERED, FINER, Statement
 from keyhole.model.transcript import Line
-from keyhole.sql.statements.table_names import tables_read
+from keyhole.sql.statements.table_names import list_tables_read
 
 MUTANTS = 6  # of one statement
 TRIES = 40
@@ -266,7 +266,7 @@ def with_total_order(text: str) -> str:
     """
     tree = sqlglot.parse_one(text, read="duckdb")
     cut = [query for query in tree.find_all(exp.Query) if query.args.get("limit") or query.args.get("offset")]
-    if any(query.args.get("order") is None or query is not tree for query in cut) or tables_read(text) != {("t",)}:
+    if any(query.args.get("order") is None or query is not tree for query in cut) or list_tables_read(text) != {("t",)}:
         return ""
     if (order := tree.args.get("order")) is not None:
         first = tree

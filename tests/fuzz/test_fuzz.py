@@ -96,7 +96,7 @@ def test_an_argument_whose_change_changes_nothing_is_none() -> None:
 
 
 def test_an_argument_that_is_not_read_is_noticed(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("keyhole.sql.rewriting.upper_bound._Finer.check_names", lambda *_: None)
+    monkeypatch.setattr("keyhole.sql.rewriting.upper_bound._UpperBound.check_names", lambda *_: None)
     wrong = [attempt(mutants.play, seed)[1] for seed in (4,)]
     assert "another private column, and nothing changes" in wrong[0]
 

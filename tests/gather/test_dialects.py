@@ -19,7 +19,7 @@ from keyhole.cli import app
 from keyhole.errors import ConfigError
 from keyhole.logs.open import IMPORTERS, LogFormat, open_log
 from keyhole.model.schema import Column, Kind, Role, Schema
-from keyhole.sql import Dialect, carried
+from keyhole.sql import Dialect, translate_to_duckdb
 
 # Bob's pay is the difference of what PostgreSQL answers to W2 (21 / 2 is 10 there), and nobody's in DuckDB.
 PEOPLE = """name,age,zip,dept,born,left,pay
@@ -268,16 +268,16 @@ INSIDE = [
 def test_the_allow_list(dialect: str) -> None:
     spelt = replace(SCHEMA, spelt={"dept": frozenset({"a", "b", "cb"})})  # no two are equal but for case
     for condition in INSIDE:
-        assert carried(f"SELECT SUM(pay) FROM t WHERE {condition}", dialect, spelt).reason == "", condition
+        assert translate_to_duckdb(f"SELECT SUM(pay) FROM t WHERE {condition}", dialect, spelt).reason == "", condition
     for condition in OUTSIDE:
-        assert carried(f"SELECT SUM(pay) FROM t WHERE {condition}", dialect, SCHEMA).reason, condition
+        assert translate_to_duckdb(f"SELECT SUM(pay) FROM t WHERE {condition}", dialect, SCHEMA).reason, condition
     for whole in (
         "SELECT dept, SUM(pay * 2), COUNT(*), MIN(pay) FROM s.t AS x GROUP BY ROLLUP (dept) HAVING COUNT(*) > 2",
         "SELECT SUM(CASE WHEN age > 3 THEN pay ELSE 0 END) FROM (SELECT pay, age FROM t WHERE dept = 'a') AS u",
         "SELECT SUM(rate * 0.5 + 1) FROM t",
         "WITH u AS (SELECT * FROM t) SELECT SUM(pay) FROM u ORDER BY 1",
     ):
-        assert carried(whole, dialect, spelt).reason == "", whole
+        assert translate_to_duckdb(whole, dialect, spelt).reason == "", whole
     for whole in (
         "SELECT SUM(pay) / COUNT(*) FROM t",
         "SELECT ROUND(SUM(pay), -1) FROM t",
@@ -286,7 +286,7 @@ def test_the_allow_list(dialect: str) -> None:
         "SELECT SUM(x) FROM (SELECT age / zip AS x FROM t) AS u",
         "SELECT SUM(x - y) FROM (SELECT born AS x, left AS y FROM t) AS u",
     ):
-        assert carried(whole, dialect, SCHEMA).reason, whole
+        assert translate_to_duckdb(whole, dialect, SCHEMA).reason, whole
 
 
 @pytest.mark.parametrize("dialect", ["postgres", "sqlite"])
@@ -294,7 +294,7 @@ def test_the_core_is_in_every_translation(dialect: str) -> None:
     other = {"born >= DATE '1990-01-01' AND born < '1995-01-01'"} if dialect == "sqlite" else set()
     for condition in set(INSIDE) - other:
         sql = f"SELECT SUM(pay) FROM t WHERE {condition}"
-        made = carried(sql, dialect, SCHEMA)
+        made = translate_to_duckdb(sql, dialect, SCHEMA)
         assert made.reason == "", condition
         assert made.sql == sql or "LIKE" in sql
 
@@ -302,7 +302,7 @@ def test_the_core_is_in_every_translation(dialect: str) -> None:
 def test_averages_and_texts_where_engines_differ() -> None:
     average, text = "SELECT AVG(pay) FROM t", "SELECT SUM(pay) FROM t WHERE dept = 'a'"
     like = "SELECT SUM(pay) FROM t WHERE dept LIKE 'a%'"
-    judged = {d: [not carried(sql, d, SCHEMA).reason for sql in (average, text, like)] for d in Dialect}
+    judged = {d: [not translate_to_duckdb(sql, d, SCHEMA).reason for sql in (average, text, like)] for d in Dialect}
     assert judged[Dialect.POSTGRES] == judged[Dialect.BIGQUERY] == judged[Dialect.SNOWFLAKE] == [True, True, True]
     assert judged[Dialect.TSQL] == judged[Dialect.MYSQL] == [False, False, False]
     assert judged[Dialect.REDSHIFT] == [False, True, True]
@@ -310,13 +310,15 @@ def test_averages_and_texts_where_engines_differ() -> None:
     for values, is_judged in ((("a", "b"), True), (("A", "b"), False), (("a", "A"), False)):
         spelt = replace(SCHEMA, spelt={"dept": frozenset(values)})
         for sql in (text, like):
-            assert (carried(sql, Dialect.UNKNOWN, spelt).reason == "") is is_judged
+            assert (translate_to_duckdb(sql, Dialect.UNKNOWN, spelt).reason == "") is is_judged
     assert judged[Dialect.SQLITE] == [True, True, True]
     for sql in ("SELECT dept, SUM(pay) FROM t GROUP BY dept", "SELECT SUM(CASE dept WHEN 'A' THEN pay END) FROM t"):
-        assert "without regard to case" in carried(sql, "mysql", SCHEMA).reason
-    assert carried("SELECT age, SUM(pay) FROM t WHERE zip > 3 GROUP BY age", "mysql", SCHEMA).reason == ""
-    assert carried("SELECT SUM(pay) FROM t WHERE born >= '1990-01-01' LIMIT 10", "tsql", SCHEMA).reason == ""
-    assert carried("SELECT SUM(pay) FROM t WHERE dept = '1990-01-01'", "tsql", SCHEMA).reason
+        assert "without regard to case" in translate_to_duckdb(sql, "mysql", SCHEMA).reason
+    assert translate_to_duckdb("SELECT age, SUM(pay) FROM t WHERE zip > 3 GROUP BY age", "mysql", SCHEMA).reason == ""
+    assert (
+        translate_to_duckdb("SELECT SUM(pay) FROM t WHERE born >= '1990-01-01' LIMIT 10", "tsql", SCHEMA).reason == ""
+    )
+    assert translate_to_duckdb("SELECT SUM(pay) FROM t WHERE dept = '1990-01-01'", "tsql", SCHEMA).reason
 
 
 def test_importers_say_what_they_import() -> None:
@@ -404,9 +406,9 @@ def test_texts_without_regard_to_case_are_judged_where_that_makes_no_difference(
     )
     for dialect in ("mysql", "tsql"):
         asked = f"SELECT dept, SUM(pay) FROM t WHERE dept = '{constant}' GROUP BY dept"
-        assert (carried(asked, dialect, people).reason == "") is judged
+        assert (translate_to_duckdb(asked, dialect, people).reason == "") is judged
         for other in ("SELECT MAX(dept) FROM t", "SELECT COUNT(*) FROM t WHERE ill = 'flu'"):
-            assert carried(other, dialect, people).reason
+            assert translate_to_duckdb(other, dialect, people).reason
 
 
 def test_a_column_in_double_quotes_may_be_a_text_where_the_engine_is_not_known() -> None:
@@ -418,4 +420,4 @@ def test_a_column_in_double_quotes_may_be_a_text_where_the_engine_is_not_known()
         ('SELECT SUM("pay") FROM "t" WHERE "age" < 30', True),
         ('SELECT SUM("t"."pay") FROM "hr"."t" WHERE "t"."age" < 30', True),
     ):
-        assert (carried(sql, Dialect.UNKNOWN, SCHEMA).reason == "") is is_judged, sql
+        assert (translate_to_duckdb(sql, Dialect.UNKNOWN, SCHEMA).reason == "") is is_judged, sql

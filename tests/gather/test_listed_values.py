@@ -131,7 +131,7 @@ def test_texts_of_a_database_with_types_are_texts() -> None:
 
 def test_the_made_up_table_has_the_type_of_the_data(monkeypatch: pytest.MonkeyPatch) -> None:
     """The second wall: were a comparison of texts read into it, execution would notice."""
-    monkeypatch.setattr("keyhole.sql.lowering.condition.constant_of", lambda column, op, value, *place: str(value))
+    monkeypatch.setattr("keyhole.sql.lowering.condition.read_constant", lambda column, op, value, *place: str(value))
     for sql in ("v < '9'", "v = '010'", "v IN ('10 ')"):
         verdict = audited(f"SELECT COUNT(*) FROM t WHERE {sql}", "1,2,10", people((10, 1, 1), pa.int32()))
         assert verdict.exit_code == 3

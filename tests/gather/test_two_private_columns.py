@@ -11,7 +11,7 @@ import sqlglot
 
 import keyhole
 from keyhole.model.schema import Column, Kind, Role, Schema
-from keyhole.sql.rewriting.upper_bound import finer
+from keyhole.sql.rewriting.upper_bound import find_upper_bound
 
 SCHEMA = Schema(
     "t",
@@ -30,7 +30,7 @@ PAIRS = [(5, 2), (6, 3), (7, 2), (5, 3)]
 @pytest.mark.parametrize("number", NUMBERS)
 def test_the_pairs_determine_it(number: str) -> None:
     """Whoever has which pair: the engine gives the same, up to the last digits of a double."""
-    (told,) = finer(sqlglot.parse_one(f"SELECT {number} FROM t", read="duckdb"), SCHEMA)
+    (told,) = find_upper_bound(sqlglot.parse_one(f"SELECT {number} FROM t", read="duckdb"), SCHEMA)
     con = duckdb.connect()
     con.execute("CREATE TABLE t (name TEXT, dept TEXT, pay INTEGER, bonus INTEGER)")
     seen, counts = set(), set()

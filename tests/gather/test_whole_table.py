@@ -19,8 +19,8 @@ from keyhole.engines.duckdb.roster import CHANGES
 from keyhole.errors import DIFFERS
 from keyhole.gather import whole_table as reader
 from keyhole.model.schema import WholeTableColumn
-from keyhole.sql.rewriting.upper_bound import NotTold
-from keyhole.sql.rewriting.whole_table import whole_table
+from keyhole.sql.rewriting.upper_bound import NoUpperBound
+from keyhole.sql.rewriting.whole_table import replace_whole_table_parts
 
 STAFF = pa.table(
     {
@@ -161,11 +161,11 @@ def test_a_statement_that_reads_otherwise_with_the_columns_is_not_judged(monkeyp
     """The liar: a column that is not what the statement asks for."""
 
     def lie(tree: Any, schema: Any) -> Any:
-        made, columns = whole_table(tree, schema)
+        made, columns = replace_whole_table_parts(tree, schema)
         wrong = [WholeTableColumn(c.name, c.sql.replace("MAX(age)", "MIN(age)")) for c in columns]
         return made, tuple(wrong)
 
-    monkeypatch.setattr(reader, "whole_table", lie)
+    monkeypatch.setattr(reader, "replace_whole_table_parts", lie)
     verdict = audit("SELECT SUM(pay) FROM t WHERE age = (SELECT MAX(age) FROM t)")
     assert [u.reason for u in verdict.unjudged] == [DIFFERS]
 
@@ -197,5 +197,5 @@ def test_names_of_a_window_below_a_subquery_are_not_those_of_the_table() -> None
     schema = load(STAFF, Columns.checked({"id": ["name"], "private": {"pay": {}, "ill": {}}})).schema
     below = "SELECT *, RANK() OVER (ORDER BY age) AS r FROM (SELECT zip, pay AS age FROM t)"
     text = f"SELECT SUM(zip) FROM ({below}) WHERE r = 1"
-    with pytest.raises(NotTold):
-        whole_table(sqlglot.parse_one(text, read="duckdb"), schema)
+    with pytest.raises(NoUpperBound):
+        replace_whole_table_parts(sqlglot.parse_one(text, read="duckdb"), schema)

@@ -20,8 +20,8 @@ from keyhole.errors import DataError, LogError
 from keyhole.logs.fold import fold_log
 from keyhole.logs.lines import LogLines
 from keyhole.logs.open import LogFormat, open_log
-from keyhole.sql import Dialect, split
-from keyhole.sql.statements.engine_guess import looks_like
+from keyhole.sql import Dialect, split_statements
+from keyhole.sql.statements.engine_guess import guess_engine
 
 TABLE = pa.table({"name": ["a", "b", "c"], "city": ["Köln", "Ulm", "Ulm"], "pay": [1, 2, 4]})
 GOOD = "SELECT SUM(pay) FROM t"
@@ -45,9 +45,9 @@ GOOD = "SELECT SUM(pay) FROM t"
     ],
 )
 def test_which_engine_a_statement_looks_like(sql: str, dialect: str | None) -> None:
-    found = looks_like(sql)
+    found = guess_engine(sql)
     assert (found and str(found[0])) == dialect
-    assert dialect is None or looks_like(sql, dialect) is None
+    assert dialect is None or guess_engine(sql, dialect) is None
 
 
 def test_a_log_in_the_wrong_dialect_says_which_one_it_looks_like() -> None:
@@ -195,7 +195,7 @@ def test_what_never_closes_is_a_statement_that_is_not_judged(tmp_path: Path, kin
 @pytest.mark.parametrize("dialect", ["mysql", "bigquery", "spark", "sqlite", "tsql"])
 def test_names_that_never_close(dialect: str) -> None:
     mark = "[" if dialect == "tsql" else "`"
-    assert [(f.sql, f.unclosed) for f in split(f"SET x = {mark}all;\nSELECT 1;\n", dialect)] == [
+    assert [(f.sql, f.unclosed) for f in split_statements(f"SET x = {mark}all;\nSELECT 1;\n", dialect)] == [
         (f"SET x = {mark}all", mark),
         ("SELECT 1", ""),
     ]
@@ -204,7 +204,7 @@ def test_names_that_never_close(dialect: str) -> None:
 @pytest.mark.parametrize("dialect", list(Dialect))
 def test_a_comment_in_a_comment_ends_where_the_engine_ends_it_or_is_in_doubt(dialect: str) -> None:
     """The same text is one comment to some engines and asks about Ann in others."""
-    found = split(f"/* one /* two */; {ANN}; -- */\n", dialect)
+    found = split_statements(f"/* one /* two */; {ANN}; -- */\n", dialect)
     if dialect in (Dialect.DUCKDB, Dialect.POSTGRES, Dialect.TSQL):
         assert not found
     else:
@@ -215,13 +215,13 @@ def test_a_comment_in_a_comment_ends_where_the_engine_ends_it_or_is_in_doubt(dia
 
 @pytest.mark.parametrize("dialect", ["mysql", "sqlite", "tsql", "bigquery", "trino"])
 def test_dollars_quote_nothing_where_the_engine_has_no_such_quotes(dialect: str) -> None:
-    assert ANN in [f.sql for f in split(f"SET x = $$; {ANN}; SET y = $$", dialect)]
+    assert ANN in [f.sql for f in split_statements(f"SET x = $$; {ANN}; SET y = $$", dialect)]
 
 
 def test_an_escaped_quote_does_not_hide_what_follows() -> None:
     """DuckDB ends E'a\\' /* ' behind the comment's mark: the next statement is asked."""
     text = f"SET x = E'a\\' /* '; {ANN}; -- */"
-    assert [f.sql for f in split(text)] == ["SET x = E'a\\' /* '", ANN]
+    assert [f.sql for f in split_statements(text)] == ["SET x = E'a\\' /* '", ANN]
 
 
 def as_csvlog(sql: str) -> str:

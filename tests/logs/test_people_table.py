@@ -17,7 +17,7 @@ from keyhole.logs.open import as_log
 from keyhole.logs.people_table import keep_people_table
 from keyhole.model.schema import Related, Schema
 from keyhole.sessions.open import AuditTerms
-from keyhole.sql.statements.table_names import tables_read
+from keyhole.sql.statements.table_names import list_tables_read
 
 ROWS = [("Ann", "a", 10), ("Bob", "a", 20), ("Cyd", "b", 30), ("Dan", "b", 41)]
 ALL, NOT_ANN = "SELECT SUM(pay) FROM {}", "SELECT SUM(pay) FROM {} WHERE name <> 'Ann'"
@@ -204,7 +204,7 @@ def test_what_is_loaded_or_watched_may_be_ignored(folder: Path) -> None:
     ],
 )  # fmt: skip
 def test_the_tables_that_a_statement_reads(sql: str, dialect: str, names: list[str]) -> None:
-    assert sorted(".".join(name) for name in tables_read(sql, dialect)) == names
+    assert sorted(".".join(name) for name in list_tables_read(sql, dialect)) == names
 
 
 def test_declared_tables_are_known_and_the_engines_own_do_not_count() -> None:

@@ -11,8 +11,8 @@ from keyhole.config import Columns
 from keyhole.datasets import AsWritten, Filling, Roster, load_roster
 from keyhole.engines.duckdb.probe import DuckDBProbe
 from keyhole.reading import Validator
-from keyhole.reading.trial import head
-from keyhole.sql import lower
+from keyhole.reading.trial import find_head
+from keyhole.sql import lower_statement
 
 
 @pytest.fixture(scope="module")
@@ -45,18 +45,18 @@ def test_texts_of_one_head_are_run_twice_each_and_once_together_over_nobody(
     roster: Roster, runs: list[tuple[str, AsWritten]]
 ) -> None:
     texts = [f"SELECT SUM(pay) FROM t WHERE age > {i}" for i in range(60)]
-    assert Validator(roster).reasons([lower(text, roster.schema) for text in texts]) == [""] * 60
+    assert Validator(roster).reasons([lower_statement(text, roster.schema) for text in texts]) == [""] * 60
     assert Counter(filling for filling, _ in runs) == {"FIRST": 60, "SECOND": 60, "NOBODY": 1}
 
 
 def test_what_can_be_partly_over_nobody_is_run_on_a_few_rows(roster: Roster, runs: list[tuple[str, AsWritten]]) -> None:
     text = "SELECT dept, SUM(pay) FROM t GROUP BY dept"
-    assert Validator(roster).reasons([lower(text, roster.schema)] * 3) == [""] * 3
+    assert Validator(roster).reasons([lower_statement(text, roster.schema)] * 3) == [""] * 3
     assert Counter(filling for filling, _ in runs) == {"FIRST": 1, "SECOND": 1, "FEW": 1}
 
 
 def test_a_known_text_is_not_run_again(roster: Roster, runs: list[tuple[str, AsWritten]]) -> None:
-    validator, statement = Validator(roster), lower("SELECT AVG(pay) FROM t WHERE age < 30", roster.schema)
+    validator, statement = Validator(roster), lower_statement("SELECT AVG(pay) FROM t WHERE age < 30", roster.schema)
     validator.reasons([statement])
     before = len(runs)
     assert (validator.reasons([statement]), len(runs)) == ([""], before)
@@ -70,7 +70,7 @@ def test_the_made_up_table_stays_small(roster: Roster) -> None:
     place = DuckDBProbe.place
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(DuckDBProbe, "place", lambda self, extra: placed.append(place(self, extra)) or placed[-1])
-        Validator(roster).reasons([lower(text, roster.schema) for text in texts])
+        Validator(roster).reasons([lower_statement(text, roster.schema) for text in texts])
     assert len(placed) == 1
     assert max(placed) <= 300 + 250 * 10
 
@@ -98,5 +98,5 @@ def test_a_row_that_is_special_in_one_filling_is_an_ordinary_one_in_the_other(ro
 )  # fmt: skip
 def test_a_head_is_followed_by_a_condition_alone(after: str) -> None:
     names = ["age", "dept", "limit", "group by"]
-    assert head("SELECT SUM(pay) FROM t WHERE age > 3 AND dept = 'x LIMIT 0'", names) == "SELECT SUM(pay) FROM t "
-    assert head(f"SELECT SUM(pay) FROM t WHERE {after}", names) == ""
+    assert find_head("SELECT SUM(pay) FROM t WHERE age > 3 AND dept = 'x LIMIT 0'", names) == "SELECT SUM(pay) FROM t "
+    assert find_head(f"SELECT SUM(pay) FROM t WHERE {after}", names) == ""

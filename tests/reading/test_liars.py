@@ -16,7 +16,7 @@ from keyhole.errors import DIFFERS
 from keyhole.model.query import Statement
 from keyhole.model.schema import Schema
 from keyhole.reading import Validator
-from keyhole.sql import lower
+from keyhole.sql import lower_statement
 
 D = pa.table(
     {
@@ -33,30 +33,30 @@ Misreading = Callable[[str, Schema], Statement]
 
 def as_if(other: str) -> Misreading:
     """Reads another text instead."""
-    return lambda text, schema: replace(lower(other, schema), text=text)
+    return lambda text, schema: replace(lower_statement(other, schema), text=text)
 
 
 def zero_for_null(text: str, schema: Schema) -> Statement:
     """A sum over nobody is 0."""
-    made = lower(text, schema)
+    made = lower_statement(text, schema)
     return replace(made, queries=tuple(replace(q, needs=()) for q in made.queries))
 
 
 def dropped_totals(text: str, schema: Schema) -> Statement:
     """ROLLUP without its last row."""
-    made = lower(text, schema)
+    made = lower_statement(text, schema)
     return replace(made, sets=tuple(s for s in made.sets if s))
 
 
 def shifted(text: str, schema: Schema) -> Statement:
     """The first item is not counted."""
-    made = lower(text, schema)
+    made = lower_statement(text, schema)
     return replace(made, shown=made.shown[1:])
 
 
 def swapped(text: str, schema: Schema) -> Statement:
     """The items in another order."""
-    made = lower(text, schema)
+    made = lower_statement(text, schema)
     return replace(made, shown=made.shown[::-1])
 
 
@@ -102,7 +102,7 @@ def roster() -> Roster:
 def test_a_planted_misreading_is_noticed_and_the_honest_one_passes(
     text: str, misread: Misreading, roster: Roster
 ) -> None:
-    assert Validator(roster).reasons([lower(text, roster.schema)]) == [""]
+    assert Validator(roster).reasons([lower_statement(text, roster.schema)]) == [""]
     assert Validator(roster).reasons([misread(text, roster.schema)]) == [DIFFERS]
 
 
@@ -110,7 +110,7 @@ def test_a_planted_misreading_is_noticed_and_the_honest_one_passes(
 def test_an_audit_with_a_lying_reader_is_no_all_clear(
     text: str, misread: Misreading, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(importlib.import_module("keyhole.sql.read"), "lower", misread)
+    monkeypatch.setattr(importlib.import_module("keyhole.sql.read"), "lower_statement", misread)
     verdict = keyhole.examine([text], data=D, private=["pay", "bonus"], id="name")
     assert (verdict.exit_code, [u.reason for u in verdict.unjudged]) == (3, [DIFFERS])
     assert not verdict.findings
@@ -119,7 +119,7 @@ def test_an_audit_with_a_lying_reader_is_no_all_clear(
 def test_what_is_offered_for_a_report_has_no_constants(monkeypatch: pytest.MonkeyPatch) -> None:
     text = "SELECT SUM(pay) FROM t WHERE name = 'Ann' AND zip > 32453 /* Ann */ AND dept = $$a$$ AND age = 30 -- 51"
     lie = as_if("SELECT SUM(pay) FROM t WHERE name = 'Bob'")
-    monkeypatch.setattr(importlib.import_module("keyhole.sql.read"), "lower", lie)
+    monkeypatch.setattr(importlib.import_module("keyhole.sql.read"), "lower_statement", lie)
     verdict = keyhole.examine([text], data=D, private=["pay", "bonus"], id="name")
     offered = verdict.to_json()["unjudged"][0]["report"]
     assert offered == "SELECT SUM(pay) FROM t WHERE name = 'x' AND zip > 0  AND dept = 'x' AND age = 0"
@@ -127,7 +127,7 @@ def test_what_is_offered_for_a_report_has_no_constants(monkeypatch: pytest.Monke
 
 
 def test_a_misreading_among_many_is_noticed_alone(roster: Roster) -> None:
-    honest = [lower(f"SELECT SUM(pay) FROM t WHERE age > {i}", roster.schema) for i in range(60)]
+    honest = [lower_statement(f"SELECT SUM(pay) FROM t WHERE age > {i}", roster.schema) for i in range(60)]
     lie = zero_for_null("SELECT SUM(pay) FROM t WHERE pay > 1000 AND dept = 'a'", roster.schema)
     said = Validator(roster).reasons([*honest[:30], lie, *honest[30:], honest[0]])
     assert [i for i, reason in enumerate(said) if reason] == [30]
@@ -135,10 +135,12 @@ def test_a_misreading_among_many_is_noticed_alone(roster: Roster) -> None:
 
 def test_a_statement_that_fails_fails_alone(roster: Roster) -> None:
     texts = ["SELECT SUM(pay) FROM t WHERE CAST(dept AS INTEGER) = 1", "SELECT SUM(pay) FROM t WHERE dept = 'a'"]
-    said = Validator(roster).reasons([lower(text, roster.schema) for text in texts])
+    said = Validator(roster).reasons([lower_statement(text, roster.schema) for text in texts])
     assert [bool(reason) for reason in said] == [True, False]
 
 
 def test_the_reason_names_no_data(roster: Roster) -> None:
-    said = Validator(roster).reasons([lower("SELECT SUM(pay) FROM t WHERE CAST(dept AS INTEGER) = 1", roster.schema)])
+    said = Validator(roster).reasons(
+        [lower_statement("SELECT SUM(pay) FROM t WHERE CAST(dept AS INTEGER) = 1", roster.schema)]
+    )
     assert not any(word in said[0] for word in ("'a'", "'b'", "Ann", "51"))

@@ -11,7 +11,7 @@ from keyhole.config import Columns, PrivateColumn
 from keyhole.datasets.load import load
 from keyhole.errors import DIFFERS
 from keyhole.reading import Validator
-from keyhole.sql import lower
+from keyhole.sql import lower_statement
 
 DATA = pa.table(
     {
@@ -28,7 +28,7 @@ OPS = (">", ">=", "<", "=", "<>")
 @pytest.mark.parametrize("what", ["AVG(x * f)", "SUM(x * f)"])
 def test_they_are_judged_and_another_comparison_is_told_from_it(what: str) -> None:
     roster = load(DATA, Columns(id=("id",), private={"x": PrivateColumn()}))
-    read = {op: lower(ASKED.format(what, op), roster.schema) for op in OPS}
+    read = {op: lower_statement(ASKED.format(what, op), roster.schema) for op in OPS}
     assert Validator(roster).reasons(read.values()) == [""] * len(OPS)
     for op, other in ((">", ">="), (">=", ">"), ("=", "<"), ("<>", ">=")):
         lie = replace(read[other], text=read[op].text)

@@ -15,7 +15,7 @@ from typing import Any, Protocol
 import duckdb
 
 from keyhole.model.schema import Column, Kind, Role, Schema
-from keyhole.sql import carried
+from keyhole.sql import translate_to_duckdb
 from postgres_here import Postgres
 
 SCHEMA = Schema(
@@ -210,7 +210,7 @@ class Translated:
 
     def values(self, expression: str, dialect: str) -> tuple[list[Any] | None, str]:
         """The values, or why it is not judged."""
-        made = carried(question(expression), dialect, SCHEMA)
+        made = translate_to_duckdb(question(expression), dialect, SCHEMA)
         return (None, made.reason) if made.reason else (self.run(made.sql), "")
 
     def run(self, sql: str) -> list[Any] | None:
@@ -244,7 +244,7 @@ def same(said: Any, ours: Any, exact: bool = True) -> bool:
 
 def exactly(expression: str, dialect: str) -> bool:
     """May it decide who is meant?"""
-    return not carried(f"SELECT COUNT(*) FROM t WHERE ({expression}) IN (0, 1)", dialect, SCHEMA).reason
+    return not translate_to_duckdb(f"SELECT COUNT(*) FROM t WHERE ({expression}) IN (0, 1)", dialect, SCHEMA).reason
 
 
 def differences(said: Sequence[Any], ours: Sequence[Any], exact: bool = True) -> list[tuple[Any, Any, Any]]:

@@ -14,7 +14,7 @@ from keyhole.model.meaning import passed
 from keyhole.model.predicate import TRUE, Scalar, to_sql
 from keyhole.model.query import Query, Statement
 from keyhole.model.schema import Column, Kind, Role, Schema
-from keyhole.sql import lower
+from keyhole.sql import lower_statement
 
 SCHEMA = Schema(
     "people",
@@ -115,7 +115,7 @@ def evaluate(queries: Sequence[Query], con: duckdb.DuckDBPyConnection) -> tuple[
 
 def check(sql: str, con: duckdb.DuckDBPyConnection) -> Statement:
     """Asserts that the text and its lowering give the same answers on the table of `con`."""
-    statement = lower(sql, SCHEMA)
+    statement = lower_statement(sql, SCHEMA)
     tree = sqlglot.parse_one(sql, dialect="duckdb")
     assert isinstance(tree, exp.Select)
     numbers = [i for i, item in enumerate(tree.expressions) if item.find(exp.AggFunc)]

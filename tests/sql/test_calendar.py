@@ -8,7 +8,7 @@ import duckdb
 import pytest
 
 from keyhole.model.schema import Column, Kind, Role, Schema
-from keyhole.sql.dialects.to_duckdb import carried
+from keyhole.sql.dialects.to_duckdb import translate_to_duckdb
 
 SCHEMA = Schema(
     "t",
@@ -51,7 +51,7 @@ MANUALS = [
 
 @pytest.mark.parametrize(("dialect", "part", "day", "shown"), MANUALS)
 def test_what_the_manuals_show_is_what_duckdb_answers(dialect: str, part: str, day: str, shown: object) -> None:
-    carry = carried(f"SELECT {part} AS v, COUNT(*) FROM t GROUP BY {part}", dialect, SCHEMA)
+    carry = translate_to_duckdb(f"SELECT {part} AS v, COUNT(*) FROM t GROUP BY {part}", dialect, SCHEMA)
     assert carry.reason == ""
     con = duckdb.connect(":memory:")
     con.execute(f"CREATE TABLE t AS SELECT DATE '{day}' AS d")
@@ -78,11 +78,11 @@ def test_what_the_manuals_show_is_what_duckdb_answers(dialect: str, part: str, d
     ],
 )
 def test_weeks_names_and_times_are_not_judged(dialect: str, part: str) -> None:
-    assert carried(f"SELECT {part} AS v, COUNT(*) FROM t GROUP BY {part}", dialect, SCHEMA).reason
+    assert translate_to_duckdb(f"SELECT {part} AS v, COUNT(*) FROM t GROUP BY {part}", dialect, SCHEMA).reason
 
 
 @pytest.mark.parametrize("dialect", ["mysql", "tsql"])
 def test_with_rollup_is_a_rollup(dialect: str) -> None:
-    made = carried("SELECT n, k, SUM(pay) FROM t GROUP BY n, k WITH ROLLUP", dialect, SCHEMA)
+    made = translate_to_duckdb("SELECT n, k, SUM(pay) FROM t GROUP BY n, k WITH ROLLUP", dialect, SCHEMA)
     assert made.reason == ""
     assert made.sql.endswith("GROUP BY ROLLUP (n, k)")

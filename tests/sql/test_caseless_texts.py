@@ -9,7 +9,7 @@ import duckdb
 import pytest
 
 from keyhole.model.schema import Column, Kind, Role, Schema
-from keyhole.sql import carried
+from keyhole.sql import translate_to_duckdb
 
 VALUES = ("a", "A", "ab", "Ab", "b_", "it", "IT", "50%", "a b", "ä", "a ", "")
 
@@ -48,7 +48,7 @@ def compared(seed: int, many: int) -> int:
         values = rng.sample(VALUES, rng.randrange(1, 5))
         pattern = "".join(rng.choices("aAbIit_%5 ", k=rng.randrange(1, 4)))
         condition = rng.choice((f"s LIKE '{pattern}'", f"NOT (s LIKE '{pattern}')", f"LEN(s) = {rng.randrange(4)}"))
-        made = carried(f"SELECT SUM(pay) FROM t WHERE {condition}", "tsql", schema(set(values)))
+        made = translate_to_duckdb(f"SELECT SUM(pay) FROM t WHERE {condition}", "tsql", schema(set(values)))
         if made.reason:
             continue
         judged += 1
@@ -84,7 +84,7 @@ def test_whatever_the_collation_is_at_length() -> None:
     ],
 )
 def test_what_is_sure(dialect: str, condition: str, values: set[str], judged: bool) -> None:
-    made = carried(f"SELECT SUM(pay) FROM t WHERE {condition}", dialect, schema(values))
+    made = translate_to_duckdb(f"SELECT SUM(pay) FROM t WHERE {condition}", dialect, schema(values))
     assert (not made.reason) is judged, made.reason
 
 
@@ -92,7 +92,9 @@ def test_lengths_are_those_of_the_values() -> None:
     for dialect, function in itertools.product(("tsql", "mysql"), ("LEN", "LENGTH", "CHAR_LENGTH")):
         if (dialect, function) in (("tsql", "LENGTH"), ("tsql", "CHAR_LENGTH"), ("mysql", "LEN")):
             continue
-        sure = carried(f"SELECT SUM(pay) FROM t WHERE {function}(s) = 2", dialect, schema({"it", "law"}))
+        sure = translate_to_duckdb(f"SELECT SUM(pay) FROM t WHERE {function}(s) = 2", dialect, schema({"it", "law"}))
         assert not sure.reason, sure.reason
-        assert carried(f"SELECT SUM(pay) FROM t WHERE {function}(s) = 2", dialect, schema({"it ", "law"})).reason
-        assert carried(f"SELECT SUM(pay) FROM t WHERE {function}(why) = 2", dialect, schema({"it"})).reason
+        assert translate_to_duckdb(
+            f"SELECT SUM(pay) FROM t WHERE {function}(s) = 2", dialect, schema({"it ", "law"})
+        ).reason
+        assert translate_to_duckdb(f"SELECT SUM(pay) FROM t WHERE {function}(why) = 2", dialect, schema({"it"})).reason

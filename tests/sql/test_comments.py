@@ -9,8 +9,8 @@ import duckdb
 import pytest
 
 import keyhole
-from keyhole.sql import split
-from keyhole.sql.statements.split import comment_in_doubt
+from keyhole.sql import split_statements
+from keyhole.sql.statements.split import explain_doubtful_comment
 from keyhole.sql.statements.table_names import reads_nothing_of_people
 
 ROWS = [("Ann", 51), ("Bob", 64), ("Cyd", 70)]
@@ -46,8 +46,8 @@ def test_a_comment_ends_where_the_engine_ends_it(sign: str, dialect: str, staff:
 def test_a_statement_behind_a_comment_and_a_carriage_return_is_one(staff: Path) -> None:
     sql = "SELECT SUM(pay) FROM t; -- all\rSELECT SUM(pay) FROM t WHERE name = 'Ann'"
     assert [f.who for f in asked(sql, "duckdb", staff).exposed] == ["Ann"]
-    assert len(split(sql, "postgres")) == 2
-    assert len(split(sql, "sqlite")) == 1  # there the comment goes on
+    assert len(split_statements(sql, "postgres")) == 2
+    assert len(split_statements(sql, "sqlite")) == 1  # there the comment goes on
 
 
 @pytest.mark.parametrize("dialect", ["sqlite", "mysql", "tsql"])
@@ -58,8 +58,12 @@ def test_a_carriage_return_within_is_not_judged_elsewhere(dialect: str, staff: P
 
 def test_two_dashes_are_a_comment_in_mysql_only_before_a_blank() -> None:
     text = "SELECT SUM(pay) FROM t WHERE age > 30 --1 AND name = 'Ann'"
-    assert [f.sql for f in split(f"{text}; SELECT 2 -- c; d\n;SELECT 3 --", "mysql")] == [text, "SELECT 2", "SELECT 3"]
-    assert [f.sql for f in split(text)] == ["SELECT SUM(pay) FROM t WHERE age > 30"]
+    assert [f.sql for f in split_statements(f"{text}; SELECT 2 -- c; d\n;SELECT 3 --", "mysql")] == [
+        text,
+        "SELECT 2",
+        "SELECT 3",
+    ]
+    assert [f.sql for f in split_statements(text)] == ["SELECT SUM(pay) FROM t WHERE age > 30"]
 
 
 @pytest.mark.parametrize(
@@ -76,13 +80,13 @@ def test_two_dashes_without_a_blank_are_in_doubt_where_the_engine_is_not_known(s
     found = asked(sql, "unknown", staff)
     assert found.exit_code == 3
     assert "-- without a blank behind it" in found.unjudged[0].reason
-    assert "-- without a blank behind it" in comment_in_doubt(sql, "unknown")
+    assert "-- without a blank behind it" in explain_doubtful_comment(sql, "unknown")
 
 
 def test_two_dashes_that_every_engine_passes_over_are_in_no_doubt() -> None:
     text = "--All people\nSELECT 1 -- it's;\n WHERE a = '--b' /* --c */ --\n; --d\n"
-    assert [(f.sql[:8], f.unclosed) for f in split(text, "unknown")] == [("SELECT 1", "")]
-    assert comment_in_doubt("SELECT 1 --all", "postgres") == ""
+    assert [(f.sql[:8], f.unclosed) for f in split_statements(text, "unknown")] == [("SELECT 1", "")]
+    assert explain_doubtful_comment("SELECT 1 --all", "postgres") == ""
 
 
 @pytest.mark.parametrize("dialect", ["mysql", "unknown"])
@@ -97,4 +101,4 @@ def test_what_mysql_runs_is_no_comment(start: str, dialect: str, staff: Path) ->
         assert (found.exit_code, len(found.unjudged)) == (3, 1)
         assert "is run by MySQL" in found.unjudged[0].reason
     assert not reads_nothing_of_people(f"SELECT 1 {start} FROM t */", dialect)
-    assert not split("/*!40101 SET NAMES utf8 */; /* plain */", dialect)  # dumps begin so
+    assert not split_statements("/*!40101 SET NAMES utf8 */; /* plain */", dialect)  # dumps begin so

@@ -6,7 +6,7 @@ import duckdb
 import pytest
 
 from keyhole.model.schema import Column, Kind, Role, Schema
-from keyhole.sql import carried
+from keyhole.sql import translate_to_duckdb
 
 ROWS = [("law", "Bern", 39, 1.5, "é"), ("IT", "Ulm am See", -7, 2.5, "b"), ("law", None, 40, 3.5, None)]
 SCHEMA = Schema(
@@ -29,7 +29,7 @@ SCHEMA = Schema(
 
 def answers(expression: str, dialect: str) -> list[object]:
     """What the expression gives on each row, in DuckDB, as it was carried over."""
-    carry = carried(f"SELECT {expression} AS v, COUNT(*) FROM t GROUP BY {expression}", dialect, SCHEMA)
+    carry = translate_to_duckdb(f"SELECT {expression} AS v, COUNT(*) FROM t GROUP BY {expression}", dialect, SCHEMA)
     assert not carry.reason, carry.reason
     con = duckdb.connect()
     con.execute("CREATE TABLE t (dept TEXT, city TEXT, age INTEGER, rate DOUBLE, mark TEXT)")
@@ -89,7 +89,9 @@ def test_they_give_what_the_manuals_say(dialects: str, expression: str, expected
 )
 def test_what_may_differ_is_not_carried_over(dialects: str, expression: str) -> None:
     for dialect in dialects.split():
-        assert carried(f"SELECT {expression}, COUNT(*) FROM t GROUP BY {expression}", dialect, SCHEMA).reason, dialect
+        assert translate_to_duckdb(
+            f"SELECT {expression}, COUNT(*) FROM t GROUP BY {expression}", dialect, SCHEMA
+        ).reason, dialect
 
 
 def test_parts_that_differ_by_case_alone_are_not_told_apart_there() -> None:
@@ -98,6 +100,6 @@ def test_parts_that_differ_by_case_alone_are_not_told_apart_there() -> None:
     alike = Schema("t", columns, spelt={"code": frozenset({"ab1", "AB2"})})  # told apart whole, not by two letters
     sql = "SELECT LEFT(code, 2), COUNT(*) FROM t GROUP BY LEFT(code, 2)"
     for dialect in ("mysql", "tsql"):
-        assert not carried(sql, dialect, apart).reason
-        assert "without regard to case" in carried(sql, dialect, alike).reason
-    assert not carried(sql, "snowflake", alike).reason
+        assert not translate_to_duckdb(sql, dialect, apart).reason
+        assert "without regard to case" in translate_to_duckdb(sql, dialect, alike).reason
+    assert not translate_to_duckdb(sql, "snowflake", alike).reason

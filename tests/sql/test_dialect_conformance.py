@@ -10,7 +10,7 @@ from dialect_world import ROWS, SCHEMA, Engine, RealPostgres, RealSqlite, Transl
 from sqlglot import exp
 
 from keyhole.sql.dialects.engine import Dialect
-from keyhole.sql.dialects.to_duckdb import TRANSLATORS, carried
+from keyhole.sql.dialects.to_duckdb import TRANSLATORS, translate_to_duckdb
 from postgres_here import Postgres
 
 SHARED = r"""
@@ -131,7 +131,7 @@ def aggregated(engine: Engine, translated: Translated, numbers: list[str]) -> No
     """Each aggregate of each group, exactly or as near as doubles are; rounded ones by less than one place."""
     for number in numbers:
         per_row = f"SELECT id, (SELECT {number} FROM t AS w WHERE w.b IS NOT DISTINCT FROM t.b) AS v FROM t"
-        made = carried(f"SELECT b, {number} FROM t GROUP BY b", engine.dialect, SCHEMA)
+        made = translate_to_duckdb(f"SELECT b, {number} FROM t GROUP BY b", engine.dialect, SCHEMA)
         assert not made.reason, made.reason
         ours = dict(translated.connection.execute(made.sql).fetchall())
         per_row = per_row.replace(

@@ -14,7 +14,7 @@ from dialect_world import SCHEMA, Engine, RealPostgres, RealSqlite, Translated, 
 from effort import effort
 from keyhole.errors import QueryError
 from keyhole.model.predicate import to_sql
-from keyhole.sql import carried, lower
+from keyhole.sql import lower_statement, translate_to_duckdb
 from postgres_here import Postgres
 
 
@@ -44,8 +44,8 @@ def compared(engine: Engine, seed: int | str, count: int) -> Counter[str]:
 def read(expression: str, dialect: str, said: list[object], ours: Translated) -> int:
     """The condition as the audit evaluates it: 1 if it was read, and then it matches the same rows."""
     try:
-        made = carried(f"SELECT SUM(pay) FROM t WHERE {expression}", dialect, SCHEMA)
-        where = to_sql(lower(made.sql, SCHEMA).where)
+        made = translate_to_duckdb(f"SELECT SUM(pay) FROM t WHERE {expression}", dialect, SCHEMA)
+        where = to_sql(lower_statement(made.sql, SCHEMA).where)
     except (QueryError, duckdb.Error):
         return 0
     if made.reason:

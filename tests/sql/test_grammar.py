@@ -14,7 +14,7 @@ from planting import ANN, BASES, MOST, PEOPLE, depends_on_ann, find_cleared, sur
 from keyhole.cli import app
 from keyhole.errors import QueryError
 from keyhole.model.schema import Column, Kind, Role, Schema
-from keyhole.sql import Unread, read
+from keyhole.sql import Unread, read_statement
 
 
 def exit_code(folder: Path, log: str, dialect: str = "duckdb") -> int:
@@ -205,7 +205,7 @@ def form_of(sql: str, dialect: str) -> object:
     """What a statement is read as, without its words; the statement itself if it is not judged."""
     schema = Schema("t", (Column("kids", Kind.INTEGER, Role.PRIVATE), Column("dept", Kind.TEXT)))
     try:
-        parts = read(sql, dialect, schema)
+        parts = read_statement(sql, dialect, schema)
     except (QueryError, Unread):
         return sql
     unlabelled = (replace(part, queries=tuple(replace(q, label="") for q in part.queries)) for part in parts)

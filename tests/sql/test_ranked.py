@@ -11,7 +11,7 @@ import sqlglot
 
 import keyhole
 from keyhole.model.schema import Column, Kind, Role, Schema
-from keyhole.sql.rewriting.upper_bound import ranked
+from keyhole.sql.rewriting.upper_bound import count_ranked_values
 
 SCHEMA = Schema(
     "t",
@@ -67,7 +67,7 @@ def determined(seed: int, rounds: int) -> None:
     con, rng = duckdb.connect(), random.Random(seed)
     con.execute("SET threads = 1")
     for sql in STATEMENTS:
-        (told,) = ranked(sqlglot.parse_one(sql, read="duckdb"), SCHEMA)
+        (told,) = count_ranked_values(sqlglot.parse_one(sql, read="duckdb"), SCHEMA)
         grouped = told.args["group"].expressions if told.args.get("group") else []
         keys = [key.name for key in grouped if key.name != "pay"]
         looked = [*keys, *(["age"] if "age > 2" in sql else [])]  # WHERE is of what it was before
@@ -110,7 +110,7 @@ def test_the_counts_of_values_determine_every_place_at_length() -> None:
     ],
 )
 def test_nothing_stands_for_any_other(sql: str) -> None:
-    assert ranked(sqlglot.parse_one(sql, read="duckdb"), SCHEMA) == []
+    assert count_ranked_values(sqlglot.parse_one(sql, read="duckdb"), SCHEMA) == []
 
 
 DATA = pa.table({"name": list("ABCDEF"), "dept": list("aabbab"), "pay": [1, 2, 3, 3, 1, 2]})

@@ -13,8 +13,8 @@ from sqlglot import exp
 
 import keyhole
 from keyhole.model.schema import Column, Kind, Related, Schema
-from keyhole.sql.read import of_dimensions
-from keyhole.sql.statements.table_names import of_with, reads_nothing_of_people
+from keyhole.sql.read import read_public_statement
+from keyhole.sql.statements.table_names import is_with_query, reads_nothing_of_people
 
 STAFF = pa.table({"name": ["Ann", "Bob", "Cyd", "Dan"], "pay": [51, 64, 70, 80]})
 SHADOWED = (
@@ -54,7 +54,7 @@ def test_no_table_that_the_engine_reads_is_taken_for_a_query_of_with() -> None:
         except duckdb.Error:
             continue  # it names a table that is not there
         ran += 1
-        tables = {t.name for t in sqlglot.parse_one(sql, read="duckdb").find_all(exp.Table) if not of_with(t)}
+        tables = {t.name for t in sqlglot.parse_one(sql, read="duckdb").find_all(exp.Table) if not is_with_query(t)}
         assert set(re.findall(r"memory\.main\.([abc])\b", plan)) <= tables, sql
     assert ran > 100
 
@@ -88,5 +88,8 @@ def test_people_behind_a_query_of_their_name_are_no_dimension() -> None:
     states = Related("states", (Column("code", Kind.TEXT),), (("code", "state"),), dimension=True, secret=False)
     schema = Schema("people", (Column("state", Kind.TEXT),), related=(states,))
     hidden = "WITH people AS (SELECT pay FROM people) SELECT SUM(pay) FROM people, states"
-    assert of_dimensions(hidden, "duckdb", schema) is None
-    assert of_dimensions("WITH q AS (SELECT code FROM states) SELECT COUNT(*) FROM q", "duckdb", schema) is not None
+    assert read_public_statement(hidden, "duckdb", schema) is None
+    assert (
+        read_public_statement("WITH q AS (SELECT code FROM states) SELECT COUNT(*) FROM q", "duckdb", schema)
+        is not None
+    )

@@ -19,7 +19,7 @@ from keyhole.cli import app
 from keyhole.logs.open import LogFormat, open_log
 from keyhole.sql import Dialect
 from keyhole.sql.statements.scripts import Prepared, Script
-from keyhole.sql.statements.split import masked, split
+from keyhole.sql.statements.split import mask_quotes, split_statements
 from keyhole.sql.statements.views import DROPPED
 
 ASK = "SELECT SUM(pay) FROM t WHERE name <> 'Eve'"
@@ -271,15 +271,17 @@ def test_words_in_quotes_and_comments_do_not_fool_it(text: str, dialect: str) ->
 
 
 def test_dialects_quote_in_their_own_ways() -> None:
-    assert len(split("SELECT `a;b`; SELECT 'it\\'s;' # c; d\n; SELECT 1", "mysql")) == 3
-    assert len(split("SELECT [a;b'] FROM t; SELECT 1", "tsql")) == 2
-    assert len(split("SELECT E'it\\'s;'; SELECT 'a\\'; SELECT 1", "postgres")) == 3
-    assert len(split("SELECT 1 WHERE a IN (E'it\\'s;', 'name'';'); SELECT 'type\\'; SELECT 2", "postgres")) == 3
-    assert len(masked("SELECT E'it\\'s SELECT'", "postgres").split()) == 2  # SELECT and E
-    assert len(split("SELECT 1 /* /* */; SELECT 2", "sqlite")) == 2
-    assert len(split("SELECT 1\nUNION ALL\nSELECT 2\n\nSELECT 3\nGO\nSELECT 4", "tsql")) == 3
-    assert len(split("WITH a AS (SELECT 1 AS b)\n\nSELECT b FROM a", "tsql")) == 1
-    assert len(split("SELECT CASE WHEN a = 1\nTHEN 2\nEND FROM t\nWITH (NOLOCK)", "tsql")) == 1
+    assert len(split_statements("SELECT `a;b`; SELECT 'it\\'s;' # c; d\n; SELECT 1", "mysql")) == 3
+    assert len(split_statements("SELECT [a;b'] FROM t; SELECT 1", "tsql")) == 2
+    assert len(split_statements("SELECT E'it\\'s;'; SELECT 'a\\'; SELECT 1", "postgres")) == 3
+    assert (
+        len(split_statements("SELECT 1 WHERE a IN (E'it\\'s;', 'name'';'); SELECT 'type\\'; SELECT 2", "postgres")) == 3
+    )
+    assert len(mask_quotes("SELECT E'it\\'s SELECT'", "postgres").split()) == 2  # SELECT and E
+    assert len(split_statements("SELECT 1 /* /* */; SELECT 2", "sqlite")) == 2
+    assert len(split_statements("SELECT 1\nUNION ALL\nSELECT 2\n\nSELECT 3\nGO\nSELECT 4", "tsql")) == 3
+    assert len(split_statements("WITH a AS (SELECT 1 AS b)\n\nSELECT b FROM a", "tsql")) == 1
+    assert len(split_statements("SELECT CASE WHEN a = 1\nTHEN 2\nEND FROM t\nWITH (NOLOCK)", "tsql")) == 1
 
 
 def test_values_enter_as_typed_constants() -> None:
@@ -287,11 +289,11 @@ def test_values_enter_as_typed_constants() -> None:
         "SELECT SUM(x) FROM t WHERE a / $1 > $2 AND d < $3 AND s = '$1'", ("numeric", "int", "date"), "postgres"
     )
     said = "SELECT SUM(x) FROM t WHERE a / CAST(10 AS DECIMAL) > -2 AND d < CAST('2024-01-07' AS DATE) AND s = '$1'"
-    assert ask.executed("10, -2, '2024-01-07'") == said
-    assert ask.executed("10, -2") is None
-    assert ask.executed("10, a, '2024-01-07'") is None
+    assert ask.fill("10, -2, '2024-01-07'") == said
+    assert ask.fill("10, -2") is None
+    assert ask.fill("10, a, '2024-01-07'") is None
     two = Prepared("SELECT SUM(x) FROM t WHERE a > ? AND b < ?", (), "mysql")
-    assert two.executed("1, 2") == "SELECT SUM(x) FROM t WHERE a > 1 AND b < 2"
+    assert two.fill("1, 2") == "SELECT SUM(x) FROM t WHERE a > 1 AND b < 2"
 
 
 def test_sessions_do_not_share_what_they_prepared() -> None:
@@ -352,11 +354,11 @@ def test_a_log_that_only_steers_is_no_all_clear(tmp_path: Path, name: str) -> No
     st.text(alphabet="aSELCT ;'\"$-/*\n\\.`[]#()GObegin", max_size=80),
 )
 def test_any_text_is_split_masked_and_opened(dialect: str, text: str) -> None:
-    assert len(masked(text, dialect)) == len(text)
+    assert len(mask_quotes(text, dialect)) == len(text)
     for step in Script(dialect).steps(text):
         assert step.sql.strip()
         assert step.line >= 1
-    for fragment in split(text, dialect):
+    for fragment in split_statements(text, dialect):
         assert fragment.sql in text
 
 

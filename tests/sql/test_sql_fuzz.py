@@ -1,4 +1,4 @@
-"""Whatever the text, `lower` answers with a Statement or a QueryError."""
+"""Whatever the text, `lower_statement` answers with a Statement or a QueryError."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from sql_world import SCHEMA
 from effort import effort
 from keyhole.errors import QueryError
 from keyhole.model.predicate import Membership, Or
-from keyhole.sql import lower
+from keyhole.sql import lower_statement
 
 HERE = Path(__file__).parent / "fixtures"
 KNOWN = re.findall(r"\w+|'[^']*'|\S", (HERE / "judged.toml").read_text(encoding="utf-8"))
@@ -33,7 +33,7 @@ PLACES = [
 
 def attempt(sql: str) -> None:
     try:
-        lower(sql, SCHEMA)
+        lower_statement(sql, SCHEMA)
     except QueryError as error:
         assert error.message  # noqa: PT017 - what is raised is the matter here
         assert error.position is not None  # noqa: PT017
@@ -86,18 +86,20 @@ def test_damaged_statements(sql: str, data: st.DataObject) -> None:
 )
 def test_deep_nesting_is_a_clear_error(condition: str) -> None:
     with pytest.raises(QueryError):
-        lower(f"SELECT SUM(pay) FROM people WHERE {condition}", SCHEMA)
+        lower_statement(f"SELECT SUM(pay) FROM people WHERE {condition}", SCHEMA)
 
 
 def test_a_statement_of_a_megabyte_is_a_clear_error() -> None:
     with pytest.raises(QueryError, match="characters and the limit is"):
-        lower(f"SELECT SUM(pay) FROM people WHERE Name = '{'x' * 1_000_000}'", SCHEMA)
+        lower_statement(f"SELECT SUM(pay) FROM people WHERE Name = '{'x' * 1_000_000}'", SCHEMA)
 
 
 def test_long_lists_and_long_chains_are_fine() -> None:
-    listed = lower(f"SELECT SUM(pay) FROM people WHERE zip IN ({', '.join(map(str, range(5000)))})", SCHEMA)
+    listed = lower_statement(f"SELECT SUM(pay) FROM people WHERE zip IN ({', '.join(map(str, range(5000)))})", SCHEMA)
     assert isinstance(listed.where, Membership)
     assert len(listed.where.values) == 5000
-    chain = lower(f"SELECT SUM(pay) FROM people WHERE {' OR '.join(f'zip = {i}' for i in range(3000))}", SCHEMA)
+    chain = lower_statement(
+        f"SELECT SUM(pay) FROM people WHERE {' OR '.join(f'zip = {i}' for i in range(3000))}", SCHEMA
+    )
     assert isinstance(chain.where, Or)
     assert len(chain.where.parts) == 3000

@@ -1,4 +1,4 @@
-"""Statements that come line by line are those of the whole text: the twin is `split`."""
+"""Statements that come line by line are those of the whole text: the twin is `split_statements`."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ import time
 
 import pytest
 
-from keyhole.sql.statements.split import pieces, split
+from keyhole.sql.statements.split import split_lines, split_statements
 
 WORDS = (
     "SELECT", "SUM(x)", "FROM t", ";", ";\n", "\n", " ", "'", "''", '"', "--", "-- a; b\n", "/*", "*/", "$$", "$q$",
@@ -26,7 +26,7 @@ def test_line_by_line_is_the_whole_text(dialect: str) -> None:
     for text in texts(7, 1500):
         lines = text.splitlines(keepends=True) if "\r" not in text else text.split("\n")
         lines = lines if "\r" not in text else [each + "\n" for each in lines[:-1]] + lines[-1:]
-        assert list(pieces(lines, dialect)) == split(text, dialect), repr(text)
+        assert list(split_lines(lines, dialect)) == split_statements(text, dialect), repr(text)
 
 
 @pytest.mark.soak
@@ -35,12 +35,12 @@ def test_line_by_line_is_the_whole_text_at_length() -> None:
     for dialect in ("duckdb", "postgres", "mysql", "tsql", "snowflake"):
         for text in texts(seed, 40_000):
             lines = [each + "\n" for each in text.split("\n")[:-1]] + text.split("\n")[-1:]
-            assert list(pieces(lines, dialect)) == split(text, dialect), (seed, repr(text))
+            assert list(split_lines(lines, dialect)) == split_statements(text, dialect), (seed, repr(text))
 
 
 def test_a_line_that_comes_back_keeps_its_own_place() -> None:
     text = "SELECT 1;\nSELECT 2; SELECT 3;\nSELECT 1;\n  SELECT 1;\nSELECT 2; SELECT 3;\n"
-    assert list(pieces(text.splitlines(keepends=True))) == split(text)
+    assert list(split_lines(text.splitlines(keepends=True))) == split_statements(text)
 
 
 def test_each_statement_comes_when_it_is_whole() -> None:
@@ -53,27 +53,27 @@ def test_each_statement_comes_when_it_is_whole() -> None:
         yield "2; SELECT 3;\n"
         assert seen[1:] == ["SELECT\n2", "SELECT 3"]
 
-    for found in pieces(lines()):  # type: ignore[arg-type]
+    for found in split_lines(lines()):  # type: ignore[arg-type]
         seen.append(found.sql)
     assert len(seen) == 3
 
 
 def test_a_comment_that_is_open_when_nothing_more_comes_does_not_swallow_a_followed_log() -> None:
     lines = ["SELECT 1;\n", "/* all;\n", "SELECT 2;\n", "", "SELECT 3;\n"]
-    found = [(f.sql, f.unclosed, f.line, f.opened) for f in pieces(lines, patience=0)]
+    found = [(f.sql, f.unclosed, f.line, f.opened) for f in split_lines(lines, patience=0)]
     assert found == [("SELECT 1", "", 1, 0), ("/* all;\nSELECT 2;\n", "/*", 2, 2), ("SELECT 3", "", 4, 0)]
     lines = ["/* being\n", "", "written; */ SELECT 1;\n"]
-    assert [f.sql for f in pieces(lines, patience=0)] == ["SELECT 1"]
+    assert [f.sql for f in split_lines(lines, patience=0)] == ["SELECT 1"]
 
 
 def test_a_comment_that_never_closes_is_not_scanned_again_for_each_line() -> None:
     lines = ["/*\n", *["SELECT 1;\n"] * 20_000]
     begun = time.process_time()
-    assert len(list(pieces(lines, patience=0))) == 1
+    assert len(list(split_lines(lines, patience=0))) == 1
     assert time.process_time() - begun < 5
 
 
 def test_a_quote_that_never_closes_does_not_swallow_the_log_for_ever() -> None:
     bad = "SELECT 'oops;\n" + "SELECT 2;\n" * 10
-    assert next(f.sql for f in pieces(bad.splitlines(keepends=True), patience=30)) == "SELECT 'oops"
-    assert [f.sql for f in pieces(bad.splitlines(keepends=True))] == [f.sql for f in split(bad)]
+    assert next(f.sql for f in split_lines(bad.splitlines(keepends=True), patience=30)) == "SELECT 'oops"
+    assert [f.sql for f in split_lines(bad.splitlines(keepends=True))] == [f.sql for f in split_statements(bad)]

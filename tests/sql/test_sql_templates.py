@@ -13,8 +13,8 @@ from test_sql_meaning import statements
 from effort import effort
 from keyhole.errors import QueryError
 from keyhole.model.query import Statement
-from keyhole.sql import lower
-from keyhole.sql.statements.parse import forget, recall, shape_of
+from keyhole.sql import lower_statement
+from keyhole.sql.statements.parse import forget_trees, read_shape, recall_tree
 
 CONSTANT = re.compile(r"'[^']*'|(?<![\w.\"])\d+(?:\.\d+)?(?![\w.\"])")
 TEXTS = st.sampled_from(["'F'", "''", "'it''s'", "'2020-01-01'", "'1; DROP'", "'李%'", "'month'", "'5'"])
@@ -23,7 +23,7 @@ NUMBERS = st.sampled_from(["0", "1", "2", "7", "0.5", "1e3", "123456789012345678
 
 def outcome(sql: str) -> Statement | tuple[str, str, int | None]:
     try:
-        return lower(sql, SCHEMA)
+        return lower_statement(sql, SCHEMA)
     except QueryError as error:
         return type(error).__name__, error.message, error.position
 
@@ -37,36 +37,36 @@ def test_a_shape_met_before_changes_nothing(first: str, data: st.DataObject) -> 
         return data.draw(TEXTS if match.group().startswith("'") else NUMBERS)
 
     second = CONSTANT.sub(other, first)
-    forget()
+    forget_trees()
     afresh = outcome(second)
-    forget()
+    forget_trees()
     outcome(first)
     assert outcome(second) == afresh
     assert outcome(second) == afresh  # nor does being filled in twice
 
 
 def test_a_repeated_shape_is_not_parsed_again() -> None:
-    forget()
-    lower("SELECT SUM(pay) AS s, COUNT(*) > 3 FROM people WHERE age > 5 AND sex = 'F'", SCHEMA)
+    forget_trees()
+    lower_statement("SELECT SUM(pay) AS s, COUNT(*) > 3 FROM people WHERE age > 5 AND sex = 'F'", SCHEMA)
     again = "SELECT SUM(pay) AS s, COUNT(*) > 12 FROM people WHERE age > 60 AND sex = 'it''s'"
-    shaped = shape_of(again)
+    shaped = read_shape(again)
     assert shaped is not None
-    kept = recall(again, *shaped)
+    kept = recall_tree(again, *shaped)
     assert kept is not None
     assert kept[0].labels == ["SUM(pay)", "COUNT(*) > 12"]
-    assert lower(again, SCHEMA).text == again
+    assert lower_statement(again, SCHEMA).text == again
 
 
 def test_constants_that_the_parser_reads_are_not_exchanged() -> None:
-    forget()
-    year = lower("SELECT COUNT(*) FROM people WHERE DATE_TRUNC('year', born) = '2020-01-01'", SCHEMA)
-    month = lower("SELECT COUNT(*) FROM people WHERE DATE_TRUNC('month', born) = '2020-01-01'", SCHEMA)
+    forget_trees()
+    year = lower_statement("SELECT COUNT(*) FROM people WHERE DATE_TRUNC('year', born) = '2020-01-01'", SCHEMA)
+    month = lower_statement("SELECT COUNT(*) FROM people WHERE DATE_TRUNC('month', born) = '2020-01-01'", SCHEMA)
     assert year.where != month.where
 
 
 def test_the_caret_is_that_of_the_text_at_hand() -> None:
-    forget()
-    lower("SELECT SUM(pay) FROM people WHERE zip = 5 AND born > '2020-01-01'", SCHEMA)
+    forget_trees()
+    lower_statement("SELECT SUM(pay) FROM people WHERE zip = 5 AND born > '2020-01-01'", SCHEMA)
     sql = "SELECT SUM(pay) FROM people WHERE zip = 5000000 AND born > 'soon'"
     found = outcome(sql)
     assert isinstance(found, tuple)
@@ -74,13 +74,13 @@ def test_the_caret_is_that_of_the_text_at_hand() -> None:
 
 
 def test_threads_do_not_share_trees() -> None:
-    forget()
+    forget_trees()
     wrong: list[str] = []
 
     def ask(number: int) -> None:
         for i in range(60):
             sql = f"SELECT SUM(pay) FROM people WHERE zip = {number} AND age < {i}"
-            if lower(sql, SCHEMA).where != lower(f"{sql} -- afresh", SCHEMA).where:
+            if lower_statement(sql, SCHEMA).where != lower_statement(f"{sql} -- afresh", SCHEMA).where:
                 wrong.append(sql)
 
     threads = [threading.Thread(target=ask, args=(n,)) for n in range(3)]

@@ -11,8 +11,8 @@ import pytest
 from keyhole.model.meaning import holds
 from keyhole.model.query import CEIL, FINER, FLOOR, HALF, ZERO, Query, questions
 from keyhole.model.schema import Column, Kind, Role, Schema
-from keyhole.sql import Dialect, read
-from keyhole.sql.lowering.aggregate import unrounded
+from keyhole.sql import Dialect, read_statement
+from keyhole.sql.lowering.aggregate import unround_threshold
 
 HOW = {"FLOOR({})": FLOOR, "CEIL({})": CEIL, "TRUNC({})": ZERO, "ROUND({}, {})": HALF}
 CASTS = ("HUGEINT", "DECIMAL(20, 3)", "DOUBLE")
@@ -39,7 +39,7 @@ def test_the_engine_compares_the_number_itself_like_that(kind: str, op: str) -> 
                     f"SELECT v::VARCHAR, ({shown}) {op} {cut} "
                     f"FROM (SELECT unnest({values(kind)})::DECIMAL(20,3)::{kind} AS v)"
                 ).fetchall()
-                meant, at = unrounded(op, Fraction(cut), how, unit)
+                meant, at = unround_threshold(op, Fraction(cut), how, unit)
                 for number, told in rows:
                     assert holds(Fraction(number), meant, at) is told, (shown, op, cut, number)
                     checked += 1
@@ -49,7 +49,7 @@ def test_the_engine_compares_the_number_itself_like_that(kind: str, op: str) -> 
 def test_a_half_of_a_cast_between_decimals_goes_away_from_zero() -> None:
     con = duckdb.connect()
     for number in ("2.5", "3.5", "-2.5", "-3.5", "2.49", "-0.5", "0.5"):
-        meant, at = unrounded(">=", Fraction(3), HALF, Fraction(1))
+        meant, at = unround_threshold(">=", Fraction(3), HALF, Fraction(1))
         (told,) = con.execute(f"SELECT {number}::DECIMAL(20,2)::DECIMAL(18,0) >= 3").fetchone() or ()
         assert holds(Fraction(number), meant, at) is told, number
 
@@ -57,7 +57,7 @@ def test_a_half_of_a_cast_between_decimals_goes_away_from_zero() -> None:
 def asked(sql: str, kind: Kind = Kind.DOUBLE) -> list[Query]:
     """What a statement compares."""
     columns = (Column("name", Kind.TEXT, Role.ID), Column("x", kind, Role.PRIVATE), Column("k", Kind.TEXT))
-    own = [s for s in read(sql, Dialect.DUCKDB, Schema("t", columns)) if s.certainty != FINER]
+    own = [s for s in read_statement(sql, Dialect.DUCKDB, Schema("t", columns)) if s.certainty != FINER]
     return [q for s in own for q in (*s.queries, *(q for test in s.having for q in questions(test)))]
 
 

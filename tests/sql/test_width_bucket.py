@@ -13,9 +13,9 @@ from sqlglot import exp
 
 import keyhole
 from keyhole.model.schema import Column, Kind, Schema
-from keyhole.sql import carried
-from keyhole.sql.dialects.postgres import width_bucket
-from keyhole.sql.dialects.types import Differs
+from keyhole.sql import translate_to_duckdb
+from keyhole.sql.dialects.postgres import expand_width_bucket
+from keyhole.sql.dialects.types import NotPortable
 from postgres_here import Postgres
 
 SCHEMA = Schema("t", (Column("n", Kind.INTEGER), Column("d", Kind.DECIMAL, digits=2), Column("x", Kind.DOUBLE)))
@@ -61,7 +61,7 @@ def compared(postgres: Postgres, bounds: list[str]) -> int:
             held = [
                 "NULL" if v is None else f"{float(v):.2f}" for v in values if v is None or column == "d" or v == int(v)
             ]
-            made = carried(f"SELECT WIDTH_BUCKET({column}, {text}) FROM t", "postgres", SCHEMA)
+            made = translate_to_duckdb(f"SELECT WIDTH_BUCKET({column}, {text}) FROM t", "postgres", SCHEMA)
             if made.reason:
                 assert "WIDTH_BUCKET" in made.reason
                 continue
@@ -106,20 +106,20 @@ def test_no_version_puts_a_whole_number_elsewhere() -> None:
             node = sqlglot.parse_one(f"WIDTH_BUCKET(n, {first}, {last}, {count})", read="postgres")
             assert isinstance(node, exp.WidthBucket)
             try:
-                case = width_bucket(node, 0, True).sql(dialect="duckdb")
-            except Differs:
+                case = expand_width_bucket(node, 0, True).sql(dialect="duckdb")
+            except NotPortable:
                 continue
             judged += 1
             rows = OURS.execute(f"SELECT n, {case} FROM range(-110, 111) AS r(n)").fetchall()
             assert all(later(n, first, last, count) == bucket for n, bucket in rows), (first, last, count)
     assert judged > 40
-    assert "(0.0)" in carried("SELECT WIDTH_BUCKET(n, 0, 100, 100) FROM t", "postgres", SCHEMA).reason
-    assert not carried("SELECT WIDTH_BUCKET(n, 0.0, 100, 100) FROM t", "postgres", SCHEMA).reason
+    assert "(0.0)" in translate_to_duckdb("SELECT WIDTH_BUCKET(n, 0, 100, 100) FROM t", "postgres", SCHEMA).reason
+    assert not translate_to_duckdb("SELECT WIDTH_BUCKET(n, 0.0, 100, 100) FROM t", "postgres", SCHEMA).reason
 
 
 def test_bounds_in_an_array(postgres: Postgres) -> None:
     for column, bounds in (("n", "1, 5, 10"), ("d", "-2.5, 0, 2.5")):
-        made = carried(f"SELECT WIDTH_BUCKET({column}, ARRAY[{bounds}]) AS b FROM t", "postgres", SCHEMA)
+        made = translate_to_duckdb(f"SELECT WIDTH_BUCKET({column}, ARRAY[{bounds}]) AS b FROM t", "postgres", SCHEMA)
         assert not made.reason, made.reason
         cast = "BIGINT" if column == "n" else "NUMERIC(9, 2)"
         values = "(-3), (-2.5), (0), (1), (2.5), (4), (5), (9.99), (10), (11)"
@@ -146,7 +146,7 @@ def test_bounds_in_an_array(postgres: Postgres) -> None:
     ],
 )
 def test_what_is_not_sure_is_not_judged(expression: str, says: str) -> None:
-    assert says in carried(f"SELECT {expression} FROM t", "postgres", SCHEMA).reason
+    assert says in translate_to_duckdb(f"SELECT {expression} FROM t", "postgres", SCHEMA).reason
 
 
 DATA = pa.table({"name": ["Ann", "Bob", "Cyd", "Dan"], "zip": [1, 1, 2, 2], "pay": [5, 15, 25, 99]})

@@ -31,7 +31,7 @@ from keyhole.logs.open import Log, as_log
 from keyhole.logs.people_table import keep_people_table
 from keyhole.model.predicate import quote_name
 from keyhole.model.transcript import Noise
-from keyhole.sql import lower
+from keyhole.sql import lower_statement
 
 AUTO = "auto"  # noise that is estimated
 
@@ -269,7 +269,7 @@ def _wanted(where: str | None, people: Roster) -> NDArray[np.int64]:
     if where is None:
         return np.arange(people.n)
     try:
-        asked = lower(f"SELECT COUNT(*) FROM {quote_name(people.schema.table)} WHERE {where}", people.schema)
+        asked = lower_statement(f"SELECT COUNT(*) FROM {quote_name(people.schema.table)} WHERE {where}", people.schema)
         rows = people.support(asked.queries[0])
     except QueryError as error:
         raise ConfigError(f"--target {where!r}: {error}") from None

@@ -39,7 +39,7 @@ from keyhole.model.schema import Role, Schema
 from keyhole.model.transcript import Line
 from keyhole.report.plan import Label, Overview, Planned, PlayedPlan
 from keyhole.sessions.reply import Reply
-from keyhole.sql import lower
+from keyhole.sql import lower_statement
 
 ALL = "all"
 
@@ -103,7 +103,7 @@ class Plans:
         """The one record that a condition on id and public columns is about."""
         schema = self.roster.schema
         try:
-            statement = lower(f"SELECT COUNT(*) FROM {quote_name(schema.table)} WHERE {target}", schema)
+            statement = lower_statement(f"SELECT COUNT(*) FROM {quote_name(schema.table)} WHERE {target}", schema)
         except QueryError as error:
             raise ConfigError(f"--target {target!r}: {error.message}{_condition(target, schema)}") from None
         asked = {name for leaf in leaves(statement.where) for name in _columns(leaf)}

@@ -20,7 +20,7 @@ from keyhole.gather import gather, transcribe
 from keyhole.model.predicate import Scalar
 from keyhole.model.prior import Knowledge
 from keyhole.model.transcript import Line
-from keyhole.sql import lower
+from keyhole.sql import lower_statement
 
 MADE_UP = 2  # tables
 
@@ -64,7 +64,7 @@ class CategoryCounts:
     def _group(
         self, question: Question, columns: tuple[CodedColumn, ...], roster: Roster
     ) -> np.ndarray[tuple[int], np.dtype[np.int64]]:
-        statement = lower(group_sql(question, columns, roster.schema.table), roster.schema)
+        statement = lower_statement(group_sql(question, columns, roster.schema.table), roster.schema)
         return roster.support(statement.queries[0])
 
 

@@ -16,7 +16,7 @@ from keyhole.sessions.audited import Audited, ParsedStatement
 from keyhole.sessions.open import AuditTerms, open_audited_session
 from keyhole.sessions.reply import ExactAnswer, Outcome, Reply
 from keyhole.sessions.session import Session
-from keyhole.sql import Dialect, carried
+from keyhole.sql import Dialect, translate_to_duckdb
 
 
 class Watch(Session[ParsedStatement]):
@@ -38,7 +38,7 @@ class Watch(Session[ParsedStatement]):
         `answer` is what it is answered elsewhere if it is allowed: no part of this decision; later ones about a MIN or
         MAX need it.
         """
-        carry = carried(text, dialect or Dialect.DUCKDB, self.auditing.schema)
+        carry = translate_to_duckdb(text, dialect or Dialect.DUCKDB, self.auditing.schema)
         if not carry.reason:
             self.auditing.elsewhere = answer
             try:

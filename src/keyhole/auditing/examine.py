@@ -42,8 +42,8 @@ from keyhole.logs.people_table import keep_people_table
 from keyhole.model.numbers import read_fraction
 from keyhole.model.prior import Knowledge
 from keyhole.model.transcript import ABSENT, Noise, Transcript
-from keyhole.sql.statements.clock import said_now
-from keyhole.sql.statements.table_names import tables_read
+from keyhole.sql.statements.clock import parse_now
+from keyhole.sql.statements.table_names import list_tables_read
 
 Progress = Callable[[str, int, int], None]
 NO_TIME = "the time limit was reached before a statement was read: give it more (--time-limit)"
@@ -117,7 +117,7 @@ def examine(
         assuming = replace(judge, rules=rules_for(1, within, ASSUMING))
         law = _rounded(rounding, answered=answered)
         doubts = [doubt] if doubt else []
-        knowledge, date = roles.knowledge(), said_now(now)
+        knowledge, date = roles.knowledge(), parse_now(now)
         return Examination(opened, knowledge, law, date, judge, brief, assuming, clock, among, doubts=doubts)
 
     if not has_private(given) and both_ways:
@@ -184,7 +184,7 @@ def _without_tables(log: Log, names: Collection[str]) -> Log:
     if not names:
         return log
     left_out = {name.casefold() for name in names}
-    lines = (line for line in log.lines if left_out.isdisjoint(n[-1] for n in tables_read(line.sql, line.dialect)))
+    lines = (line for line in log.lines if left_out.isdisjoint(n[-1] for n in list_tables_read(line.sql, line.dialect)))
     return replace(log, lines=tuple(lines))
 
 

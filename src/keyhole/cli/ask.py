@@ -75,13 +75,13 @@ def ask(
     from keyhole.report.documents.sessions import AskDocument
     from keyhole.report.replies import describe_reply, render_reply
     from keyhole.sessions.private import Private
-    from keyhole.sql.statements.clock import as_it_ran, said_now
+    from keyhole.sql.statements.clock import parse_now, write_time_as_it_ran
 
     table = options.settings_here(table)
     given = settings(**table)
     check_out(output.out)
-    when = said_now(now)
-    texts = [as_it_ran(text, dialect or "duckdb", None, when) for text in _texts(questions, clip)]
+    when = parse_now(now)
+    texts = [write_time_as_it_ran(text, dialect or "duckdb", None, when) for text in _texts(questions, clip)]
     with asking(
         given, table.get("config"), terms, explain=explain, exact_above=exact_above, dry_run=dry_run
     ) as session:
@@ -126,9 +126,9 @@ def _show(document: AskDocument, lines: Sequence[str], output: OutputArguments) 
 
 def _texts(questions: tuple[str, ...], clip: tuple[str, ...]) -> list[str]:
     """The statements: those given, and of `-` those on the standard input."""
-    from keyhole.sql import split
+    from keyhole.sql import split_statements
 
-    texts = [part.sql for text in questions for part in split(sys.stdin.read() if text == "-" else text)]
+    texts = [part.sql for text in questions for part in split_statements(sys.stdin.read() if text == "-" else text)]
     if not texts and not clip:
         raise LogError('there is no question: give a statement, such as "SELECT COUNT(*) FROM people"')
     return texts
@@ -184,9 +184,9 @@ def _asked(session: Session[Any], text: str, dialect: str | None, analyst: str |
     """One question; one that was written for another engine goes on in DuckDB's words, or is refused."""
     from keyhole.model.query import Refused
     from keyhole.sessions.reply import Reply
-    from keyhole.sql import carried
+    from keyhole.sql import translate_to_duckdb
 
     if dialect is None:
         return session.ask(text, analyst)
-    carry = carried(text, dialect, session.policy.schema)
+    carry = translate_to_duckdb(text, dialect, session.policy.schema)
     return Reply.refused(text, Refused(carry.reason)) if carry.reason else session.ask(carry.sql, analyst)

@@ -97,9 +97,9 @@ def watch(
     from keyhole.logs.open import LogFormat
     from keyhole.sessions.open import AuditTerms
     from keyhole.sessions.published import accept_incomplete
-    from keyhole.sql.statements.clock import said_now
+    from keyhole.sql.statements.clock import parse_now
 
-    when = said_now(now)
+    when = parse_now(now)
     given = with_private(settings(**table))
     ignored = (*given.config.source.ignore, *ignore)
     with ExitStack() as stack:
@@ -135,12 +135,12 @@ def _decide(session: Watch, told: Telling, explain: bool, dialect: str | None, n
         sys.stdin.reconfigure(encoding="utf-8", errors="strict")
     if sys.stdin is None:
         raise LogError("there is no standard input to read statements from")
-    from keyhole.sql.statements.clock import as_it_ran
+    from keyhole.sql.statements.clock import write_time_as_it_ran
 
     all_allowed = True
     with told:
         for sql, answer in incoming(sys.stdin):
-            asked = as_it_ran(sql, dialect or "duckdb", None, now)
+            asked = write_time_as_it_ran(sql, dialect or "duckdb", None, now)
             reply = session.ask_in(asked, dialect, answer)  # what it allows is in the book before anybody is told
             assert reply.admission is not None
             all_allowed = all_allowed and reply.answered
@@ -210,7 +210,7 @@ def incoming(stream: TextIO | Iterable[str]) -> Iterator[tuple[str, Decimal | No
     >>> list(incoming(['{"sql": "SELECT MAX(x) FROM t", "answer": 9.5}']))
     [('SELECT MAX(x) FROM t', Decimal('9.5'))]
     """
-    from keyhole.sql import split
+    from keyhole.sql import split_statements
 
     waiting = ""
     for number, given in enumerate(stream):
@@ -221,12 +221,12 @@ def incoming(stream: TextIO | Iterable[str]) -> Iterator[tuple[str, Decimal | No
         waiting += line
         if ";" not in line and waiting.strip():
             continue
-        parts = split(waiting + "\n_")  # a word behind the end: does it begin a statement of its own?
+        parts = split_statements(waiting + "\n_")  # a word behind the end: does it begin a statement of its own?
         whole = parts[:-1] if parts else []
         yield from ((part.sql, None) for part in whole)
         last = parts[-1] if parts else None
         waiting = "" if last is None or last.sql == "_" else _from(waiting, last.line, last.column)
-    yield from ((part.sql, None) for part in split(waiting))
+    yield from ((part.sql, None) for part in split_statements(waiting))
 
 
 def _from(text: str, line: int, column: int) -> str:

@@ -24,7 +24,7 @@ from keyhole.model.numbers import round_fraction
 from keyhole.model.query import Query, Refused, Statement
 from keyhole.model.schema import Schema
 from keyhole.model.transcript import Answer, Noise
-from keyhole.sql import lower
+from keyhole.sql import lower_statement
 
 REMEMBERED = 4096  # texts whose reading is kept
 
@@ -199,7 +199,7 @@ class Answering:
         """A statement as questions over cells; `QueryError` from the text and the declaration alone."""
         request = self._posed.get(sql)
         if request is None:
-            statement = lower(sql, self._schema)
+            statement = lower_statement(sql, self._schema)
             request = PosedStatement(
                 sql, statement, pose_statement(statement, self._domain, self.setting.histogram.neighbours)
             )

@@ -17,7 +17,7 @@ from keyhole.model.predicate import Has, IsNull, Predicate, columns, conjunction
 from keyhole.model.prior import Fact, Knowledge
 from keyhole.model.query import Aggregate, Query, Term
 from keyhole.model.schema import Role, Schema
-from keyhole.sql import lower
+from keyhole.sql import lower_statement
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,7 +79,7 @@ def known_facts(knowledge: Knowledge, schema: Schema) -> tuple[KnownFact, ...]:
     found = []
     for number, fact in enumerate(knowledge.facts, 1):
         try:
-            where = lower(f"SELECT COUNT(*) FROM {quote_name(schema.table)} WHERE {fact.where}", schema).where
+            where = lower_statement(f"SELECT COUNT(*) FROM {quote_name(schema.table)} WHERE {fact.where}", schema).where
         except QueryError as error:
             raise ConfigError(f"fact {number}: {error.message}") from None
         _of_public_columns(number, where, schema)

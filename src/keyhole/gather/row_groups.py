@@ -15,7 +15,7 @@ from keyhole.errors import QueryError, UnsupportedQuery
 from keyhole.model.predicate import Scalar, literal
 from keyhole.model.query import Statement
 from keyhole.model.schema import Related, Schema, folded
-from keyhole.sql import Unread, read
+from keyhole.sql import Unread, read_statement
 from keyhole.sql.dialects.engine import Dialect
 from keyhole.sql.lowering.grammar import orders_by_shown
 
@@ -53,10 +53,10 @@ def by_row_groups(tree: exp.Expr, schema: Schema, source: Source) -> tuple[State
         )
     try:
         asked = [(value, _one(tree, part, column, _equals(column, value))) for value in values]
-        shown = [(value, each) for value, text in asked for each in read(text, Dialect.DUCKDB, schema)]
+        shown = [(value, each) for value, text in asked for each in read_statement(text, Dialect.DUCKDB, schema)]
         there = [(value, each) for value, each in shown if _some(each, source)]
         rest = _one(tree, part, column, _others(column, [value for value, _ in there]))
-        return (*(each for _, each in there), *read(rest, Dialect.DUCKDB, schema))
+        return (*(each for _, each in there), *read_statement(rest, Dialect.DUCKDB, schema))
     except (QueryError, Unread):
         return None  # the statement itself is refused, in its own words
 

@@ -10,7 +10,7 @@ from keyhole.errors import QueryError
 from keyhole.model.predicate import quote_name
 from keyhole.model.query import Key, Statement
 from keyhole.model.schema import WholeTableColumn
-from keyhole.sql import Unread, read
+from keyhole.sql import Unread, read_statement
 from keyhole.sql.dialects.engine import Dialect
 from keyhole.sql.rewriting.second_aggregation import SecondAggregation
 
@@ -34,7 +34,7 @@ def linear_rows(
         return None
     text = second.over_records(divisors)
     try:
-        found = read(text, Dialect.DUCKDB, roster.schema)
+        found = read_statement(text, Dialect.DUCKDB, roster.schema)
     except (QueryError, Unread):
         return None
     if len(found) != 1 or found[0].certainty or any(query.test is not None for query in found[0].queries):

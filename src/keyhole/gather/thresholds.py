@@ -15,9 +15,9 @@ from keyhole.datasets import Source
 from keyhole.errors import QueryError
 from keyhole.model.query import FINER, Aggregate, Statement
 from keyhole.model.schema import Kind, Schema, folded
-from keyhole.sql import Unread, read
+from keyhole.sql import Unread, read_statement
 from keyhole.sql.dialects.engine import Dialect
-from keyhole.sql.statements.table_names import of_with
+from keyhole.sql.statements.table_names import is_with_query
 
 DIGITS = 12  # behind the point, of a constant that is read
 
@@ -85,13 +85,13 @@ def _figure(node: exp.Subquery, schema: Schema, kinds: set[Kind]) -> Statement |
     inner = node.this
     if not isinstance(inner, exp.Select) or inner.find(exp.Subquery) is not None:
         return None
-    if any(of_with(table) for table in inner.find_all(exp.Table)):
+    if any(is_with_query(table) for table in inner.find_all(exp.Table)):
         return None  # by itself it would be read as the table
     own = {folded(table.alias or table.name) for table in inner.find_all(exp.Table)}
     if any(column.table and folded(column.table) not in own for column in inner.find_all(exp.Column)):
         return None
     try:
-        found = read(inner.sql(dialect="duckdb"), Dialect.DUCKDB, schema)
+        found = read_statement(inner.sql(dialect="duckdb"), Dialect.DUCKDB, schema)
     except (QueryError, Unread):
         return None
     if len(found) != 1 or found[0].certainty or found[0].keys or found[0].having or len(found[0].queries) != 1:

@@ -38,13 +38,13 @@ from keyhole.model.query import (
 )
 from keyhole.model.schema import Kind, Schema
 from keyhole.model.transcript import ABSENT, Answer, Entry, HandedOut, Line, Noise, Refusal, Transcript
-from keyhole.reading import FAILS, Spelling, Validator, refusals
+from keyhole.reading import FAILS, Spelling, Validator, find_refusals
 from keyhole.sql import Unread
 from keyhole.sql.dialects.engine import Dialect, find_engine
-from keyhole.sql.read import of_dimensions
+from keyhole.sql.read import read_public_statement
 from keyhole.sql.rewriting.row_lists import may_show_private_values, shows_private_values
-from keyhole.sql.statements.clock import stamped
-from keyhole.sql.statements.engine_guess import suspicion
+from keyhole.sql.statements.clock import read_time_stamp
+from keyhole.sql.statements.engine_guess import describe_guess
 
 Asked: TypeAlias = tuple[Query, Answer | None, str]  # with the certainty that it was shown
 CUT_PRIVATELY = "which groups there are depends on private values, and not all of them are listed: leave the LIMIT out"
@@ -123,11 +123,11 @@ def lowered(
     """Every line on its own: lowered, or refused with the reason. What is refused is read `again`, over the table."""
     found = []
     for line in lines:
-        when = stamped(line.time) or now
+        when = read_time_stamp(line.time) or now
         try:
             first, *others = read_over(line, schema, when, again)
         except (Unread, QueryError) as error:
-            public = of_dimensions(line.sql, line.dialect, schema)
+            public = read_public_statement(line.sql, line.dialect, schema)
             if public is not None or isinstance(error, Unread):
                 why = str(error) if public is None else ""
                 found.append(Read(line, public or Statement(line.sql, ()), unjudged=why, public=public is not None))
@@ -135,7 +135,7 @@ def lowered(
             error.first_line = line.at
             if isinstance(error, ParseError) and error.position and _SELECT.search(line.sql, error.position):
                 error.message += "; if a second statement starts there, end the first with a semicolon"
-            error.message += suspicion(line.sql, line.dialect)
+            error.message += describe_guess(line.sql, line.dialect)
             placed = error.position is not None
             found.append(Read(line, None, refused=str(error) if placed else f"line {line.at}: {error}"))
         except Exception as error:  # one statement that our reader trips over never stops the others
@@ -159,7 +159,7 @@ def checked(lines: Sequence[Read], roster: Roster) -> list[Read]:
     for each in lines:
         mine = [] if each.unjudged or each.public else [next(reasons) for _ in each.readings]
         found.append(replace(each, unjudged=next(filter(None, mine), each.unjudged)))
-    run = refusals([() if each.unjudged else each.statements for each in found], roster)
+    run = find_refusals([() if each.unjudged else each.statements for each in found], roster)
     return [_likely(replace(each, unjudged=each.unjudged or why)) for each, why in zip(found, run, strict=True)]
 
 
@@ -167,7 +167,7 @@ def _likely(each: Read) -> Read:
     """With the engine that it looks like, where the engine refuses it."""
     if not each.unjudged.startswith(FAILS):
         return each
-    return replace(each, unjudged=each.unjudged + suspicion(each.line.sql, each.line.dialect))
+    return replace(each, unjudged=each.unjudged + describe_guess(each.line.sql, each.line.dialect))
 
 
 def expanded(

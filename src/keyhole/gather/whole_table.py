@@ -19,15 +19,15 @@ from keyhole.gather.thresholds import with_thresholds
 from keyhole.model.query import FINER, Statement
 from keyhole.model.schema import Schema, WholeTableColumn
 from keyhole.model.transcript import ABSENT, Line
-from keyhole.sql import Unread, read
+from keyhole.sql import Unread, read_statement
 from keyhole.sql.dialects.engine import Dialect
-from keyhole.sql.dialects.to_duckdb import carried
+from keyhole.sql.dialects.to_duckdb import translate_to_duckdb
 from keyhole.sql.lowering.grammar import find_unclaimed
-from keyhole.sql.read import written_as
-from keyhole.sql.rewriting.second_aggregation import second_aggregation
-from keyhole.sql.rewriting.upper_bound import NotTold
-from keyhole.sql.rewriting.whole_table import whole_table
-from keyhole.sql.statements.clock import told
+from keyhole.sql.read import attach_written_text
+from keyhole.sql.rewriting.second_aggregation import open_second_aggregation
+from keyhole.sql.rewriting.upper_bound import NoUpperBound
+from keyhole.sql.rewriting.whole_table import replace_whole_table_parts
+from keyhole.sql.statements.clock import write_out_time
 
 BY_ITSELF = (
     "what is computed from a private figure decides who is meant: ask for the figure by itself, and compare with that "
@@ -55,24 +55,26 @@ class WholeTableReader:
         """
         if not _LOOKS.search(sql) and not self.roster.schema.related:
             raise refused
-        carry = carried(sql if now is None else told(sql, dialect, now), dialect, self.roster.schema)
+        carry = translate_to_duckdb(
+            sql if now is None else write_out_time(sql, dialect, now), dialect, self.roster.schema
+        )
         tree = None if carry.reason else _tree(carry.sql)
         if tree is None:
             raise refused
         if self.source is not None and not answered:
             groups = by_row_groups(tree, self.roster.schema, self.source)
             if groups is not None:
-                return written_as(groups, carry.sql)
+                return attach_written_text(groups, carry.sql)
         if not _LOOKS.search(sql):
             raise refused
         told_more = with_thresholds(tree, self.roster.schema, self.source) if self.source is not None else None
         try:
             if told_more is None:
                 found = self._opened(carry.sql, tree, refused)
-                return written_as((_as_of(dialect, part) for part in found), carry.sql)
+                return attach_written_text((_as_of(dialect, part) for part in found), carry.sql)
             with_numbers = told_more.tree.sql(dialect="duckdb")
             found = self._opened(with_numbers, told_more.tree, None)
-        except NotTold as why:
+        except NoUpperBound as why:
             raise UnsupportedQuery(str(why), sql, refused.position) from None
         except QueryError as error:
             if error is refused:
@@ -80,36 +82,40 @@ class WholeTableReader:
             said = error.message if told_more is None else BY_ITSELF  # its number is private, and in the message
             raise UnsupportedQuery(said, sql, refused.position) from None
         parts = (*told_more.asked, *(replace(part, certainty=FINER) for part in found))
-        return written_as(parts, carry.sql)
+        return attach_written_text(parts, carry.sql)
 
     def linear(
         self, sql: str, dialect: str, now: dt.date | None, found: tuple[Statement, ...]
     ) -> tuple[Statement, ...]:
         """What was read as computed from grouped answers: a second aggregation that is linear in the cells, as such.
 
-        Guarantee: as of `read`. Cost: as of `read`, for what is one; else a walk over the text.
+        Guarantee: as of `read_statement`. Cost: as of `read_statement`, for what is one; else a walk over the text.
         """
         if dialect not in _AVERAGES_ALIKE or all(part.certainty != FINER for part in found):
             return found
-        carry = carried(sql if now is None else told(sql, dialect, now), dialect, self.roster.schema)
+        carry = translate_to_duckdb(
+            sql if now is None else write_out_time(sql, dialect, now), dialect, self.roster.schema
+        )
         tree = None if carry.reason else _tree(carry.sql)
-        second = None if tree is None else second_aggregation(tree, self.roster.schema)
+        second = None if tree is None else open_second_aggregation(tree, self.roster.schema)
         made = None if second is None else linear_rows(second, self.roster, self._computed)
         if tree is None or second is None or made is None:
             return found
-        return written_as((made,) if len(second.places) == len(tree.expressions) else (made, *found), carry.sql)
+        return attach_written_text(
+            (made,) if len(second.places) == len(tree.expressions) else (made, *found), carry.sql
+        )
 
     def _opened(self, sql: str, tree: exp.Expr, refused: QueryError | None) -> tuple[Statement, ...]:
         """The statement with public columns for what looks at the whole table; `refused` if nothing does."""
-        made, columns = whole_table(tree, self.roster.schema)
+        made, columns = replace_whole_table_parts(tree, self.roster.schema)
         if not columns:
             if refused is not None:
                 raise refused
-            return read(sql, Dialect.DUCKDB, self.roster.schema)
+            return read_statement(sql, Dialect.DUCKDB, self.roster.schema)
         if said := self._computed(columns):
-            raise NotTold(said)
+            raise NoUpperBound(said)
         text = made.sql(dialect="duckdb")
-        found = read(text, Dialect.DUCKDB, self.roster.schema)
+        found = read_statement(text, Dialect.DUCKDB, self.roster.schema)
         if not self.roster.give_the_same_rows(found[0].table, sql, text):
             raise Unread(DIFFERS)
         return found
@@ -124,7 +130,7 @@ class WholeTableReader:
 def read_over(line: Line, schema: Schema, now: dt.date | None, again: WholeTableReader | None) -> tuple[Statement, ...]:
     """What a line of a log asks. What is refused, or known only by what tells more, is read `again`, over the table."""
     try:
-        found = read(line.sql, line.dialect, schema, now)
+        found = read_statement(line.sql, line.dialect, schema, now)
     except QueryError as refused:
         if again is None:
             raise

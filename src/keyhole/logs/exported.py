@@ -11,7 +11,7 @@ from keyhole.logs.lines import LogLines
 from keyhole.model.transcript import ABSENT, Given, Noise
 from keyhole.sql import Dialect, Fragment
 from keyhole.sql.statements.scripts import Script
-from keyhole.sql.statements.split import PATIENCE, Waiting, split
+from keyhole.sql.statements.split import PATIENCE, StatementBuffer, split_statements
 
 _PLACES = re.compile(r"'(?:[^']|'')*'|\"(?:[^\"]|\"\")*\"|\$(?P<number>\d+)")
 _TEMPLATE = re.compile(r"\{\{|\{%|\[\[")
@@ -106,11 +106,11 @@ def scripted(lines: Iterable[str], dialect: str = Dialect.DUCKDB, patience: int 
     ['SELECT 1', 'SELECT 2']
     """
     session = Script(dialect, whole=True)
-    waiting = Waiting(dialect, patience)
+    waiting = StatementBuffer(dialect, patience)
     for text in lines:
-        for part in waiting.taken(text):
+        for part in waiting.take_line(text):
             yield from stepped(part, session)
-    left = waiting.rest()
+    left = waiting.take_rest()
     if left and isinstance(lines, LogLines) and (lines.cut or lines.growing()):
         lines.cut = "\n".join([*(part.sql for part in left[-1:]), *filter(None, [lines.cut])])
         left = left[:-1]
@@ -163,7 +163,7 @@ def answered_before(text: str, dialect: str) -> bool:
     >>> answered_before("BEGIN; SET a = 1; SELECT 1", "postgres"), answered_before("SELECT 1; SET a = 1", "postgres")
     (False, True)
     """
-    return not all(map(_silent, (part.sql for part in split(text, dialect)[:-1])))
+    return not all(map(_silent, (part.sql for part in split_statements(text, dialect)[:-1])))
 
 
 def _silent(sql: str) -> bool:

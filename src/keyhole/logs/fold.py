@@ -24,7 +24,7 @@ from keyhole.model.transcript import ABSENT, Line, Refusal
 from keyhole.sql import Fragment
 from keyhole.sql.dialects.engine import Dialect
 from keyhole.sql.statements.scripts import Script
-from keyhole.sql.statements.split import Waiting
+from keyhole.sql.statements.split import StatementBuffer
 
 REMEMBERED, LONGEST = 10_000, 2_000  # lines that are worth remembering, and characters of such a line
 UNNAMED = "(not named)"
@@ -69,7 +69,7 @@ class Folding(Collection):
     def script(self, lines: Iterable[str], dialect: str) -> None:
         """The statements of a script. A line of whole plain queries is read once, however often it comes back."""
         known: dict[str, tuple[int, ...]] = {}  # such a line -> which of the kept its queries are
-        session, waiting = Script(dialect, whole=True), Waiting(dialect)
+        session, waiting = Script(dialect, whole=True), StatementBuffer(dialect)
         for text in lines:
             places = known.get(text) if waiting.empty and not session.setting else None
             if places is not None:
@@ -79,11 +79,11 @@ class Folding(Collection):
                 waiting.line += 1
                 continue
             alone, asked = waiting.empty and text.endswith("\n"), []
-            for part in waiting.taken(text):
+            for part in waiting.take_line(text):
                 asked.append(self._plain(part, session))
             if alone and waiting.empty and -1 not in asked and len(text) <= LONGEST and len(known) < REMEMBERED:
                 known[text] = tuple(asked)
-        for part in waiting.rest():
+        for part in waiting.take_rest():
             self._plain(part, session)
 
     def _plain(self, part: Fragment, session: Script) -> int:

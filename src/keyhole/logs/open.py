@@ -14,7 +14,7 @@ from keyhole.logs.detect import detect
 from keyhole.logs.importers import IMPORTERS, LogFormat
 from keyhole.logs.lines import LogLines, Progress, readable
 from keyhole.model.transcript import ABSENT, Line, Refusal, noise_of, parse_line, read_jsonl
-from keyhole.sql import Dialect, split
+from keyhole.sql import Dialect, split_statements
 from keyhole.sql.dialects.engine import parse_dialect
 
 if TYPE_CHECKING:
@@ -190,7 +190,7 @@ def read_text(text: str, name: str) -> list[Line]:
     text = text.removeprefix("\ufeff")
     if text.lstrip()[:1] == "{":
         return list(read_jsonl(text.splitlines(), name))
-    return [Line(number, part.sql, at=part.line) for number, part in enumerate(split(text), 1)]
+    return [Line(number, part.sql, at=part.line) for number, part in enumerate(split_statements(text), 1)]
 
 
 def _lines_of(log: str | Path) -> LogLines:

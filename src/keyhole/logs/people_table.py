@@ -13,8 +13,8 @@ from keyhole.sql.statements.table_names import (
     TableName,
     is_file_or_catalog,
     is_ignored,
+    list_tables_read,
     reads_nothing_of_people,
-    tables_read,
 )
 
 
@@ -47,7 +47,7 @@ def keep_people_table(log: Log, schema: Schema, ignore: Sequence[str] = ()) -> P
     unjudged: list[Refusal] = []
     ignored = 0
     for line in log.lines:
-        read = tables_read(line.sql, line.dialect)
+        read = list_tables_read(line.sql, line.dialect)
         names = frozenset(name for name in read if schema.is_people(name) or not is_file_or_catalog(name))
         left_out = frozenset(name for name in names if _is_left_out(name, schema, ignore))
         if left_out and left_out == names and reads_nothing_of_people(line.sql, line.dialect, ignore):

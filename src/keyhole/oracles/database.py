@@ -17,8 +17,8 @@ from keyhole.model.query import Aggregate, Query, Threshold
 from keyhole.model.schema import Schema
 from keyhole.oracles.noise import Floats, OracleNoise
 from keyhole.oracles.targets import read_shape
-from keyhole.sql.lowering.lower import lower
-from keyhole.sql.statements.parse import parse
+from keyhole.sql.lowering.lower import lower_statement
+from keyhole.sql.statements.parse import parse_select
 
 SAMPLES = (0.5, 987654321.5)  # thresholds at which a statement is looked at: far apart, no condition takes both for one
 
@@ -44,7 +44,7 @@ def asking(source: Source) -> Callable[[str], object]:
     >>> asking(source)("SELECT SUM(pay) > 5 FROM staff WHERE name IN ('Bob')")
     True
     """
-    return lambda sql: source.evaluate(lower(sql, source.schema).queries[0])
+    return lambda sql: source.evaluate(lower_statement(sql, source.schema).queries[0])
 
 
 def check_additive(statement: Callable[[float], str], schema: Schema, key: str, ids: Sequence[str]) -> Query:
@@ -65,8 +65,8 @@ def check_additive(statement: Callable[[float], str], schema: Schema, key: str, 
     keyhole.errors.ConfigError: --oracle: write a sum over the ids, SELECT SUM(COLUMN) > {threshold} FROM TABLE WHERE \
 name IN ({ids}), or COUNT(*) with conditions; of anything else entries are not what adds up
     """
-    one, two = (lower(statement(at), schema).queries for at in SAMPLES)
-    _, select = parse(statement(SAMPLES[0]))
+    one, two = (lower_statement(statement(at), schema).queries for at in SAMPLES)
+    _, select = parse_select(statement(SAMPLES[0]))
     more = [word for word, part in select.args.items() if part and word not in ("expressions", "from_", "where")]
     if more or len(list(select.find_all(exp.Select))) > 1:
         raise ConfigError(

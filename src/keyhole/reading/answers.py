@@ -20,7 +20,7 @@ from keyhole.model.meaning import Value, compared, passed, quantile, value
 from keyhole.model.predicate import Truth
 from keyhole.model.query import CUT, HALF, ZERO, Aggregate, Key, Query, Shown, Statement, Term
 from keyhole.model.schema import Kind
-from keyhole.reading.filled_table import Filled
+from keyhole.reading.filled_table import FilledTable
 from keyhole.reading.trial import Trial
 
 Codes = NDArray[np.int64]
@@ -72,7 +72,7 @@ class Groups:
 _EVERYBODY = Groups(((),), None, (0,))
 
 
-def rows_of(trial: Trial, filled: Filled) -> list[tuple[Any, ...]] | None:
+def compute_rows(trial: Trial, filled: FilledTable) -> list[tuple[Any, ...]] | None:
     """The rows that the statement returns: a `FormAnswer` for each number, the value itself for keys and constants.
 
     None if rounding decides which groups HAVING shows, or if a bucket of private values is not what its condition says.
@@ -81,22 +81,26 @@ def rows_of(trial: Trial, filled: Filled) -> list[tuple[Any, ...]] | None:
     statement = trial.statement
     for chosen in (*statement.sets, *statement.again):
         names = [statement.keys[i].sql for i in chosen]
-        groups = _groups(names, filled.true(trial, statement.where), filled) if names else _EVERYBODY
-        if not all(_holds(statement.keys[i], place, groups, trial, filled) for place, i in enumerate(chosen)):
+        groups = _group_rows(names, filled.true(trial, statement.where), filled) if names else _EVERYBODY
+        if not all(_matches_buckets(statement.keys[i], place, groups, trial, filled) for place, i in enumerate(chosen)):
             return None
-        numbers = [_numbers(query, trial, names, groups, filled) for query in statement.queries]
-        tests = {query: _numbers(query, trial, names, groups, filled) for query in dict.fromkeys(statement.tested)}
+        numbers = [_compute_numbers(query, trial, names, groups, filled) for query in statement.queries]
+        tests = {
+            query: _compute_numbers(query, trial, names, groups, filled) for query in dict.fromkeys(statement.tested)
+        }
         if any(cell.close for cells in tests.values() for cell in cells):
             return None
         for g in range(groups.count):
             if all(passed(test, _truth(tests, g)) is True for test in statement.having):
                 row = [cells[g] for cells in numbers]
-                found.append(tuple(_shown(item, statement, names, groups, g, row, filled) for item in statement.shown))
+                found.append(
+                    tuple(_show_cell(item, statement, names, groups, g, row, filled) for item in statement.shown)
+                )
     return found
 
 
-def _shown(
-    item: Shown, statement: Statement, names: list[str], groups: Groups, g: int, row: list[Any], filled: Filled
+def _show_cell(
+    item: Shown, statement: Statement, names: list[str], groups: Groups, g: int, row: list[Any], filled: FilledTable
 ) -> Any:
     """One cell of the row of one group."""
     if item.query is not None:
@@ -113,7 +117,7 @@ def _truth(tests: Mapping[Query, Sequence[FormAnswer]], g: int) -> Callable[[Que
     return lambda query: tests[query][g].truth
 
 
-def _groups(names: Sequence[str], inside: Mask, filled: Filled) -> Groups:
+def _group_rows(names: Sequence[str], inside: Mask, filled: FilledTable) -> Groups:
     lists = [filled.listed(name) for name in names]
     apart = [filled.told_apart(name) for name in names]
     of: Codes = np.full(filled.placed.n, -1, dtype=np.int64)
@@ -128,7 +132,7 @@ def _groups(names: Sequence[str], inside: Mask, filled: Filled) -> Groups:
     return Groups(tuple(tuple(values[row] for values in lists) for row in at), of, tuple(at))
 
 
-def _holds(key: Key, place: int, groups: Groups, trial: Trial, filled: Filled) -> bool:
+def _matches_buckets(key: Key, place: int, groups: Groups, trial: Trial, filled: FilledTable) -> bool:
     """Is a bucket of private values what its condition says, row by row?"""
     if not key.cases and key.steps is None:
         return True
@@ -142,19 +146,21 @@ def _holds(key: Key, place: int, groups: Groups, trial: Trial, filled: Filled) -
     return True
 
 
-def _numbers(query: Query, trial: Trial, names: Sequence[str], groups: Groups, filled: Filled) -> list[FormAnswer]:
+def _compute_numbers(
+    query: Query, trial: Trial, names: Sequence[str], groups: Groups, filled: FilledTable
+) -> list[FormAnswer]:
     """The answers of one query, group by group."""
     if query.aggregate is Aggregate.PUBLIC:
-        return _figures(query, names, groups, filled)
+        return _compute_public_figures(query, names, groups, filled)
     if query.aggregate is Aggregate.PEOPLE or (query.aggregate is not Aggregate.SUM and query.terms[0].column is None):
         inside = [filled.kept if groups.of is None else groups.of == g for g in range(groups.count)]
-        return [_of_public(query, trial, filled, rows) for rows in inside]
+        return [_compute_public_statistic(query, trial, filled, rows) for rows in inside]
     if query.aggregate is not Aggregate.SUM:
         inside = [filled.kept if groups.of is None else groups.of == g for g in range(groups.count)]
-        return [_statistic(query, trial, filled, rows) for rows in inside]
-    top, size = _totals(query.terms, trial, groups, filled)
-    per, below = _totals(query.per, trial, groups, filled) if query.per else (_NOTHING * groups.count, [])
-    met = _met(query, trial, groups, filled)
+        return [_compute_statistic(query, trial, filled, rows) for rows in inside]
+    top, size = _sum_terms(query.terms, trial, groups, filled)
+    per, below = _sum_terms(query.per, trial, groups, filled) if query.per else (_NOTHING * groups.count, [])
+    met = _are_needs_met(query, trial, groups, filled)
     found = []
     for g in range(groups.count):
         number = value(query, top[g], per[g], met=met[g])
@@ -162,11 +168,11 @@ def _numbers(query: Query, trial: Trial, names: Sequence[str], groups: Groups, f
         if isinstance(number, Fraction) and query.per:
             slack = (slack + abs(float(number)) * (filled.n + 8) * _ULP * below[g]) / abs(float(per[g]))
         zeros = not size[g] and all(term.weight is None for term in query.per)  # 0 in floating point, too
-        found.append(_cell(query, number, slack, _whole(query.terms, size[g], filled), zeros=zeros))
+        found.append(_make_answer(query, number, slack, _is_whole(query.terms, size[g], filled), zeros=zeros))
     return found
 
 
-def _whole(terms: Sequence[Term], size: float, filled: Filled) -> bool:
+def _is_whole(terms: Sequence[Term], size: float, filled: FilledTable) -> bool:
     """Does the engine sum whole numbers, few enough to be exact in whatever it sums with?"""
     if any(term.factor.denominator != 1 for term in terms):
         return False
@@ -174,7 +180,7 @@ def _whole(terms: Sequence[Term], size: float, filled: Filled) -> bool:
     return not weighted or (size < _MOST and all(each.whole for each in weighted))
 
 
-def _met(query: Query, trial: Trial, groups: Groups, filled: Filled) -> list[bool]:
+def _are_needs_met(query: Query, trial: Trial, groups: Groups, filled: FilledTable) -> list[bool]:
     """Does somebody satisfy each of the needs, group by group?"""
     masks = [filled.true(trial, need) for need in query.needs]
     if groups.of is None:
@@ -187,7 +193,9 @@ def _met(query: Query, trial: Trial, groups: Groups, filled: Filled) -> list[boo
     return [bool(m) for m in met]
 
 
-def _totals(terms: Sequence[Term], trial: Trial, groups: Groups, filled: Filled) -> tuple[list[Fraction], list[float]]:
+def _sum_terms(
+    terms: Sequence[Term], trial: Trial, groups: Groups, filled: FilledTable
+) -> tuple[list[Fraction], list[float]]:
     """(sums of terms, sums of their absolute values), group by group."""
     total, size = _NOTHING * groups.count, [0.0] * groups.count
     for term in terms if filled.n else ():
@@ -211,7 +219,7 @@ def _by_group(rows: Codes, of: Codes) -> Iterator[tuple[int, Codes]]:
     yield from ((g, order[a:b]) for g, a, b in zip(groups.tolist(), starts.tolist(), ends, strict=False) if g >= 0)
 
 
-def _cell(query: Query, number: Value, slack: float, whole: bool = False, *, zeros: bool = False) -> FormAnswer:
+def _make_answer(query: Query, number: Value, slack: float, whole: bool = False, *, zeros: bool = False) -> FormAnswer:
     """The answer, or which side of its threshold it is on; a `whole` number, a sum of `zeros` is compared as it is."""
     if query.test is None:
         return FormAnswer(number, slack, query.digits, rounding=query.rounding)
@@ -223,7 +231,7 @@ def _cell(query: Query, number: Value, slack: float, whole: bool = False, *, zer
     return FormAnswer(number, asks=True, truth=compared(query, number), close=close)
 
 
-def _statistic(query: Query, trial: Trial, filled: Filled, inside: Mask) -> FormAnswer:
+def _compute_statistic(query: Query, trial: Trial, filled: FilledTable, inside: Mask) -> FormAnswer:
     """MIN, MAX, a quantile or a spread of one private column."""
     term = query.terms[0]
     plain = replace(term, factor=Fraction(1), weight=None)
@@ -233,9 +241,9 @@ def _statistic(query: Query, trial: Trial, filled: Filled, inside: Mask) -> Form
     size = max((abs(v) for v in values), default=Fraction(0))
     slack = float(abs(term.factor) * size) * 64 * _ULP
     if query.aggregate is Aggregate.VAR:
-        return _spread(query, values)
+        return _compute_spread(query, values)
     if not values:
-        return _cell(query, None, slack)
+        return _make_answer(query, None, slack)
     found = term.factor * quantile(values, query)
     column = filled.placed.probe.schema.find(term.column or "")
     if column is not None and column.kind is Kind.DECIMAL and query.aggregate in CUT:
@@ -243,38 +251,38 @@ def _statistic(query: Query, trial: Trial, filled: Filled, inside: Mask) -> Form
             return FormAnswer(found, slack, len(str(summed.over)) - 1, rounding=ZERO)  # cut to the digits of the column
         slack += float(abs(term.factor)) / summed.over
     extreme = query.aggregate in (Aggregate.MIN, Aggregate.MAX)
-    return _cell(query, found, slack, extreme and summed.over == 1 and term.factor.denominator == 1)
+    return _make_answer(query, found, slack, extreme and summed.over == 1 and term.factor.denominator == 1)
 
 
-def _of_public(query: Query, trial: Trial, filled: Filled, inside: Mask) -> FormAnswer:
+def _compute_public_statistic(query: Query, trial: Trial, filled: FilledTable, inside: Mask) -> FormAnswer:
     """How many different values a public expression has, or the least or greatest of them, where a condition holds."""
     term = query.terms[0]
     rows = np.flatnonzero(filled.true(trial, term.where) & inside).tolist() if filled.n else []
     listed = filled.listed(term.weight or "") if rows else []
     values = {listed[row] for row in rows if listed[row] is not None}
     if query.aggregate is Aggregate.PEOPLE:
-        return _cell(query, Fraction(len(values)), 0.0)
+        return _make_answer(query, Fraction(len(values)), 0.0)
     numbers = [Fraction(v) for v in values]
     if not numbers:
-        return _cell(query, None, 0.0)
+        return _make_answer(query, None, 0.0)
     found = max(numbers) if query.aggregate is Aggregate.MAX else min(numbers)
-    return _cell(query, found, abs(float(found)) * 2.0**-40)
+    return _make_answer(query, found, abs(float(found)) * 2.0**-40)
 
 
-def _spread(query: Query, values: Sequence[Fraction]) -> FormAnswer:
+def _compute_spread(query: Query, values: Sequence[Fraction]) -> FormAnswer:
     n, name = len(values), query.label.split("(")[0].upper()
     below = n if name.endswith("_POP") else n - 1
     if n == 0 or below <= 0:
-        return _cell(query, None, 0.0)
+        return _make_answer(query, None, 0.0)
     mean = sum(values, Fraction(0)) / n
     variance = sum(((v - mean) ** 2 for v in values), Fraction(0)) / below
     size = 1 + sum((v * v for v in values), Fraction(0)) / n
     if name.startswith("VAR"):
-        return _cell(query, variance, float(size) * 1e-9)
-    return _cell(query, Fraction(sqrt(variance)), sqrt(size) * 1e-6)
+        return _make_answer(query, variance, float(size) * 1e-9)
+    return _make_answer(query, Fraction(sqrt(variance)), sqrt(size) * 1e-6)
 
 
-def _figures(query: Query, names: Sequence[str], groups: Groups, filled: Filled) -> list[Any]:
+def _compute_public_figures(query: Query, names: Sequence[str], groups: Groups, filled: FilledTable) -> list[Any]:
     """A figure of public columns: the engine's own, of the rendering, since nothing private is in it."""
     rows = filled.placed.probe.figures(names, query.canonical())
     by_key = {row[:-1]: row[-1] for row in rows}

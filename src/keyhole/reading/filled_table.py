@@ -22,18 +22,18 @@ from keyhole.model.meaning import OPERATIONS
 from keyhole.model.predicate import And, Has, IsNull, Leaf, Like, Membership, Opaque, Predicate, fold, leaves
 from keyhole.model.query import Term
 from keyhole.model.schema import Column, Kind
-from keyhole.reading.trial import Trial, looks_at, secrets
+from keyhole.reading.trial import Trial, looks_at_columns, private_names
 
 _EXACT = 2**62
 _PLAIN = {Kind.INTEGER: int, Kind.TEXT: str, Kind.DATE: dt.date}
 
 
-class Placed:
+class PlacedRows:
     """The public rows of a made-up table, with what was computed on them."""
 
     def __init__(self, probe: ProbeTable, n: int) -> None:
         self.probe, self.n = probe, n
-        self.secret = secrets(probe.schema)
+        self.secret = private_names(probe.schema)
         self._truths: dict[Leaf, Truths] = {}
         self._codes: dict[str, tuple[NDArray[np.int64], dict[str, int]]] = {}
         self._listed: dict[str, list[Any]] = {}
@@ -64,7 +64,7 @@ class Placed:
         for known, mask in trial.masks:
             if known is predicate or known == predicate:
                 return mask
-        public = not trial.private or not any(looks_at(leaf, self.secret) for leaf in leaves(predicate))
+        public = not trial.private or not any(looks_at_columns(leaf, self.secret) for leaf in leaves(predicate))
         mask = self._true(predicate) if public else None
         trial.masks.append((predicate, mask))
         return mask
@@ -84,7 +84,7 @@ class Placed:
     def weights(self, sql: str) -> list[Fraction]:
         """A weight, row by row."""
         if sql not in self._weights:
-            self._weights[sql] = [_fraction(v) for v in self.listed(sql)]
+            self._weights[sql] = [_to_fraction(v) for v in self.listed(sql)]
         return self._weights[sql]
 
     def _simple(self, leaf: Leaf) -> Truths | None:
@@ -140,7 +140,7 @@ class Summed:
         """(the sum over some rows, the sum of the sizes): Python's numbers, exact."""
         if self.count:
             return len(rows), len(rows)
-        return _number(self.units[rows].sum()), _number(self.sizes[rows].sum())
+        return _to_number(self.units[rows].sum()), _to_number(self.sizes[rows].sum())
 
     @property
     def whole(self) -> bool:
@@ -148,10 +148,10 @@ class Summed:
         return self.over == 1 and all(Fraction(unit).denominator == 1 for unit in self.units.tolist())
 
 
-class Filled:
+class FilledTable:
     """One filling of it: `kept` are the rows that it has."""
 
-    def __init__(self, placed: Placed, kept: Mask) -> None:
+    def __init__(self, placed: PlacedRows, kept: Mask) -> None:
         self.placed, self.kept = placed, kept
         self.n = int(np.count_nonzero(kept))
         self.whole = self.n == placed.n
@@ -217,7 +217,7 @@ class Filled:
         return self._column(name)[1]
 
     def _truth(self, leaf: Leaf) -> Truths:
-        if not looks_at(leaf, self.placed.secret):
+        if not looks_at_columns(leaf, self.placed.secret):
             return self.placed.truth(leaf)
         if leaf not in self._truths:
             self.prepare([leaf])
@@ -242,11 +242,11 @@ class Filled:
         return spread
 
 
-def _number(total: Any) -> Any:
+def _to_number(total: Any) -> Any:
     return total if isinstance(total, Fraction) else int(total)
 
 
-def _fraction(found: Any) -> Fraction:
+def _to_fraction(found: Any) -> Fraction:
     """A weight; one that is NULL or no number has no row that counts it."""
     if found is None or (isinstance(found, float) and not np.isfinite(found)):
         return Fraction(0)

@@ -25,14 +25,14 @@ from keyhole.model.predicate import (
     leaves,
 )
 from keyhole.model.schema import Column, Kind, Related, Schema
-from keyhole.reading.trial import Trial, constants
+from keyhole.reading.trial import Trial, list_constants
 
 Record = dict[str, Scalar | None]
 MOST = 10  # rows for one statement
 AGAIN = 7  # copies of the one that matches, if private columns are compared
 
 
-def deciding_rows(
+def make_deciding_rows(
     trial: Trial, public: Mapping[str, Column], ids: Sequence[str], sample: Sequence[Record], turn: int
 ) -> list[Record]:
     """A row that matches, as far as can be seen without an engine, and rows that differ from it in one column each.
@@ -50,31 +50,33 @@ def deciding_rows(
             by_column.setdefault(leaf.column, []).append(leaf)
     if not by_column or not sample:
         return []
-    record = _renamed(sample[turn % len(sample)], ids, 1000 + turn)
-    by_name = alone(statement.where)
+    record = _rename_ids(sample[turn % len(sample)], ids, 1000 + turn)
+    by_name = split_by_column(statement.where)
     choices: dict[str, list[Scalar | None]] = {}
     for name, mine in by_column.items():
         real = [sample[(turn * 7 + i * 13) % len(sample)].get(name) for i in range(3)]
-        near = [] if name in inside else list(chain.from_iterable(about(leaf, public[name]) for leaf in mine))
+        near = (
+            [] if name in inside else list(chain.from_iterable(list_near_values(leaf, public[name]) for leaf in mine))
+        )
         choices[name] = list(dict.fromkeys([*near, *real, *([None] if public[name].nullable else [])]))
         parts = by_name.get(name, [])
-        record[name] = next((v for v in choices[name] if all_true(parts, v)), record.get(name))
+        record[name] = next((v for v in choices[name] if are_all_true(parts, v)), record.get(name))
     found = [record]
     for name, values in choices.items():
         found += [{**record, name: value} for value in values if value != record[name]]
     step = max(1, -(-len(found) // MOST))
-    return [*found[::step], *([record] * AGAIN if any(map(constants, trial.private)) else [])]
+    return [*found[::step], *([record] * AGAIN if any(map(list_constants, trial.private)) else [])]
 
 
-def copies(sample: Sequence[Record], ids: Sequence[str], least: int) -> list[Record]:
+def copy_rows(sample: Sequence[Record], ids: Sequence[str], least: int) -> list[Record]:
     """The records again under other ids, until there are enough for made-up values to vary."""
     found: list[Record] = []
     while sample and len(sample) + len(found) < least:
-        found.append(_renamed(sample[len(found) % len(sample)], ids, len(found)))
+        found.append(_rename_ids(sample[len(found) % len(sample)], ids, len(found)))
     return found
 
 
-def with_ids_of_their_own(extra: Sequence[Record], sample: Sequence[Record], ids: Sequence[str]) -> list[Record]:
+def keep_rows_with_new_ids(extra: Sequence[Record], sample: Sequence[Record], ids: Sequence[str]) -> list[Record]:
     """The rows whose id nobody else has."""
     seen = {tuple(row.get(name) for name in ids) for row in sample} if ids else set()
     kept = []
@@ -86,7 +88,7 @@ def with_ids_of_their_own(extra: Sequence[Record], sample: Sequence[Record], ids
     return kept
 
 
-def _renamed(record: Record, ids: Sequence[str], turn: int) -> Record:
+def _rename_ids(record: Record, ids: Sequence[str], turn: int) -> Record:
     """The record under an id that nobody has."""
     other = dict(record)
     for name in ids:
@@ -98,7 +100,7 @@ def _renamed(record: Record, ids: Sequence[str], turn: int) -> Record:
     return other
 
 
-def alone(where: Predicate) -> dict[str, list[Predicate]]:
+def split_by_column(where: Predicate) -> dict[str, list[Predicate]]:
     """The parts of a conjunction that look at one column each, by column."""
     found: dict[str, list[Predicate]] = {}
     for part in where.parts if isinstance(where, And) else (where,):
@@ -108,7 +110,7 @@ def alone(where: Predicate) -> dict[str, list[Predicate]]:
     return found
 
 
-def all_true(parts: Sequence[Predicate], value: Scalar | None) -> bool:
+def are_all_true(parts: Sequence[Predicate], value: Scalar | None) -> bool:
     """Are all these conditions true of one value?"""
 
     def truth(leaf: Leaf) -> Truth:
@@ -120,7 +122,7 @@ def all_true(parts: Sequence[Predicate], value: Scalar | None) -> bool:
         return False
 
 
-def about(leaf: Leaf, column: Column) -> Iterator[Scalar | None]:
+def list_near_values(leaf: Leaf, column: Column) -> Iterator[Scalar | None]:
     """The constants of a condition, and values next to them."""
     if isinstance(leaf, IsNull | Opaque | Has):
         return
@@ -128,7 +130,7 @@ def about(leaf: Leaf, column: Column) -> Iterator[Scalar | None]:
         yield leaf.pattern.replace("%", "").replace("_", "x")
         yield leaf.pattern.replace("%", "yz").replace("_", "x")
         return
-    for constant in constants(leaf)[:3]:
+    for constant in list_constants(leaf)[:3]:
         yield constant
         if isinstance(constant, bool):
             yield not constant
@@ -159,7 +161,7 @@ _PLAIN: dict[Kind, tuple[Scalar, ...]] = {
 }
 
 
-def with_keys_of_their_own(
+def assign_new_keys(
     rows: Sequence[Record],
     trial: Trial,
     keys: Mapping[str, Column],
@@ -179,18 +181,18 @@ def with_keys_of_their_own(
         for name, column in keys.items():
             if name not in asked:
                 number = i // 2 if name in ids else i
-                made[name] = None if column.nullable and i % 5 == 4 else _fresh(column, at * 64 + number)
+                made[name] = None if column.nullable and i % 5 == 4 else _make_key(column, at * 64 + number)
         found.append(made)
     return found
 
 
-def _fresh(column: Column, number: int) -> Scalar | None:
+def _make_key(column: Column, number: int) -> Scalar | None:
     if column.kind is Kind.TEXT:
         return f"key {number} made up"
     return -1_000_000 - number if column.kind is Kind.INTEGER else None
 
 
-def made_up_rows(
+def make_up_rows(
     trials: Sequence[Trial], records: Sequence[Sequence[Record]], schema: Schema, filling: Filling
 ) -> dict[str, list[Record]]:
     """Rows of each table with rows of people; `records` are the deciding rows of each trial.
@@ -200,26 +202,28 @@ def made_up_rows(
     found: dict[str, list[Record]] = {r.name: [] for r in schema.related if not r.dimension}
     tables = {r.name: r for r in schema.related}
     for trial, mine in zip(trials, records, strict=True):
-        for j, leaf in enumerate(_has(trial)):
+        for j, leaf in enumerate(_list_row_conditions(trial)):
             related = tables[leaf.table]
-            right = satisfying(leaf.where, related)
-            wrong = list(_failing(leaf.where, related, right)) or [right]
-            found[leaf.table] += [right | dict.fromkeys(_key_names(related)), right | _nobodys(related)]
+            right = make_satisfying_row(leaf.where, related)
+            wrong = list(_make_failing_rows(leaf.where, related, right)) or [right]
+            found[leaf.table] += [right | dict.fromkeys(_key_names(related)), right | _keys_of_nobody(related)]
             for i, record in enumerate(mine):
                 if len(related.keys) > 1 and (i + j + filling) % 4 == 1:  # a row of the person, and of no record
-                    found[leaf.table].append(right | _nobodys(related) | _owned(related, record, {}, 1))
-                for row in _chosen(right, wrong, i, j, filling if related.secret else Filling.FIRST):
+                    found[leaf.table].append(right | _keys_of_nobody(related) | _keys_of_record(related, record, {}, 1))
+                for row in _choose_rows(right, wrong, i, j, filling if related.secret else Filling.FIRST):
                     other = mine[(i + 3) % len(mine)]
-                    found[leaf.table].append(row | _owned(related, record, other if (i + filling) % 3 == 2 else record))
+                    found[leaf.table].append(
+                        row | _keys_of_record(related, record, other if (i + filling) % 3 == 2 else record)
+                    )
     return found
 
 
-def _has(trial: Trial) -> Iterator[Has]:
+def _list_row_conditions(trial: Trial) -> Iterator[Has]:
     """Conditions on rows, also those that are public because their columns are."""
     yield from (leaf for leaf in trial.private if isinstance(leaf, Has))
 
 
-def _chosen(right: Record, wrong: Sequence[Record], i: int, j: int, filling: Filling) -> list[Record]:
+def _choose_rows(right: Record, wrong: Sequence[Record], i: int, j: int, filling: Filling) -> list[Record]:
     """What rows the i-th record has for the j-th condition."""
     near = wrong[(i + filling) % len(wrong)]
     place = (i * (2 + j) + j + 2 * filling + i // 5) % 5
@@ -230,12 +234,12 @@ def _key_names(related: Related) -> list[str]:
     return [own for own, _ in related.keys]
 
 
-def _nobodys(related: Related) -> Record:
+def _keys_of_nobody(related: Related) -> Record:
     kinds = ((own, related.find(own)) for own, _ in related.keys)
     return {own: None if column is None else NOBODY.get(column.kind) for own, column in kinds}
 
 
-def _owned(related: Related, record: Record, other: Record, most: int = 9) -> Record:
+def _keys_of_record(related: Related, record: Record, other: Record, most: int = 9) -> Record:
     """The keys of a record's row; where rows were found that name two records, so do some of these."""
     found: Record = {}
     for k, (own, mine) in enumerate(related.keys[:most]):
@@ -243,27 +247,27 @@ def _owned(related: Related, record: Record, other: Record, most: int = 9) -> Re
     return found
 
 
-def satisfying(where: Predicate, related: Related) -> Record:
+def make_satisfying_row(where: Predicate, related: Related) -> Record:
     """A row that satisfies the condition, as far as can be seen without an engine."""
-    parts = alone(where)
+    parts = split_by_column(where)
     looked: dict[str, list[Leaf]] = {}
     for leaf in leaves(where):
         if hasattr(leaf, "column"):
             looked.setdefault(leaf.column, []).append(leaf)
     row: Record = {}
     for column in related.columns:
-        tried = [v for leaf in looked.get(column.name, ()) for v in about(leaf, column)]
+        tried = [v for leaf in looked.get(column.name, ()) for v in list_near_values(leaf, column)]
         tried += [*_PLAIN.get(column.kind, ()), None]
-        row[column.name] = next((v for v in tried if all_true(parts.get(column.name, []), v)), tried[0])
+        row[column.name] = next((v for v in tried if are_all_true(parts.get(column.name, []), v)), tried[0])
     return row
 
 
-def _failing(where: Predicate, related: Related, right: Record) -> Iterator[Record]:
+def _make_failing_rows(where: Predicate, related: Related, right: Record) -> Iterator[Record]:
     """Rows that differ from the one that satisfies it in one column."""
     for part in where.parts if isinstance(where, And) else (where,):
         for leaf in leaves(part):
             column = related.find(leaf.column) if hasattr(leaf, "column") else None
             if column is None:
                 continue
-            tried: list[Scalar | None] = [*about(leaf, column), *_PLAIN.get(column.kind, ()), None]
+            tried: list[Scalar | None] = [*list_near_values(leaf, column), *_PLAIN.get(column.kind, ()), None]
             yield from ({**right, column.name: v} for v in tried[:4] if v != right[column.name])

@@ -9,7 +9,7 @@ from keyhole.datasets import Roster
 from keyhole.model.predicate import Comparison, Leaf, Like, Membership, leaves, literal
 from keyhole.model.query import Statement
 from keyhole.model.schema import Column, Kind, Role
-from keyhole.reading.trial import conditions
+from keyhole.reading.trial import list_conditions
 
 
 class Spelling:
@@ -26,7 +26,7 @@ class Spelling:
 
     def reason(self, statement: Statement) -> str:
         """Why a statement is likely not to ask what was meant; empty if nothing looks so."""
-        for leaf in dict.fromkeys(chain.from_iterable(map(leaves, conditions(statement)))):
+        for leaf in dict.fromkeys(chain.from_iterable(map(leaves, list_conditions(statement)))):
             if not isinstance(leaf, Comparison | Membership | Like):
                 continue
             column = self._roster.schema.find(leaf.column)

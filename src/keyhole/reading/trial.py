@@ -33,10 +33,14 @@ class Trial:
     @classmethod
     def of(cls, statement: Statement, schema: Schema, secret: AbstractSet[str]) -> Trial:
         """Read the conditions once."""
-        found = dict.fromkeys(chain.from_iterable(map(_leaves, conditions(statement))))
-        private = tuple(leaf for leaf in found if looks_at(leaf, secret))
+        found = dict.fromkeys(chain.from_iterable(map(_list_leaves, list_conditions(statement))))
+        private = tuple(leaf for leaf in found if looks_at_columns(leaf, secret))
         public = tuple(leaf for leaf in found if leaf not in private) if private else tuple(found)
-        start = "" if partly(statement) else head(statement.text, frozenset(c.name for c in schema.columns))
+        start = (
+            ""
+            if may_be_partly_empty(statement)
+            else find_head(statement.text, frozenset(c.name for c in schema.columns))
+        )
         return cls(statement, public, private, AsWritten(statement.text, statement.table, len(statement.shown), start))
 
     def private_constants(self) -> dict[str, list[Scalar]]:
@@ -48,34 +52,34 @@ class Trial:
                     found.setdefault(name, []).append(query.test.value)
         for leaf in self.private:
             if not isinstance(leaf, Opaque | Has):
-                found.setdefault(leaf.column, []).extend(constants(leaf))
+                found.setdefault(leaf.column, []).extend(list_constants(leaf))
         return found
 
 
-def _leaves(predicate: Predicate) -> tuple[Leaf, ...]:
+def _list_leaves(predicate: Predicate) -> tuple[Leaf, ...]:
     """Every leaf; most conditions are conjunctions of comparisons, which need no walk."""
     if type(predicate) is And and all(type(part) is Comparison for part in predicate.parts):
         return predicate.parts  # type: ignore[return-value]
     return leaves(predicate)
 
 
-def secrets(schema: Schema) -> frozenset[str]:
+def private_names(schema: Schema) -> frozenset[str]:
     """The names of the private columns."""
     return frozenset(c.name for c in schema.columns if c.secret)
 
 
-def looks_at(leaf: Leaf, names: AbstractSet[str]) -> bool:
+def looks_at_columns(leaf: Leaf, names: AbstractSet[str]) -> bool:
     """Does a single condition look at one of these columns?"""
     if isinstance(leaf, Has):
         return True
     return bool(names & leaf.columns) if isinstance(leaf, Opaque) else leaf.column in names
 
 
-def conditions(statement: Statement) -> list[Predicate]:
+def list_conditions(statement: Statement) -> list[Predicate]:
     """Every condition of a statement; once, if they are few."""
     found: list[Predicate] = [statement.where]
     for query in (*statement.queries, *statement.tested):
-        for condition in query_conditions(query):
+        for condition in list_query_conditions(query):
             if len(found) > FEW or condition not in found:
                 found.append(condition)
     for key in statement.keys:
@@ -85,20 +89,20 @@ def conditions(statement: Statement) -> list[Predicate]:
     return found
 
 
-def query_conditions(query: Query) -> Iterator[Predicate]:
+def list_query_conditions(query: Query) -> Iterator[Predicate]:
     """Every condition of a query."""
     yield from (t.where for t in (*query.terms, *query.per))
     yield from query.needs
 
 
-def constants(leaf: Leaf) -> tuple[Scalar, ...]:
+def list_constants(leaf: Leaf) -> tuple[Scalar, ...]:
     """What a single condition compares with."""
     if isinstance(leaf, Comparison):
         return (leaf.value,)
     return leaf.values if isinstance(leaf, Membership) else ()
 
 
-def partly(statement: Statement) -> bool:
+def may_be_partly_empty(statement: Statement) -> bool:
     """Can some of its numbers be over nobody while others are not?"""
     return bool(statement.keys or statement.having) or any(len(q.needs) > 1 for q in statement.queries)
 
@@ -126,14 +130,14 @@ _PARTED = re.compile(r"(\s*select\b[^'\"`$;]*?\bfrom\b[^'\"`$;]*?)\bwhere\b(.*)"
 _STRING = re.compile(r"'(?:[^']|'')*+'")
 
 
-def head(text: str, columns: Collection[str]) -> str:
+def find_head(text: str, columns: Collection[str]) -> str:
     """The text before WHERE, if a condition over these columns is all that follows; else empty.
 
-    >>> head("SELECT SUM(pay) FROM t WHERE age > 3 AND (dept = 'a' OR age < 9)", ["age", "dept"])
+    >>> find_head("SELECT SUM(pay) FROM t WHERE age > 3 AND (dept = 'a' OR age < 9)", ["age", "dept"])
     'SELECT SUM(pay) FROM t '
-    >>> head("SELECT SUM(pay) FROM t WHERE age > 3 LIMIT 0", ["age", "dept"])
+    >>> find_head("SELECT SUM(pay) FROM t WHERE age > 3 LIMIT 0", ["age", "dept"])
     ''
-    >>> head("SELECT SUM(pay) FROM (SELECT * FROM t WHERE age > 3)", ["age"])
+    >>> find_head("SELECT SUM(pay) FROM (SELECT * FROM t WHERE age > 3)", ["age"])
     ''
     """
     parted = _PARTED.fullmatch(text)
@@ -144,11 +148,11 @@ def head(text: str, columns: Collection[str]) -> str:
     if not once or before.count("(") != before.count(")"):
         return ""
     after = _STRING.sub("''", after)
-    return before if _condition(frozenset(columns)).fullmatch(after) and _balanced(after) else ""
+    return before if _condition_pattern(frozenset(columns)).fullmatch(after) and _is_balanced(after) else ""
 
 
 @lru_cache(maxsize=64)
-def _condition(columns: frozenset[str]) -> re.Pattern[str]:
+def _condition_pattern(columns: frozenset[str]) -> re.Pattern[str]:
     """The words of a condition over these columns; strings are empty by now."""
     names = [re.escape(name) for name in columns if name.casefold() not in _CLAUSES]
     words = "|".join([*_WORDS, *(name for name in names if name.isidentifier())])
@@ -157,7 +161,7 @@ def _condition(columns: frozenset[str]) -> re.Pattern[str]:
     return re.compile(f"(?:{token})*+", re.IGNORECASE)
 
 
-def _balanced(text: str) -> bool:
+def _is_balanced(text: str) -> bool:
     """Does no bracket close what was opened before?"""
     depth = 0
     for mark in text:

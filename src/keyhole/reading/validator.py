@@ -26,17 +26,17 @@ from keyhole.model.meaning import OVER_ZERO, rounds
 from keyhole.model.predicate import TRUE, Opaque, Predicate, Scalar, disjunction, to_sql
 from keyhole.model.query import Aggregate, Key, Query, Statement, Term
 from keyhole.model.schema import Role, Schema
-from keyhole.reading.answers import FREE, FormAnswer, rows_of
-from keyhole.reading.filled_table import Filled, Placed
+from keyhole.reading.answers import FREE, FormAnswer, compute_rows
+from keyhole.reading.filled_table import FilledTable, PlacedRows
 from keyhole.reading.made_up_rows import (
     Record,
-    copies,
-    deciding_rows,
-    made_up_rows,
-    with_ids_of_their_own,
-    with_keys_of_their_own,
+    assign_new_keys,
+    copy_rows,
+    keep_rows_with_new_ids,
+    make_deciding_rows,
+    make_up_rows,
 )
-from keyhole.reading.trial import Trial, partly, secrets
+from keyhole.reading.trial import Trial, may_be_partly_empty, private_names
 
 BATCH = 250  # statements that share a made-up table
 REMEMBERED = 100_000
@@ -54,7 +54,7 @@ class Validator:
         self._made: ProbeTable | None = None
         self._known: dict[str, str] = {}
         self._nobody: dict[AsWritten, list[tuple[Any, ...]] | None] = {}
-        self._keys = KeysThereAndBack(roster)
+        self._keys = KeyRoundTrip(roster)
 
     def reasons(self, statements: Iterable[Statement]) -> list[str]:
         """Why each statement cannot be trusted to be read as the engine reads it; empty if it can."""
@@ -64,7 +64,7 @@ class Validator:
             self._nobody.clear()
         new = {s.text: s for s in asked if s.text not in self._known}
         for told_apart in (True, False):  # where it matters that an id is one record's, or not
-            some = [s for s in new.values() if _distinct(s) is told_apart]
+            some = [s for s in new.values() if _says_distinct(s) is told_apart]
             for start in range(0, len(some), BATCH):
                 batch = some[start : start + BATCH]
                 for statement, reason in zip(batch, self._checked(batch), strict=True):
@@ -83,22 +83,22 @@ class Validator:
             self._made = self._roster.probe()
         probe, schema = self._made, self._made.schema
         sample = probe.sample()
-        secret = secrets(schema)
+        secret = private_names(schema)
         trials = [Trial.of(s, schema, secret) for s in batch]
         public = {c.name: c for c in schema.columns if not c.secret}
         ids = [c.name for c in schema.of_role(Role.ID)]
-        extra = copies(sample, ids, ROWS)
-        own = [deciding_rows(trial, public, ids, sample, turn) for turn, trial in enumerate(trials)]
+        extra = copy_rows(sample, ids, ROWS)
+        own = [make_deciding_rows(trial, public, ids, sample, turn) for turn, trial in enumerate(trials)]
         if schema.people:  # several rows of one person are as they should be
-            keys = {name: public[name] for name in (*ids, *_keys(schema)) if name in public}
+            keys = {name: public[name] for name in (*ids, *_list_join_columns(schema)) if name in public}
             pairs = enumerate(zip(own, trials, strict=True))
-            own = [with_keys_of_their_own(rows, trial, keys, ids, sample, at) for at, (rows, trial) in pairs]
+            own = [assign_new_keys(rows, trial, keys, ids, sample, at) for at, (rows, trial) in pairs]
         extra += [row for rows in own for row in rows]
-        if any(map(_distinct, batch)) and not schema.people:
-            extra = with_ids_of_their_own(extra, sample, ids)
-        placed = Placed(probe, probe.place(extra))
+        if any(map(_says_distinct, batch)) and not schema.people:
+            extra = keep_rows_with_new_ids(extra, sample, ids)
+        placed = PlacedRows(probe, probe.place(extra))
         if any(not r.dimension and not r.secret for r in schema.related):  # public conditions may look at public rows
-            probe.fill(Filling.FIRST, {}, (), (), made_up_rows(trials, own, schema, Filling.FIRST))
+            probe.fill(Filling.FIRST, {}, (), (), make_up_rows(trials, own, schema, Filling.FIRST))
         constants: dict[str, list[Scalar]] = {}
         for trial in trials:
             for name, values in trial.private_constants().items():
@@ -107,8 +107,8 @@ class Validator:
             placed.prepare(leaf for trial in trials for leaf in trial.public)
         said = [""] * len(trials)
         for filling in Filling:
-            some = [i for i, trial in enumerate(trials) if not said[i] and _asked(trial.statement, filling, schema)]
-            rows = made_up_rows(trials, own, schema, filling) if schema.people and some else {}
+            some = [i for i, trial in enumerate(trials) if not said[i] and _runs_on(trial.statement, filling, schema)]
+            rows = make_up_rows(trials, own, schema, filling) if schema.people and some else {}
             found = self._filled(filling, [trials[i] for i in some], placed, constants, rows) if some else []
             for i, reason in zip(some, found, strict=True):
                 said[i] = reason
@@ -118,94 +118,96 @@ class Validator:
         self,
         filling: Filling,
         trials: Sequence[Trial],
-        placed: Placed,
+        placed: PlacedRows,
         constants: Mapping[str, Sequence[Scalar]],
         rows: Mapping[str, Sequence[Record]],
     ) -> list[str]:
         """What there is to say against each trial on one filling."""
-        alike = [_alike(trial) if filling is Filling.NOBODY else trial.asked for trial in trials]
+        alike = [_empty_run_key(trial) if filling is Filling.NOBODY else trial.asked for trial in trials]
         known = self._nobody if filling is Filling.NOBODY else {}
         new = {key: trial.asked for key, trial in zip(alike, trials, strict=True) if key not in known}
         kept: Mask = np.zeros(placed.n, dtype=np.bool_)
-        if new or any(_figured(trial.statement) for trial in trials):
+        if new or any(_needs_engine_figures(trial.statement) for trial in trials):
             others = dict.fromkeys(other for trial in trials for other in trial.statement.tables)
             kept = placed.probe.fill(filling, constants, [t.asked.table for t in trials], tuple(others), rows)
             known |= dict(zip(new, placed.probe.run(list(new.values())), strict=True))
-        filled = Filled(placed, kept)
+        filled = FilledTable(placed, kept)
         with suppress(Exception):
             filled.prepare(leaf for trial in trials for leaf in trial.private)
-        return [_reason(trial, known[key], filled) for key, trial in zip(alike, trials, strict=True)]
+        return [_explain_difference(trial, known[key], filled) for key, trial in zip(alike, trials, strict=True)]
 
 
-def _keys(schema: Schema) -> list[str]:
+def _list_join_columns(schema: Schema) -> list[str]:
     """The columns that rows of people are joined on."""
     return [other for each in schema.related if not each.dimension for _, other in each.keys]
 
 
-def _asked(statement: Statement, filling: Filling, schema: Schema) -> bool:
+def _runs_on(statement: Statement, filling: Filling, schema: Schema) -> bool:
     """Is it run on that filling? Of those for sums over nobody, only on those that may show something."""
     if filling <= Filling.SECOND:
         return True
     if filling in (Filling.FEW, Filling.NOBODY):
-        return partly(statement) is (filling is Filling.FEW)
+        return may_be_partly_empty(statement) is (filling is Filling.FEW)
     without = filling.without(schema)
-    return partly(statement) and any(not q.columns.isdisjoint(without) for q in (*statement.queries, *statement.tested))
+    return may_be_partly_empty(statement) and any(
+        not q.columns.isdisjoint(without) for q in (*statement.queries, *statement.tested)
+    )
 
 
-def _alike(trial: Trial) -> AsWritten:
+def _empty_run_key(trial: Trial) -> AsWritten:
     """What a run over nobody is remembered by: the head, if there is one."""
     return replace(trial.asked, text="") if trial.asked.head else trial.asked
 
 
-def _figured(statement: Statement) -> bool:
+def _needs_engine_figures(statement: Statement) -> bool:
     """Is something of it asked from the engine while it is compared?"""
     return any(query.aggregate is Aggregate.PUBLIC for query in (*statement.queries, *statement.tested))
 
 
-def _distinct(statement: Statement) -> bool:
+def _says_distinct(statement: Statement) -> bool:
     return "distinct" in statement.text.lower()
 
 
-def _reason(trial: Trial, rows: Sequence[Sequence[Any]] | None, filled: Filled) -> str:
+def _explain_difference(trial: Trial, rows: Sequence[Sequence[Any]] | None, filled: FilledTable) -> str:
     if rows is None:
-        return refusal(trial.statement.text)
+        return explain_refusal(trial.statement.text)
     try:
-        claimed = rows_of(trial, filled)
+        claimed = compute_rows(trial, filled)
     except Exception as error:  # whatever our side trips over, the statement was not checked
         pass_on_interruption(error)
         return DIFFERS
-    return "" if claimed is not None and agree(rows, claimed) else DIFFERS
+    return "" if claimed is not None and rows_agree(rows, claimed) else DIFFERS
 
 
-def agree(rows: Sequence[Sequence[Any]], claimed: Sequence[Sequence[Any]]) -> bool:
+def rows_agree(rows: Sequence[Sequence[Any]], claimed: Sequence[Sequence[Any]]) -> bool:
     """Are these the same rows, in any order? Each row of the engine takes one of the claimed rows."""
     if len(rows) != len(claimed) or any(len(row) != len(claimed[0]) for row in rows):
         return False
     if len(rows) == 1:
-        return all(map(_same, rows[0], claimed[0]))
+        return all(map(_cells_agree, rows[0], claimed[0]))
     left: dict[tuple[Any, ...], list[Sequence[Any]]] = {}
-    keys = [i for i in range(len(claimed[0]) if claimed else 0) if all(_told(claim[i]) for claim in claimed)]
+    keys = [i for i in range(len(claimed[0]) if claimed else 0) if all(_is_key(claim[i]) for claim in claimed)]
     for claim in claimed:
-        left.setdefault(tuple(_plain(claim[i]) for i in keys), []).append(claim)
+        left.setdefault(tuple(_normalize(claim[i]) for i in keys), []).append(claim)
     for row in rows:
-        mine = left.get(tuple(_plain(row[i]) for i in keys), [])
-        at = next((i for i, claim in enumerate(mine) if all(map(_same, row, claim))), None)
+        mine = left.get(tuple(_normalize(row[i]) for i in keys), [])
+        at = next((i for i, claim in enumerate(mine) if all(map(_cells_agree, row, claim))), None)
         if at is None:
             return False
         del mine[at]
     return True
 
 
-def _told(claim: Any) -> bool:
+def _is_key(claim: Any) -> bool:
     """Is it the cell of a key, to look rows up by?"""
     return not isinstance(claim, FormAnswer) and claim is not FREE
 
 
-def _same(found: Any, claim: Any) -> bool:
+def _cells_agree(found: Any, claim: Any) -> bool:
     if claim is FREE:
         return True
     if not isinstance(claim, FormAnswer):
-        return bool(_plain(found) == _plain(claim))
+        return bool(_normalize(found) == _normalize(claim))
     if claim.number is OVER_ZERO:
         return found is None or isinstance(found, bool) or (isinstance(found, float) and not isfinite(found))
     if claim.asks:
@@ -226,7 +228,7 @@ def _same(found: Any, claim: Any) -> bool:
     return near and off <= Fraction(1, 10**6)
 
 
-def _plain(value: Any) -> Any:
+def _normalize(value: Any) -> Any:
     """A key as something to compare: numbers by value, days as midnight."""
     if isinstance(value, int | Decimal | float) and not isinstance(value, bool) and isfinite(value):
         return Fraction(value)
@@ -246,7 +248,7 @@ FETCHED = 2_000  # about so many values of a key are fetched, chosen by their ha
 TRIED = 40  # of these are written as conditions
 
 
-class KeysThereAndBack:
+class KeyRoundTrip:
     """Checks public keys, each once. Cost: three passes over the column in the engine."""
 
     def __init__(self, roster: Roster) -> None:
@@ -311,7 +313,7 @@ ROWS = 40  # a made-up table has at least so many
 _LINK = re.compile(r"\(\s*SELECT\b", re.IGNORECASE)
 
 
-def refusals(lines: Sequence[Sequence[Statement]], roster: Roster) -> list[str]:
+def find_refusals(lines: Sequence[Sequence[Statement]], roster: Roster) -> list[str]:
     """Why a line cannot count as judged, for each line (the statements that it was opened to); empty if it can.
 
     Guarantee: where it is empty, the text that the statements came from (`Statement.written`) was executed by the
@@ -323,15 +325,15 @@ def refusals(lines: Sequence[Sequence[Statement]], roster: Roster) -> list[str]:
         return [""] * len(lines)
     mine = [part for line in lines if any(part.written for part in line) for part in line]
     probe = roster.probe()
-    probe.place(copies(probe.sample(), [c.name for c in probe.schema.of_role(Role.ID)], ROWS))
+    probe.place(copy_rows(probe.sample(), [c.name for c in probe.schema.of_role(Role.ID)], ROWS))
     others = dict.fromkeys(other for part in mine for other in part.tables)
     probe.fill(Filling.FIRST, {}, list(dict.fromkeys(part.table for part in mine)), tuple(others), {})
     runs = dict(zip(texts, probe.can_run(texts), strict=True))
     failing = ([part.written for part in line if part.written and not runs[part.written]] for line in lines)
-    return [refusal(failed[0]) if failed else "" for failed in failing]
+    return [explain_refusal(failed[0]) if failed else "" for failed in failing]
 
 
-def refusal(sql: str) -> str:
+def explain_refusal(sql: str) -> str:
     """The engine's refusal, with its likely cause: a table that is called as a word of SQL, or too long a chain."""
     links = len(_LINK.findall(sql))
     if links > MANY_LINKS:

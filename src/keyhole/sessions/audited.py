@@ -33,8 +33,8 @@ from keyhole.sessions.exact_answers import (
     read_past_statement,
 )
 from keyhole.sessions.reply import ExactAnswer, Outcome, Reply
-from keyhole.sql import lower
-from keyhole.sql.statements.select_outline import coarser
+from keyhole.sql import lower_statement
+from keyhole.sql.statements.select_outline import list_coarser_statements
 
 NUMBER = 400  # bytes that one exact number takes at most: a DOUBLE may have 309 digits
 TRIED = 8  # coarser statements that a denial looks at
@@ -102,7 +102,7 @@ class Audited:
     def read(self, text: str) -> ParsedStatement:
         """From the text and the schema."""
         try:
-            return ParsedStatement(text, lower(text, self.auditor.roster.schema))
+            return ParsedStatement(text, lower_statement(text, self.auditor.roster.schema))
         except QueryError:
             return ParsedStatement(text, None)
 
@@ -213,7 +213,7 @@ class Audited:
 
     def unproved(self, sql: str) -> str:
         """The same of a statement whose answer is out: why it is not shown that it exposes nobody; "" if it is."""
-        statement = lower(sql, self.auditor.roster.schema)
+        statement = lower_statement(sql, self.auditor.roster.schema)
         return next((why for name in self._private_names(statement) if (why := self.unproved_domain(name))), "")
 
     def _private_names(self, statement: Statement) -> list[str]:
@@ -294,7 +294,7 @@ class Audited:
 
         `about` is what else the book keeps of it. Raises the `QueryError` of one that cannot be represented.
         """
-        request = ParsedStatement(sql, lower(sql, self.auditor.roster.schema))
+        request = ParsedStatement(sql, lower_statement(sql, self.auditor.roster.schema))
         why = self.auditor.objection(sql)
         if why is not None:
             raise QueryError(why, sql)
@@ -336,7 +336,7 @@ class Audited:
 
     def _instead(self, request: ParsedStatement) -> str | None:
         """A coarser statement that would be allowed now; found from public things, as the denial was."""
-        for text in coarser(request.text)[:TRIED]:
+        for text in list_coarser_statements(request.text)[:TRIED]:
             if self.admission(self.read(text), explain=False).allowed:
                 return text
         return None

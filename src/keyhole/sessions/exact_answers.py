@@ -32,10 +32,11 @@ def compute_exact_answer(statement: Statement, source: Source) -> ExactAnswer:
 
     >>> import pyarrow as pa
     >>> from keyhole.config import Columns
-    >>> from keyhole.sql import lower
+    >>> from keyhole.sql import lower_statement
     >>> from keyhole.datasets import load
     >>> staff = load(pa.table({"dept": ["a", "a", "b"], "pay": [1, 2, 5]}), Columns.checked({"private": {"pay": {}}}))
-    >>> compute_exact_answer(lower("SELECT dept, SUM(pay), AVG(pay) FROM t GROUP BY dept", staff.schema), staff)
+    >>> statement = lower_statement("SELECT dept, SUM(pay), AVG(pay) FROM t GROUP BY dept", staff.schema)
+    >>> compute_exact_answer(statement, staff)
     (({'dept': 'a'}, (Decimal('3'), Decimal('1.5'))), ({'dept': 'b'}, (Decimal('5'), Decimal('5'))))
     """
     log = expanded([Read(Line(1, statement.text), statement)], source, source=source)

@@ -24,8 +24,8 @@ from keyhole.logs.lines import NOT_UTF8, readable, shown
 from keyhole.logs.open import found_in
 from keyhole.logs.tail import Ended, LogPlace, TailedFile, earlier
 from keyhole.sessions.audited import Audited
-from keyhole.sql import Dialect, carried
-from keyhole.sql.statements.clock import as_it_ran
+from keyhole.sql import Dialect, translate_to_duckdb
+from keyhole.sql.statements.clock import write_time_as_it_ran
 from keyhole.sql.statements.table_names import reads_nothing_of_people
 
 BATCH = 200  # statements on one page
@@ -264,13 +264,13 @@ class Follower:
             return
         self.counts.read += 1
         dialect = self.dialect or line.dialect
-        sql = as_it_ran(line.sql, dialect, line.time, self.now)
+        sql = write_time_as_it_ran(line.sql, dialect, line.time, self.now)
         unread = line.fault or ("" if readable(sql) else NOT_UTF8)
         why = unread or line.unjudged
         if not unread and reads_nothing_of_people(sql, dialect, self.ignored):
             self.counts.elsewhere += 1
             return
-        read = None if why else carried(sql, dialect, self.policy.auditor.roster.schema)
+        read = None if why else translate_to_duckdb(sql, dialect, self.policy.auditor.roster.schema)
         text = shown(sql) if read is None else read.sql
         if text in self._known:
             self._again(self._known[text], line.analyst)

@@ -14,13 +14,13 @@ from keyhole.model.numbers import read_decimal
 from keyhole.model.transcript import Line, Refusal
 from keyhole.sessions.audited import Audited, find_unjudged_entries
 from keyhole.sessions.exact_answers import read_past_statement
-from keyhole.sql import carried
-from keyhole.sql.statements.clock import as_it_ran
+from keyhole.sql import translate_to_duckdb
+from keyhole.sql.statements.clock import write_time_as_it_ran
 
 
 def write_out_times(lines: Iterable[Line], now: dt.date | None = None) -> list[Line]:
     """The lines with the time written out at which each ran: its own, else `now`."""
-    return [replace(line, sql=as_it_ran(line.sql, line.dialect, line.time, now)) for line in lines]
+    return [replace(line, sql=write_time_as_it_ran(line.sql, line.dialect, line.time, now)) for line in lines]
 
 
 def find_unaccounted(policy: Audited, lines: Iterable[Line], refused: Iterable[Refusal]) -> tuple[Refusal, ...]:
@@ -30,7 +30,7 @@ def find_unaccounted(policy: Audited, lines: Iterable[Line], refused: Iterable[R
     for line in lines:
         if line.sql in known:
             continue
-        read = carried(line.sql, line.dialect, policy.auditor.roster.schema)
+        read = translate_to_duckdb(line.sql, line.dialect, policy.auditor.roster.schema)
         why = read.reason or (_find_objection(policy, read.sql, line) if read.sql not in known else None)
         if why:
             refusals.append(Refusal(str(line.number), line.sql, why))
@@ -49,7 +49,7 @@ def publish(policy: Audited, lines: Iterable[Line], refused: Iterable[Refusal] =
         policy.catch_up()
         known = _list_known(policy)
         for line in lines:
-            read = carried(line.sql, line.dialect, policy.auditor.roster.schema)
+            read = translate_to_duckdb(line.sql, line.dialect, policy.auditor.roster.schema)
             if line.sql in known or read.sql in known:
                 continue
             known |= {line.sql, read.sql}

@@ -3,11 +3,19 @@
 import logging
 
 from keyhole.sql.dialects.engine import Dialect
-from keyhole.sql.dialects.to_duckdb import carried
-from keyhole.sql.lowering.lower import lower
-from keyhole.sql.read import Unread, read
-from keyhole.sql.statements.split import Fragment, split
+from keyhole.sql.dialects.to_duckdb import translate_to_duckdb
+from keyhole.sql.lowering.lower import lower_statement
+from keyhole.sql.read import Unread, read_statement
+from keyhole.sql.statements.split import Fragment, split_statements
 
-__all__ = ["Dialect", "Fragment", "Unread", "carried", "lower", "read", "split"]
+__all__ = [
+    "Dialect",
+    "Fragment",
+    "Unread",
+    "lower_statement",
+    "read_statement",
+    "split_statements",
+    "translate_to_duckdb",
+]
 
 logging.getLogger("sqlglot").addHandler(logging.NullHandler())  # the parser's remarks are for who sets logging up

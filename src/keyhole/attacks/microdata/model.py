@@ -26,7 +26,7 @@ from keyhole.errors import ConfigError, DataError, QueryError
 from keyhole.model.predicate import Kleene, Leaf, Opaque, Predicate, Scalar, fold, leaf_truth
 from keyhole.model.schema import Column, Kind, Role, Schema
 from keyhole.solve.integers.system import NO_END, IntegerSystem, LinearRow, RowChoice, system_of_rows
-from keyhole.sql import lower
+from keyhole.sql import lower_statement
 
 MOST_CELLS = 400_000
 MOST_PAIRS = 20_000  # of middle values of one median
@@ -112,7 +112,7 @@ class _ModelBuilder:
             return np.ones(self.shape, dtype=np.bool_)
         schema = Schema("rows", tuple(_column(c) for c in self.given.columns))
         try:
-            statement = lower(f"SELECT COUNT(*) FROM rows WHERE {where}", schema)
+            statement = lower_statement(f"SELECT COUNT(*) FROM rows WHERE {where}", schema)
         except QueryError as error:
             raise DataError(f"the condition {where!r} is not understood: {error}") from None
         return np.broadcast_to(self._truth(statement.where), self.shape)

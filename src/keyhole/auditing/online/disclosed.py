@@ -53,11 +53,11 @@ def objection(statement: Statement, schema: Schema, families: Mapping[str, str],
     `epoch` counts from 1: extremes of a table that has changed since are refused whatever their family.
 
     >>> from keyhole.model.schema import Column, Kind, Role
-    >>> from keyhole.sql import lower
+    >>> from keyhole.sql import lower_statement
     >>> staff = Schema("staff", (Column("pay", Kind.INTEGER, Role.PRIVATE, nullable=False), Column("dept", Kind.TEXT)))
-    >>> objection(lower("SELECT AVG(pay) FROM staff WHERE dept = 'legal'", staff), staff, {}) is None
+    >>> objection(lower_statement("SELECT AVG(pay) FROM staff WHERE dept = 'legal'", staff), staff, {}) is None
     True
-    >>> objection(lower("SELECT MAX(pay) FROM staff", staff), staff, {})
+    >>> objection(lower_statement("SELECT MAX(pay) FROM staff", staff), staff, {})
     Refused(reason="MAX of 'pay': its family is sum, and sums and extremes of one column cannot be decided together")
     """
     secret = frozenset(c.name for c in schema.columns if c.secret)

@@ -28,7 +28,7 @@ from keyhole.model.prior import Knowledge
 from keyhole.model.query import Query, Refused, Statement
 from keyhole.model.schema import Role
 from keyhole.reading import Validator
-from keyhole.sql import lower
+from keyhole.sql import lower_statement
 
 __all__ = ["Admission", "OnlineAuditor", "Permission", "Space"]
 
@@ -180,7 +180,7 @@ class OnlineAuditor:
     def extreme(self, sql: str, answer: object) -> None:
         """A MIN or MAX that was answered before counts; other statements are passed over, for their rows are told."""
         with suppress(QueryError):
-            statement = lower(sql, self.roster.schema)
+            statement = lower_statement(sql, self.roster.schema)
             if self._minmax.concerns(statement):
                 self._minmax.record(statement, answer)
 
@@ -294,7 +294,7 @@ class OnlineAuditor:
     def _lowered(self, past: Iterable[Past]) -> Iterator[Statement]:
         for each in past:
             with suppress(QueryError):  # it is told when it is replayed
-                yield lower(each.sql, self.roster.schema)
+                yield lower_statement(each.sql, self.roster.schema)
 
     def _text(self, query: Asked) -> str:
         """What the history keeps: a statement that can be read again."""
@@ -306,7 +306,7 @@ class OnlineAuditor:
 
     def _statement(self, query: Asked) -> Statement:
         if isinstance(query, str):
-            return lower(query, self.roster.schema)
+            return lower_statement(query, self.roster.schema)
         return query if isinstance(query, Statement) else Statement(self._text(query), (query,))
 
     def _probed(

@@ -37,14 +37,14 @@ class Besides:
         rules = tuple(check.without_keys() for check in self.rules)
         if self.advice is None:
             return replace(self, rules=rules)
-        from keyhole.sql.statements.redact import shape_of
+        from keyhole.sql.statements.redact import redact_statement
 
         advice, known = self.advice, tuple(names)
         told = None if advice.alternatives is None else replace(advice.alternatives, rounding=())
         after = None if advice.after is None else advice.after.without(what)
         listed = advice.statements
         if what == "all":
-            listed = tuple((q, shape_of(sql, known), times) for q, sql, times in listed)
+            listed = tuple((q, redact_statement(sql, known), times) for q, sql, times in listed)
         return replace(self, rules=rules, advice=replace(advice, statements=listed, after=after, alternatives=told))
 
     def lines(self) -> Lines:

@@ -39,7 +39,7 @@ from keyhole.defence.workload import Estimate, GroupKey
 from keyhole.errors import BudgetExhausted, PrivacyParameterError, QueryError
 from keyhole.model.query import Refused
 from keyhole.model.schema import Schema
-from keyhole.sql import lower
+from keyhole.sql import lower_statement
 
 REMEMBERED = 4096  # texts whose reading is kept
 
@@ -100,7 +100,7 @@ class Planner:
         """A statement as numbers wanted; `QueryError` from the text and the declaration alone."""
         statement = self._read.get(sql)
         if statement is None:
-            question = read_wanted(lower(sql, self._schema), self.columns)
+            question = read_wanted(lower_statement(sql, self._schema), self.columns)
             if question.has_grouped_quantiles:
                 check_groups(question, self.chooser)
             else:

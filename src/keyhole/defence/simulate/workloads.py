@@ -25,7 +25,7 @@ from keyhole.defence.tables.inference import Functional, Names
 from keyhole.defence.tables.noisy_tables import COUNT
 from keyhole.errors import ConfigError, KeyholeError
 from keyhole.model.schema import Column, Kind, Role, Schema
-from keyhole.sql import lower
+from keyhole.sql import lower_statement
 
 Masks = tuple[int, ...]  # for each axis a bit mask of the values kept; 0: the axis is not named
 COVID = {"age": 4, "ethnicity": 8, "gender": 2, "positive": 2}
@@ -182,7 +182,7 @@ def read_log_workload(statements: Sequence[str], roles: Columns, n: int, seed: i
     read: list[WantedStatement] = []
     for sql in statements:
         try:
-            question = read_wanted(lower(sql, reading), columns)
+            question = read_wanted(lower_statement(sql, reading), columns)
         except KeyholeError:
             continue
         if all(w.kind == "linear" and set(w.sums) == {COUNT} and len(w.conditions) == 1 for w in question.wanted):

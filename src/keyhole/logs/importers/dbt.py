@@ -11,7 +11,7 @@ from keyhole.logs.exported import Exported, faulty, statements
 from keyhole.logs.records import Text, document, joined, line_of
 from keyhole.model.schema import folded
 from keyhole.sql.dialects.engine import recognize_dialect
-from keyhole.sql.statements.views import NotResolved, with_views
+from keyhole.sql.statements.views import NotResolved, insert_views
 
 _NO_SQL = ("seed", "source", "exposure", "metric", "semantic_model", "group", "macro")
 
@@ -51,7 +51,7 @@ def read(text: Text, name: str) -> Iterator[Exported]:
         others = {name: code for name, code in models.items() if code != sql}
         for part in statements(sql, at, engine):
             try:
-                whole_sql = with_views(part.sql, engine, others)
+                whole_sql = insert_views(part.sql, engine, others)
             except NotResolved as error:
                 yield replace(part, at=at, unjudged=part.unjudged or str(error))
                 continue

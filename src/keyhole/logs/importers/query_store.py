@@ -12,7 +12,7 @@ from collections.abc import Iterator
 from keyhole.logs.exported import Asker, Exported, failed, faulty, statements
 from keyhole.logs.records import Text, records
 from keyhole.sql import Dialect
-from keyhole.sql.statements.split import masked
+from keyhole.sql.statements.split import mask_quotes
 
 NO_VALUES = (
     "the values of its parameters (@...) are not in Query Store, so it cannot be judged: turn forced parameterization "
@@ -39,7 +39,7 @@ def read(text: Text, name: str) -> Iterator[Exported]:
         elif kind in ("3", "4") or word in ("aborted", "exception"):
             ran = kind == "4" or word == "exception"  # it has a plan: what failed is not its text
             yield failed(sql, record.at, Dialect.TSQL, "exception" if ran else "aborted", who)
-        elif _PARAMETERS.match(sql) or _PARAMETER.search(masked(sql, Dialect.TSQL)):
+        elif _PARAMETERS.match(sql) or _PARAMETER.search(mask_quotes(sql, Dialect.TSQL)):
             yield faulty(sql, record.at, NO_VALUES, who)
         else:
             yield from statements(sql, record.at, Dialect.TSQL, who=who)

@@ -24,7 +24,7 @@ from keyhole.model.schema import Role, Schema
 from keyhole.model.transcript import Entry
 from keyhole.report.documents.json_text import json_answer, json_fraction, json_labels
 from keyhole.report.documents.verdict import Comparison, ProofItem, SquareSum
-from keyhole.sql.statements.select_outline import aggregate_positions
+from keyhole.sql.statements.select_outline import find_aggregate_positions
 
 HIDES: dict[str, Any] = {"kind": "none", "why": "what several tests of a HAVING tell of a group has no certificate"}
 RATIO: dict[str, Any] = {"kind": "none", "why": "a quotient under a private condition has no certificate"}
@@ -135,7 +135,7 @@ class Certifier:
         if query.item == COUNTED_ROWS:
             return replace(item, rows=True)
         if entry.sql not in self._positions:
-            self._positions[entry.sql] = aggregate_positions(entry.sql)
+            self._positions[entry.sql] = find_aggregate_positions(entry.sql)
         places, place = self._positions[entry.sql], self._place[entry.number]
         if query.item:
             return replace(item, column=query.item)

@@ -125,9 +125,9 @@ def _report(unjudged: Unjudged) -> str | None:
     """What may be sent to us, where our reading is at fault: the statement without its constants."""
     if unjudged.reason != DIFFERS:
         return None
-    from keyhole.sql.statements.redact import without_constants
+    from keyhole.sql.statements.redact import remove_constants
 
-    return without_constants(unjudged.sql)
+    return remove_constants(unjudged.sql)
 
 
 def _describe_exposed(case: Case, proof: tuple[ProofItem, ...]) -> ExposedValue:

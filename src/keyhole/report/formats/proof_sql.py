@@ -14,7 +14,7 @@ from keyhole.auditing.base import visible
 from keyhole.checker.fillings import public_only
 from keyhole.model.predicate import literal, quote_name
 from keyhole.report.cases import Case, Cited, PlainVerdict
-from keyhole.sql.statements.select_outline import item_names, table_names
+from keyhole.sql.statements.select_outline import list_item_names, list_table_names
 
 ROUNDS = 2
 LARGEST = 2_000_000_000
@@ -34,7 +34,7 @@ def proof_sql(verdict: PlainVerdict) -> str:
     for case in verdict.cases:
         try:
             checks.append(_check(case, verdict))
-            names |= dict.fromkeys(n for step in case.argument.steps for n in sorted(table_names(step.cited.sql)))
+            names |= dict.fromkeys(n for step in case.argument.steps for n in sorted(list_table_names(step.cited.sql)))
         except _Left as why:
             left.append(f"--   {_comment(case.who)}: {_comment(case.column)}: {why}")
     table = verdict.source.table
@@ -104,10 +104,10 @@ def _cell(cited: Cited, verdict: PlainVerdict) -> str:
     sql = cited.sql.strip().rstrip(";").rstrip()
     if not public_only(sql, verdict.source.private):
         raise _Left("a statement that may have private conditions")
-    if any("." in name for name in table_names(sql)):
+    if any("." in name for name in list_table_names(sql)):
         raise _Left("a statement that names a schema")
     at = cited.replayed.column
-    items = [name.casefold() for name in item_names(sql)]
+    items = [name.casefold() for name in list_item_names(sql)]
     if cited.form or at is None or not items:
         raise _Left("a cell of an answer that is not plain")
     aliases = ", ".join(f"c{i}" for i in range(1, len(items) + 1))

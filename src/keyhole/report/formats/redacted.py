@@ -19,7 +19,7 @@ from keyhole.model.transcript import ABSENT, Line, Refusal
 from keyhole.report.cases import INFERRED, Argument, AssumedFinding, Case, Cited, PlainVerdict, Record, Step
 from keyhole.report.documents.verdict import Completion
 from keyhole.report.words.proofs import describe_contradiction
-from keyhole.sql.statements.redact import shape_of, withheld_words
+from keyhole.sql.statements.redact import list_withheld_words, redact_statement
 
 BY_ASSUMPTION = "answers and the values assumed possible determine the value"
 TOGETHER = "taken together"
@@ -146,11 +146,11 @@ class _Withholder:
 
     def said(self, text: str, sql: str) -> str:
         """A message about a statement without what it quotes, and without words of the statement that are withheld."""
-        hidden = withheld_words(sql, self._names) | ({self._table.lower()} if self._table else frozenset())
+        hidden = list_withheld_words(sql, self._names) | ({self._table.lower()} if self._table else frozenset())
         return _WORD.sub(lambda m: "…" if m[0].lower() in hidden else m[0], _masked(text))
 
     def sql(self, text: str) -> str:
-        return shape_of(text, self._names) if self._everything else text
+        return redact_statement(text, self._names) if self._everything else text
 
     def _cited(self, cited: Cited) -> Cited:
         # no key: it may be the value of a private column, under whatever alias

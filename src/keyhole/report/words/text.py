@@ -249,9 +249,9 @@ def list_problems(verdict: PlainVerdict) -> Iterator[str]:
         first = ", the first" if len(numbers) > 1 else ""
         yield f"Not judged: {name_queries(numbers)} ({reason}){first}: {shorten_sql(sql)}"
         if reason == DIFFERS:
-            from keyhole.sql.statements.redact import without_constants
+            from keyhole.sql.statements.redact import remove_constants
 
-            yield f"  to report, without its constants: {without_constants(sql)}"
+            yield f"  to report, without its constants: {remove_constants(sql)}"
     refused = group_by_reason((r.error.partition("\n")[0], r.number, r.error) for r in verdict.refused)
     for numbers, error in list(refused.values())[:SHOWN]:
         yield f"Refused: {name_queries(numbers[:1])}: {error}"

@@ -14,8 +14,8 @@ from sqlglot import exp
 
 from keyhole.model.schema import Kind, Schema, folded
 from keyhole.sql.dialects.engine import EngineDialect
-from keyhole.sql.dialects.portable_functions import CommonWords, is_calendar
-from keyhole.sql.dialects.translator import COMPARED, ORDER_OF_TEXTS, ORDERED, UNLIKE, word
+from keyhole.sql.dialects.portable_functions import PortableFunctions, is_part_of_day
+from keyhole.sql.dialects.translator import COMPARED, ORDER_OF_TEXTS, ORDERED, UNLIKE, name_node
 
 MAY_IGNORE_CASE = (
     ", and some engines compare texts without regard to case: name the engine, or put the comparison into --view as a "
@@ -41,7 +41,7 @@ _MOMENT = re.compile(r"\d{4}-\d\d-\d\d \d\d:\d\d:\d\d(\.\d{1,6})?")
 _NUMBER = re.compile(r"[-+]?\d+(\.\d+)?|\d{4}-\d\d-\d\d([ T]\d\d:\d\d(:\d\d(\.\d{1,6})?)?)?")
 
 
-def portable(tree: exp.Expr, engine: EngineDialect, schema: Schema) -> str:
+def explain_nonportable(tree: exp.Expr, engine: EngineDialect, schema: Schema) -> str:
     """Why a statement may mean something else in DuckDB; empty if all of it is in the portable core."""
     numbers = {c.name.casefold(): c.kind for c in schema.columns if c.kind.numeric}
     texts = {c.name.casefold() for c in schema.columns if c.kind in (Kind.TEXT, Kind.OTHER)}
@@ -56,22 +56,22 @@ def portable(tree: exp.Expr, engine: EngineDialect, schema: Schema) -> str:
         texts.add(name)
     if not engine.is_known and _may_be_text(tree):
         return ": a name in double quotes is a text in MySQL and BigQuery: write it without, or name the engine"
-    words = CommonWords(engine, schema)
+    words = PortableFunctions(engine, schema)
     if engine.may_ignore_case and _has_text(tree, texts):
-        made = frozenset().union(*words.outermost(tree))
-        if why := differs_by_case(tree, texts, schema.spelt, made):
+        made = frozenset().union(*words.list_given_texts(tree))
+        if why := explain_case_difference(tree, texts, schema.spelt, made):
             return why if engine.is_known else MAY_IGNORE_CASE
     days = {folded(c.name) for c in schema.columns if c.kind is Kind.DATE}
 
     def same(node: exp.Expr) -> bool:
         if engine.may_ignore_case and is_text_test(node, schema.spelt):
             return True
-        return _is_day(node) or is_calendar(node, days, engine) or words.holds(node)
+        return _is_day(node) or is_part_of_day(node, days, engine) or words.is_portable(node)
 
     for node in tree.walk(prune=same):
         if same(node):
             continue
-        why = _differs(node, engine, numbers, texts)
+        why = _explain_node(node, engine, numbers, texts)
         if why:
             return why
     return ""
@@ -92,16 +92,16 @@ def _has_text(tree: exp.Expr, texts: set[str]) -> bool:
     return any(True for _ in said) or any(c.name.casefold() in texts for c in tree.find_all(exp.Column))
 
 
-def _differs(node: exp.Expr, engine: EngineDialect, numbers: dict[str, Kind], texts: set[str]) -> str:
+def _explain_node(node: exp.Expr, engine: EngineDialect, numbers: dict[str, Kind], texts: set[str]) -> str:
     """Why this node (not those below it) is outside the core."""
     if isinstance(node, exp.Div | exp.IntDiv) and engine.divides_integers:
         return ": there 21 / 2 is 10; the data are in DuckDB, where it is 10.5"
     unusual = any(
-        value and name not in _FLAGS and not isinstance(value, exp.Expr) and not _nodes(value)
+        value and name not in _FLAGS and not isinstance(value, exp.Expr) and not _is_list_of_nodes(value)
         for name, value in node.args.items()
     )
     if type(node) not in _ALLOWED or unusual or (isinstance(node, _STATISTICAL) and not engine.statistics_as_in_duckdb):
-        return UNLIKE.format(word(node))
+        return UNLIKE.format(name_node(node))
     if isinstance(node, exp.Literal) and node.is_string and not node.name:
         return ": an empty text is NULL in some engines: leave that comparison out, or put it into --view as a column"
     if isinstance(node, exp.Like) and not engine.is_known:
@@ -112,26 +112,25 @@ def _differs(node: exp.Expr, engine: EngineDialect, numbers: dict[str, Kind], te
             "with the capitals that the values have, or use ="
         )
     if isinstance(node, COMPARED):
-        return _comparison(node, engine, texts)
-    return _arithmetic(node, numbers) if isinstance(node, _NUMERIC) else ""
+        return _explain_comparison(node, engine, texts)
+    return _explain_arithmetic(node, numbers) if isinstance(node, _NUMERIC) else ""
 
 
-def _arithmetic(node: exp.Expr, numbers: dict[str, Kind]) -> str:
+def _explain_arithmetic(node: exp.Expr, numbers: dict[str, Kind]) -> str:
     """Numbers only; and where it decides who is meant, nothing that one engine rounds and another does not."""
     decides = node.find_ancestor(*COMPARED, exp.Group) is not None
     for leaf in node.find_all(exp.Column, exp.Literal):
         constant = isinstance(leaf, exp.Literal)
         if leaf.is_string if constant else leaf.name.casefold() not in numbers:
-            return f": {word(node)} of anything but numbers is not the same in all engines"
+            return f": {name_node(node)} of anything but numbers is not the same in all engines"
         rounded = not leaf.name.isdigit() if constant else numbers[leaf.name.casefold()] is Kind.DOUBLE
         if decides and rounded and not isinstance(node, exp.Neg):
-            return (
-                f": {word(node)} of fractions is rounded in some engines and not in others: compare the column itself"
-            )
+            word = name_node(node)
+            return f": {word} of fractions is rounded in some engines and not in others: compare the column itself"
     return ""
 
 
-def _comparison(node: exp.Expr, engine: EngineDialect, texts: set[str]) -> str:
+def _explain_comparison(node: exp.Expr, engine: EngineDialect, texts: set[str]) -> str:
     operands = list(node.iter_expressions())
     if any(
         isinstance(part, _LOGICAL) and not (isinstance(node, exp.Is) and part is not node.this) for part in operands
@@ -158,7 +157,7 @@ def _is_day(node: exp.Expr) -> bool:
     return node.to.this in _MOMENTS and _MOMENT.fullmatch(node.this.name) is not None
 
 
-def _nodes(value: object) -> bool:
+def _is_list_of_nodes(value: object) -> bool:
     return isinstance(value, list) and all(isinstance(part, exp.Expr) for part in value)
 
 
@@ -181,7 +180,7 @@ WITHOUT_CASE = (
 )
 
 
-def differs_by_case(
+def explain_case_difference(
     tree: exp.Expr,
     texts: Iterable[str],
     spelt: Mapping[str, frozenset[str]],
@@ -191,31 +190,31 @@ def differs_by_case(
     `made` the texts that its functions give.
 
     >>> tree = __import__("sqlglot").parse_one("SELECT COUNT(*) FROM t WHERE dept = 'Legal'")
-    >>> differs_by_case(tree, {"dept"}, {"dept": frozenset({"Legal", "IT"})})
+    >>> explain_case_difference(tree, {"dept"}, {"dept": frozenset({"Legal", "IT"})})
     ''
-    >>> differs_by_case(tree, {"dept"}, {"dept": frozenset({"legal", "IT"})})[:45]
+    >>> explain_case_difference(tree, {"dept"}, {"dept": frozenset({"legal", "IT"})})[:45]
     ', where texts are compared without regard to '
     """
     names = {c.name.casefold() for c in tree.find_all(exp.Column)} & set(texts)
     said = {leaf.name for leaf in tree.find_all(exp.Literal) if leaf.is_string and not is_text_test(leaf.parent, spelt)}
-    if any(part.find(exp.Column, exp.Literal) for part in tree.find_all(exp.Min, exp.Max) if _on_text(part, names)):
+    if any(part.find(exp.Column, exp.Literal) for part in tree.find_all(exp.Min, exp.Max) if _looks_at(part, names)):
         return WITHOUT_CASE
     for comparison in tree.find_all(exp.EQ, exp.NEQ, exp.NullSafeEQ, exp.NullSafeNEQ):
-        if sum(_on_text(side, names) for side in (comparison.this, comparison.expression)) > 1:
+        if sum(_looks_at(side, names) for side in (comparison.this, comparison.expression)) > 1:
             return WITHOUT_CASE  # two columns: their values are not those of one
     for name in names:
         if name not in spelt:
             return WITHOUT_CASE  # a private column, or one that the statement makes
-        if not _told_apart(spelt[name] | said):
+        if not _are_distinct_without_case(spelt[name] | said):
             return WITHOUT_CASE
-    return "" if _told_apart(said) and _told_apart(said | made) else WITHOUT_CASE
+    return "" if _are_distinct_without_case(said) and _are_distinct_without_case(said | made) else WITHOUT_CASE
 
 
-def with_lengths(tree: exp.Expr, spelt: Mapping[str, frozenset[str]]) -> exp.Expr:
+def replace_lengths(tree: exp.Expr, spelt: Mapping[str, frozenset[str]]) -> exp.Expr:
     """The tree with LENGTH(column) for LEN, which is read with a cast, and for a LENGTH in bytes, where that is sure.
 
     >>> tree = __import__("sqlglot").parse_one("SELECT LEN(dept) FROM t", read="tsql")
-    >>> with_lengths(tree, {"dept": frozenset({"Legal", "IT"})}).sql(dialect="duckdb")
+    >>> replace_lengths(tree, {"dept": frozenset({"Legal", "IT"})}).sql(dialect="duckdb")
     'SELECT LENGTH(dept) FROM t'
     """
     made = tree.copy()
@@ -246,10 +245,10 @@ def is_text_test(node: exp.Expr | None, spelt: Mapping[str, frozenset[str]]) -> 
     return all((strict.fullmatch(v) is None) is (loose.fullmatch(v) is None) for v in values)
 
 
-def _on_text(part: exp.Expr, names: set[str]) -> bool:
+def _looks_at(part: exp.Expr, names: set[str]) -> bool:
     return any(c.name.casefold() in names for c in part.find_all(exp.Column))
 
 
-def _told_apart(values: Iterable[str]) -> bool:
+def _are_distinct_without_case(values: Iterable[str]) -> bool:
     seen = list(values)
     return all(v.isascii() for v in seen) and len({v.casefold().rstrip() for v in seen}) == len(seen)

@@ -24,7 +24,7 @@ MAX_TEXTS = 20_000
 _TEXTS = (exp.Substring, exp.Left, exp.Right, exp.Concat, exp.DPipe, exp.Add, exp.Upper, exp.Lower, exp.Coalesce)
 
 
-class CommonWords:
+class PortableFunctions:
     """Which nodes of a statement for one engine are such functions, what they become, and which texts they give.
 
     >>> import sqlglot
@@ -32,9 +32,9 @@ class CommonWords:
     >>> from keyhole.sql.dialects.engine import find_engine
     >>> staff = Schema("t", (Column("dept", Kind.TEXT),), spelt={"dept": frozenset({"law", "IT"})})
     >>> tree = sqlglot.parse_one("SELECT LEFT(dept, 1) + '-' + dept FROM t", read="tsql")
-    >>> CommonWords(find_engine("tsql"), staff).put_into(tree).sql(dialect="duckdb")
+    >>> PortableFunctions(find_engine("tsql"), staff).replace_in(tree).sql(dialect="duckdb")
     "SELECT LEFT(dept, 1) || '-' || dept FROM t"
-    >>> sorted(CommonWords(find_engine("tsql"), staff).texts(tree.expressions[0]))
+    >>> sorted(PortableFunctions(find_engine("tsql"), staff).possible_texts(tree.expressions[0]))
     ['I-IT', 'I-law', 'l-IT', 'l-law']
     """
 
@@ -44,31 +44,31 @@ class CommonWords:
         self.nullable = {folded(c.name) for c in schema.columns if c.nullable}
         self.whole = {folded(c.name) for c in schema.columns if c.kind is Kind.INTEGER}
 
-    def put_into(self, tree: exp.Expr) -> exp.Expr:
+    def replace_in(self, tree: exp.Expr) -> exp.Expr:
         """The tree with these functions in the words that all read alike."""
         return tree.copy().transform(self._plain)
 
-    def holds(self, node: exp.Expr) -> bool:
+    def is_portable(self, node: exp.Expr) -> bool:
         """Is it such a function?"""
         if isinstance(node, exp.ILike) and self.engine.has_ilike:
-            return self.texts(node.this) is not None and self.texts(node.expression) is not None
+            return self.possible_texts(node.this) is not None and self.possible_texts(node.expression) is not None
         if isinstance(node, exp.StartsWith) and self.engine.upper_ignores_locale:
-            return self.texts(node.this) is not None and self.texts(node.expression) is not None
-        return self._is_quotient(node) or (isinstance(node, _TEXTS) and self.texts(node) is not None)
+            return self.possible_texts(node.this) is not None and self.possible_texts(node.expression) is not None
+        return self._is_quotient(node) or (isinstance(node, _TEXTS) and self.possible_texts(node) is not None)
 
-    def outermost(self, node: exp.Expr) -> Iterator[frozenset[str]]:
+    def list_given_texts(self, node: exp.Expr) -> Iterator[frozenset[str]]:
         """The texts that each of these functions of a statement can give."""
-        found = self.texts(node) if isinstance(node, _TEXTS) else None
+        found = self.possible_texts(node) if isinstance(node, _TEXTS) else None
         if found is not None:
             yield found
             return
         for child in node.iter_expressions():
-            yield from self.outermost(child)
+            yield from self.list_given_texts(child)
 
-    def texts(self, node: exp.Expr | None) -> frozenset[str] | None:
+    def possible_texts(self, node: exp.Expr | None) -> frozenset[str] | None:
         """All the texts that an expression can give; None if it is none of these, or where engines may differ."""
         if isinstance(node, exp.Paren):
-            return self.texts(node.this)
+            return self.possible_texts(node.this)
         if isinstance(node, exp.Literal) and node.is_string:
             return frozenset((node.name,)) if node.name and node.name.isascii() else None
         if isinstance(node, exp.Column):
@@ -80,29 +80,31 @@ class CommonWords:
         if isinstance(node, exp.Substring | exp.Left | exp.Right):
             return self._cut(node)
         if isinstance(node, exp.Coalesce):  # ISNULL of SQL Server, which is parsed so, cuts to the length of the first
-            each = [self.texts(part) for part in (node.this, *node.expressions)]
+            each = [self.possible_texts(part) for part in (node.this, *node.expressions)]
             return None if self.engine.coalesce_cuts_texts or None in each else frozenset().union(*filter(None, each))
         if isinstance(node, exp.Add) and not self.engine.plus_joins_texts:
             return None
-        return self._together(_parts(node), null=not (isinstance(node, exp.Concat) and self.engine.concat_skips_null))
+        return self._together(
+            _joined_operands(node), null=not (isinstance(node, exp.Concat) and self.engine.concat_skips_null)
+        )
 
     def _cut(self, node: exp.Expr) -> frozenset[str] | None:
-        first = _number(node.args.get("start")) if isinstance(node, exp.Substring) else 1
+        first = _read_number(node.args.get("start")) if isinstance(node, exp.Substring) else 1
         asked = node.args.get("length" if isinstance(node, exp.Substring) else "expression")
-        many = 10**9 if asked is None else _number(asked)
+        many = 10**9 if asked is None else _read_number(asked)
         if first is None or many is None or not first >= 1 or not many >= 1:
             return None
         if isinstance(node, exp.Right):
-            return self._mapped(_uncast(node.this), lambda text: text[-many:])
-        return self._mapped(_uncast(node.this), lambda text: text[first - 1 : first - 1 + many])
+            return self._mapped(_strip_text_cast(node.this), lambda text: text[-many:])
+        return self._mapped(_strip_text_cast(node.this), lambda text: text[first - 1 : first - 1 + many])
 
     def _mapped(self, node: exp.Expr, change: Callable[[str], str]) -> frozenset[str] | None:
-        held = self.texts(node)
+        held = self.possible_texts(node)
         return None if held is None else frozenset(map(change, held))
 
     def _together(self, parts: list[exp.Expr], *, null: bool) -> frozenset[str] | None:
         """Texts one after another; with `null` nothing comes of one that is NULL, as in DuckDB's ||."""
-        held = [self.texts(part) for part in parts]
+        held = [self.possible_texts(part) for part in parts]
         some = [each for each in held if each is not None]
         if not parts or len(some) < len(held) or prod(map(len, some)) > MAX_TEXTS:
             return None
@@ -126,40 +128,40 @@ class CommonWords:
     def _over(self, node: exp.Expr) -> int | None:
         """The constant by which a whole column is divided."""
         column = isinstance(node.this, exp.Column) and folded(node.this.name) in self.whole
-        over = _number(node.expression)
+        over = _read_number(node.expression)
         return over if column and over else None
 
     def _plain(self, node: exp.Expr) -> exp.Expr:
         if isinstance(node, exp.DecodeCase) and len(node.expressions) > 2:
-            made = _chosen(node)
-            return node if made is node else self.put_into(made)
+            made = _decode_as_case(node)
+            return node if made is node else self.replace_in(made)
         if isinstance(node, exp.Div) and self.engine.divides_integers and self._over(node) is not None:
             return exp.IntDiv(this=node.this.copy(), expression=node.expression.copy())
         if isinstance(node, exp.Floor) and isinstance(node.this, exp.Div) and self._is_quotient(node):
             quotient = exp.Div(this=node.this.this.copy(), expression=node.this.expression.copy())
             return exp.Floor(this=quotient)
-        if not isinstance(node, _TEXTS) or self.texts(node) is None:
+        if not isinstance(node, _TEXTS) or self.possible_texts(node) is None:
             return node
         if isinstance(node, exp.Substring):
             kept = {name: node.args[name].copy() for name in ("start", "length") if node.args.get(name) is not None}
-            return exp.Substring(this=self.put_into(_uncast(node.this)), **kept)
+            return exp.Substring(this=self.replace_in(_strip_text_cast(node.this)), **kept)
         if isinstance(node, exp.Left | exp.Right):
-            return type(node)(this=self.put_into(_uncast(node.this)), expression=node.expression.copy())
+            return type(node)(this=self.replace_in(_strip_text_cast(node.this)), expression=node.expression.copy())
         if isinstance(node, exp.Upper | exp.Lower | exp.Coalesce):
             return node
-        first, *rest = (self.put_into(part) for part in _parts(node))
+        first, *rest = (self.replace_in(part) for part in _joined_operands(node))
         for part in rest:
             first = exp.DPipe(this=first, expression=part)
         return first
 
 
-def _parts(node: exp.Expr | None) -> list[exp.Expr]:
+def _joined_operands(node: exp.Expr | None) -> list[exp.Expr]:
     if isinstance(node, exp.Concat):
         return list(node.expressions)
     return [node.this, node.expression] if isinstance(node, exp.DPipe | exp.Add) else []
 
 
-def _chosen(node: exp.DecodeCase) -> exp.Expr:
+def _decode_as_case(node: exp.DecodeCase) -> exp.Expr:
     """DECODE(x, 'a', 1, 'b', 2, 3) as a CASE; itself if something else than constants is looked for."""
     of, *rest = node.expressions
     pairs = list(zip(rest[0::2], rest[1::2], strict=False))
@@ -171,12 +173,12 @@ def _chosen(node: exp.DecodeCase) -> exp.Expr:
     return made.else_(rest[-1].copy()) if len(rest) % 2 else made
 
 
-def _uncast(node: exp.Expr) -> exp.Expr:
+def _strip_text_cast(node: exp.Expr) -> exp.Expr:
     """Without the cast to text that the parser of SQL Server puts around arguments."""
     return node.this if isinstance(node, exp.Cast) and node.to.this is exp.DType.TEXT else node
 
 
-def _number(node: object) -> int | None:
+def _read_number(node: object) -> int | None:
     return int(node.name) if isinstance(node, exp.Literal) and not node.is_string and node.name.isdigit() else None
 
 
@@ -198,13 +200,13 @@ _DAY_FORMAT = re.compile(r"(%[Ymd]|[-. ])+")
 _DAY_FORMAT_WITH_SLASHES = re.compile(r"(%[Ymd]|[-./ ])+")
 
 
-def is_calendar(node: exp.Expr, days: AbstractSet[str], engine: EngineDialect) -> bool:
+def is_part_of_day(node: exp.Expr, days: AbstractSet[str], engine: EngineDialect) -> bool:
     """Is this such a part of a column of days? `days` are the columns that are DATE, case folded.
 
     >>> import sqlglot
     >>> from keyhole.sql.dialects.engine import find_engine
     >>> tree = sqlglot.parse_one("SELECT DATE_FORMAT(d, '%Y-%m'), YEAR(d), WEEK(d), YEAR(e) FROM t", read="mysql")
-    >>> [is_calendar(item, {"d"}, find_engine("mysql")) for item in tree.expressions]
+    >>> [is_part_of_day(item, {"d"}, find_engine("mysql")) for item in tree.expressions]
     [True, True, False, False]
     """
     if not engine.is_known:

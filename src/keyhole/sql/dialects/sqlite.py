@@ -11,16 +11,16 @@ from sqlglot import exp
 from keyhole.sql.dialects.translator import TEXT_RULES, Rule, Translator
 from keyhole.sql.dialects.types import (
     ISO_DAY,
-    Differs,
-    Sort,
-    as_double,
-    bare_of,
-    never_zero,
-    number_said,
-    sort_of,
-    whole_said,
-    wider,
+    NotPortable,
+    SqlType,
+    cast_to_double,
+    is_never_zero,
+    read_integer,
+    read_number,
+    type_of,
+    widest_type,
 )
+from keyhole.sql.statements.parse import strip_parentheses
 
 _T = exp.DataType.Type
 _FORMAT = re.compile(r"(?:%[Ymdjw]|[-/ .])+")
@@ -31,140 +31,146 @@ _DIGITS = re.compile(r"(?:%[Ymdjw])+")
 class SqliteTranslator(Translator):
     """Values have types, columns have not: what a table stores is known for whole numbers, texts and ISO dates only."""
 
-    def of_kind(self, sort: Sort) -> Sort:
+    def column_type(self, sql_type: SqlType) -> SqlType:
         """A decimal column holds doubles, and whole numbers where there is no fraction."""
-        return Sort.DOUBTED if sort is Sort.EXACT else sort
+        return SqlType.FRACTION if sql_type is SqlType.DECIMAL else sql_type
 
-    def days_alike(self, a: Sort, b: Sort) -> bool:
+    def compares_days(self, a: SqlType, b: SqlType) -> bool:
         """A date is a text there, and so is a timestamp: dates may be compared with dates."""
-        return a is b is Sort.DAY
+        return a is b is SqlType.DATE
 
-    def alike(self, left: exp.Expr, right: exp.Expr, ordered: bool) -> None:
+    def check_comparable(self, left: exp.Expr, right: exp.Expr, ordered: bool) -> None:
         """A timestamp is a text there of which the spelling is not known here."""
-        if Sort.MOMENT in (sort_of(left), sort_of(right)):
-            raise Differs(
+        if SqlType.TIMESTAMP in (type_of(left), type_of(right)):
+            raise NotPortable(
                 ", where a timestamp is a text; how it was written is not known here: compare a date column instead"
             )
-        super().alike(left, right, ordered)
+        super().check_comparable(left, right, ordered)
 
-    def said_as(self, said: exp.Expr, other: Sort) -> None:
+    def check_text_constant(self, said: exp.Expr, other: SqlType) -> None:
         """A text is no number there; a date is the text YYYY-MM-DD."""
-        if other is not Sort.TEXT and not (other is Sort.DAY and ISO_DAY.fullmatch(said.name)):
-            raise Differs(
+        if other is not SqlType.TEXT and not (other is SqlType.DATE and ISO_DAY.fullmatch(said.name)):
+            raise NotPortable(
                 f": '{said.name}' is compared with {other}, which depends there on how the column was declared: "
                 "write a number without quotes, and a date as YYYY-MM-DD"
             )
 
-    def one_of(self, parts: list[exp.Expr | None], node: exp.Expr) -> Sort:
+    def common_type(self, parts: list[exp.Expr | None], node: exp.Expr) -> SqlType:
         """Of whole numbers and fractions each row keeps its own type."""
-        found = super().one_of(parts, node)
-        mixed = any(sort_of(p) not in (found, Sort.NOTHING) for p in parts if p is not None)
-        return Sort.DOUBTED if found.numeric and (mixed or found is Sort.EXACT) else found
+        found = super().common_type(parts, node)
+        mixed = any(type_of(p) not in (found, SqlType.NULL) for p in parts if p is not None)
+        return SqlType.FRACTION if found.numeric and (mixed or found is SqlType.DECIMAL) else found
 
-    def _arithmetic(self, node: exp.Expr) -> Sort:
+    def _arithmetic(self, node: exp.Expr) -> SqlType:
         found = super()._arithmetic(node)
-        if found is not Sort.EXACT:
+        if found is not SqlType.DECIMAL:
             return found
         if node.find(exp.AggFunc) is not None or isinstance(node, exp.Neg):
             return found
         if node.find_ancestor(exp.AggFunc) is None or node.find_ancestor(exp.Where, exp.If) is not None:
             for part in (node.this, node.expression):
-                _doubled(part)
-        node.meta["sort"] = Sort.BINARY
-        return Sort.BINARY
+                _make_double(part)
+        node.meta["sql_type"] = SqlType.DOUBLE
+        return SqlType.DOUBLE
 
-    def _divide(self, node: exp.Div) -> Sort:
-        a, b = sort_of(node.this), sort_of(node.expression)
+    def _divide(self, node: exp.Div) -> SqlType:
+        a, b = type_of(node.this), type_of(node.expression)
         if not (a.numeric and b.numeric) or node.find(exp.AggFunc) is not None:
-            raise Differs(": there a quotient of whole numbers is cut to a whole number: ask the two numbers apart")
-        if not never_zero(node.expression):
-            raise Differs(": a division by 0 is NULL there and not in DuckDB: write NULLIF(divisor, 0)")
-        if a is b is Sort.WHOLE:
+            raise NotPortable(": there a quotient of whole numbers is cut to a whole number: ask the two numbers apart")
+        if not is_never_zero(node.expression):
+            raise NotPortable(": a division by 0 is NULL there and not in DuckDB: write NULLIF(divisor, 0)")
+        if a is b is SqlType.INTEGER:
             left, right = node.this.copy(), node.expression.copy()
-            return self.put(node, exp.IntDiv(this=left, expression=right), Sort.WHOLE)
-        if wider([a, b]) is Sort.DOUBTED:
-            raise Differs(": / of fractions divides there without remainder where both are whole: cast one to REAL")
+            return self.replace_node(node, exp.IntDiv(this=left, expression=right), SqlType.INTEGER)
+        if widest_type([a, b]) is SqlType.FRACTION:
+            raise NotPortable(": / of fractions divides there without remainder where both are whole: cast one to REAL")
         for part in (node.this, node.expression):
-            _doubled(part)
-        return self.put(node, exp.Div(this=node.this.copy(), expression=node.expression.copy()), Sort.BINARY)
+            _make_double(part)
+        return self.replace_node(
+            node, exp.Div(this=node.this.copy(), expression=node.expression.copy()), SqlType.DOUBLE
+        )
 
-    def _modulo(self, node: exp.Mod) -> Sort:
-        if not sort_of(node.this) is sort_of(node.expression) is Sort.WHOLE:
-            raise Differs(": % is judged for whole numbers only")
-        if not never_zero(node.expression):
-            raise Differs(": a remainder by 0 is NULL there and an error in DuckDB: write NULLIF(divisor, 0)")
-        return self.put(node, exp.Mod(this=node.this.copy(), expression=node.expression.copy()), Sort.WHOLE)
+    def _modulo(self, node: exp.Mod) -> SqlType:
+        if not type_of(node.this) is type_of(node.expression) is SqlType.INTEGER:
+            raise NotPortable(": % is judged for whole numbers only")
+        if not is_never_zero(node.expression):
+            raise NotPortable(": a remainder by 0 is NULL there and an error in DuckDB: write NULLIF(divisor, 0)")
+        return self.replace_node(
+            node, exp.Mod(this=node.this.copy(), expression=node.expression.copy()), SqlType.INTEGER
+        )
 
-    def _cast(self, node: exp.Cast) -> Sort:
-        to, of = node.to, sort_of(node.this)
-        inner = bare_of(node.this)
+    def _cast(self, node: exp.Cast) -> SqlType:
+        to, of = node.to, type_of(node.this)
+        inner = strip_parentheses(node.this)
         if to.this in (_T.INT, _T.BIGINT) and not to.expressions:
-            if of is Sort.WHOLE:
-                return self.put(node, exp.Paren(this=node.this.copy()), Sort.WHOLE)
+            if of is SqlType.INTEGER:
+                return self.replace_node(node, exp.Paren(this=node.this.copy()), SqlType.INTEGER)
             if isinstance(inner, exp.TimeToStr) and _DIGITS.fullmatch(inner.args["format"].name):
-                return Sort.WHOLE
+                return SqlType.INTEGER
         elif to.this is _T.DOUBLE and of.numeric:
-            return Sort.BINARY
-        elif to.this is _T.TEXT and of in (Sort.WHOLE, Sort.TEXT, Sort.SAID):
-            return Sort.TEXT
-        raise Differs(
+            return SqlType.DOUBLE
+        elif to.this is _T.TEXT and of in (SqlType.INTEGER, SqlType.TEXT, SqlType.TEXT_CONSTANT):
+            return SqlType.TEXT
+        raise NotPortable(
             f": a cast of {of} to {to.sql(dialect='sqlite')} is not known to give the same in DuckDB: leave it out"
         )
 
-    def _round(self, node: exp.Round) -> Sort:
-        self.must(node.this, Sort.WHOLE)
+    def _round(self, node: exp.Round) -> SqlType:
+        self.require_type(node.this, SqlType.INTEGER)
         places = node.args.get("decimals")
-        if places is not None and whole_said(places) is None:
-            raise Differs(": ROUND to a number of places that is no constant is not judged")
-        return self.put(node, as_double(node.this), Sort.BINARY)
+        if places is not None and read_integer(places) is None:
+            raise NotPortable(": ROUND to a number of places that is no constant is not judged")
+        return self.replace_node(node, cast_to_double(node.this), SqlType.DOUBLE)
 
-    def _abs(self, node: exp.Abs) -> Sort:
-        return self.must(node.this, Sort.WHOLE, Sort.BINARY)
+    def _abs(self, node: exp.Abs) -> SqlType:
+        return self.require_type(node.this, SqlType.INTEGER, SqlType.DOUBLE)
 
-    def _sum(self, node: exp.Sum) -> Sort:
+    def _sum(self, node: exp.Sum) -> SqlType:
         """A truth is 1 or 0 there."""
-        if sort_of(node.this) is Sort.TRUTH and isinstance(bare_of(node.this), exp.Column):
+        if type_of(node.this) is SqlType.CONDITION and isinstance(strip_parentheses(node.this), exp.Column):
             number = exp.Cast(this=node.this.copy(), to=exp.DataType(this=_T.INT))
-            return self.put(node, exp.Sum(this=number), Sort.EXACT)
+            return self.replace_node(node, exp.Sum(this=number), SqlType.DECIMAL)
         return super()._sum(node)
 
-    def _day(self, node: exp.Expr) -> Sort:
-        if sort_of(node.this) is not Sort.DAY or len(list(node.iter_expressions())) > 1:
-            raise Differs(": DATE is judged of a date column only: write the date as 'YYYY-MM-DD'")
-        return self.put(node, exp.Paren(this=node.this.copy()), Sort.DAY)
+    def _day(self, node: exp.Expr) -> SqlType:
+        if type_of(node.this) is not SqlType.DATE or len(list(node.iter_expressions())) > 1:
+            raise NotPortable(": DATE is judged of a date column only: write the date as 'YYYY-MM-DD'")
+        return self.replace_node(node, exp.Paren(this=node.this.copy()), SqlType.DATE)
 
-    def _format(self, node: exp.TimeToStr) -> Sort:
-        inner = bare_of(node.this)
+    def _format(self, node: exp.TimeToStr) -> SqlType:
+        inner = strip_parentheses(node.this)
         inner = inner.this if isinstance(inner, exp.TsOrDsToTimestamp) else inner
         pattern = node.args["format"]
-        if sort_of(inner) is not Sort.DAY:
-            raise Differs(": STRFTIME is judged of a date column only; how a timestamp was written is not known here")
+        if type_of(inner) is not SqlType.DATE:
+            raise NotPortable(
+                ": STRFTIME is judged of a date column only; how a timestamp was written is not known here"
+            )
         if not isinstance(pattern, exp.Literal) or _FORMAT.fullmatch(pattern.name) is None:
-            raise Differs(": STRFTIME is judged for %Y %m %d %j %w between - / . and blanks")
-        return self.put(node, exp.TimeToStr(this=inner.copy(), format=pattern.copy()), Sort.TEXT)
+            raise NotPortable(": STRFTIME is judged for %Y %m %d %j %w between - / . and blanks")
+        return self.replace_node(node, exp.TimeToStr(this=inner.copy(), format=pattern.copy()), SqlType.TEXT)
 
-    def _letters(self, node: exp.Expr) -> Sort:
-        self.must(node.this, Sort.TEXT)
-        return self.put(node, _cased(node.this, upper=isinstance(node, exp.Upper)), Sort.TEXT)
+    def _letters(self, node: exp.Expr) -> SqlType:
+        self.require_type(node.this, SqlType.TEXT)
+        return self.replace_node(node, _change_case(node.this, upper=isinstance(node, exp.Upper)), SqlType.TEXT)
 
-    def _like(self, node: exp.Like) -> Sort:
+    def _like(self, node: exp.Like) -> SqlType:
         """A to Z are the same as a to z in LIKE there, and no other letters."""
         super()._like(node)
         pattern = node.expression.name.translate(_LOWER)
-        node.set("this", _cased(node.this, upper=False))
+        node.set("this", _change_case(node.this, upper=False))
         node.set("expression", exp.Literal.string(pattern))
-        return Sort.TRUTH
+        return SqlType.CONDITION
 
-    def _extremum(self, node: exp.Expr) -> Sort:
+    def _extremum(self, node: exp.Expr) -> SqlType:
         """MAX(a, b) is NULL there where one of them is."""
         found = self._chosen(node)
         parts = [node.this, *node.expressions]
-        if not found.numeric or len(parts) != 2 or any(number_said(p) is None for p in parts[1:]):
-            raise Differs(": MAX and MIN of several values are judged for a number and a constant number only")
+        if not found.numeric or len(parts) != 2 or any(read_number(p) is None for p in parts[1:]):
+            raise NotPortable(": MAX and MIN of several values are judged for a number and a constant number only")
         first = parts[0].copy()
         chosen = type(node)(this=first, expressions=[p.copy() for p in parts[1:]], ignore_nulls=True)
         known = exp.Not(this=exp.Is(this=first.copy(), expression=exp.Null()))
-        return self.put(node, exp.Paren(this=exp.Case(ifs=[exp.If(this=known, true=chosen)])), found)
+        return self.replace_node(node, exp.Paren(this=exp.Case(ifs=[exp.If(this=known, true=chosen)])), found)
 
     rules: ClassVar[dict[type[exp.Expr], Rule]] = {
         **{node: rule for node, rule in TEXT_RULES.items() if node not in _NOT_THERE},
@@ -178,7 +184,7 @@ class SqliteTranslator(Translator):
         exp.Sum: _sum,
         exp.Abs: _abs,
         exp.Date: _day,
-        exp.TsOrDsToTimestamp: lambda _translator, _node: Sort.UNKNOWN,
+        exp.TsOrDsToTimestamp: lambda _translator, _node: SqlType.UNKNOWN,
         exp.TimeToStr: _format,
         exp.Like: _like,
     }
@@ -187,17 +193,17 @@ class SqliteTranslator(Translator):
 _LOWER = str.maketrans(string.ascii_uppercase, string.ascii_lowercase)
 
 
-def _cased(text: exp.Expr, *, upper: bool) -> exp.Expr:
+def _change_case(text: exp.Expr, *, upper: bool) -> exp.Expr:
     """A text with A to Z, and no other letter, in one case."""
     letters = (string.ascii_lowercase, string.ascii_uppercase)
     of, to = letters if upper else letters[::-1]
     return exp.Translate(this=text.copy(), from_=exp.Literal.string(of), to=exp.Literal.string(to))
 
 
-def _doubled(node: exp.Expr) -> None:
+def _make_double(node: exp.Expr) -> None:
     """A constant with a decimal point is a double there."""
-    inner = bare_of(node)
-    if sort_of(node) is Sort.EXACT and number_said(inner) is not None:
-        new = as_double(inner)
-        new.meta["sort"] = Sort.BINARY
+    inner = strip_parentheses(node)
+    if type_of(node) is SqlType.DECIMAL and read_number(inner) is not None:
+        new = cast_to_double(inner)
+        new.meta["sql_type"] = SqlType.DOUBLE
         node.replace(new)

@@ -15,14 +15,14 @@ from sqlglot.errors import ErrorLevel, SqlglotError
 
 from keyhole.model.schema import Schema
 from keyhole.sql.dialects.engine import Dialect, EngineDialect, find_engine
-from keyhole.sql.dialects.portable import portable, with_lengths
-from keyhole.sql.dialects.portable_functions import CommonWords
+from keyhole.sql.dialects.portable import explain_nonportable, replace_lengths
+from keyhole.sql.dialects.portable_functions import PortableFunctions
 from keyhole.sql.dialects.postgres import PostgresTranslator
 from keyhole.sql.dialects.sqlite import SqliteTranslator
 from keyhole.sql.dialects.translator import Translator
-from keyhole.sql.dialects.types import Differs
+from keyhole.sql.dialects.types import NotPortable
 from keyhole.sql.lowering.grammar import find_unclaimed
-from keyhole.sql.statements.split import comment_in_doubt
+from keyhole.sql.statements.split import explain_doubtful_comment
 
 TRANSLATORS: dict[Dialect, type[Translator]] = {
     Dialect.POSTGRES: PostgresTranslator,
@@ -35,14 +35,14 @@ _NO_TRANSLATION = ", and it has no translation: put what it computes into --view
 
 
 @dataclass(frozen=True, slots=True)
-class Carried:
+class Translation:
     """A statement in DuckDB's words; `reason` says why DuckDB's answer may not be what was answered, or is empty."""
 
     sql: str
     reason: str = ""
 
 
-def carried(sql: str, dialect: str, schema: Schema) -> Carried:
+def translate_to_duckdb(sql: str, dialect: str, schema: Schema) -> Translation:
     """The statement in DuckDB's words, and whether it means the same there.
 
     Guarantee: without a reason, `sql` gives in DuckDB what the statement gives in its engine, provided that the columns
@@ -51,64 +51,73 @@ def carried(sql: str, dialect: str, schema: Schema) -> Carried:
 
     >>> from keyhole.model.schema import Column, Kind
     >>> people = Schema("t", (Column("age", Kind.INTEGER),))
-    >>> carried("SELECT COUNT(*) FROM t WHERE age / 10 = 3", "postgres", people).sql
+    >>> translate_to_duckdb("SELECT COUNT(*) FROM t WHERE age / 10 = 3", "postgres", people).sql
     'SELECT COUNT(*) FROM t WHERE (age // 10) = 3'
-    >>> carried("SELECT COUNT(*) FROM t WHERE 100 / age = 3", "tsql", people).reason
+    >>> translate_to_duckdb("SELECT COUNT(*) FROM t WHERE 100 / age = 3", "tsql", people).reason
     'written for SQL Server: there 21 / 2 is 10; the data are in DuckDB, where it is 10.5'
-    >>> carried('SELECT COUNT(*) FROM `d.t` WHERE dept = "legal"', "bigquery", people).sql
+    >>> translate_to_duckdb('SELECT COUNT(*) FROM `d.t` WHERE dept = "legal"', "bigquery", people).sql
     'SELECT COUNT(*) FROM "d"."t" WHERE dept = \\'legal\\''
     """
     if dialect == Dialect.DUCKDB or _NO_QUESTION.match(sql):
-        return Carried(sql)
+        return Translation(sql)
     engine = find_engine(dialect)
-    if why := comment_in_doubt(sql, dialect):
-        return Carried(sql, why)
+    if why := explain_doubtful_comment(sql, dialect):
+        return Translation(sql, why)
     if "\\" in sql and engine.dialect not in TRANSLATORS:
         why = ": a backslash is not read alike by all engines: write the statement without it"
-        return Carried(sql, f"written for {engine.title}{why}")
+        return Translation(sql, f"written for {engine.title}{why}")
     try:
-        read = _tree(sql, engine)
+        read = _parse(sql, engine)
         if read is None:
-            raise Differs(", and it cannot be read as that: is it the right --dialect?")
+            raise NotPortable(", and it cannot be read as that: is it the right --dialect?")
         if (unclaimed := find_unclaimed(read)) is not None:
-            raise Differs(f": {unclaimed.reason}")
+            raise NotPortable(f": {unclaimed.reason}")
         translator = TRANSLATORS.get(engine.dialect)
-        text = _core(sql, read, engine, schema) if translator is None else _translated(sql, read, translator(schema))
-    except Differs as differs:
-        return Carried(sql, f"written for {engine.title}{differs}")
+        text = (
+            _translate_portable(sql, read, engine, schema)
+            if translator is None
+            else _translate(sql, read, translator(schema))
+        )
+    except NotPortable as differs:
+        return Translation(sql, f"written for {engine.title}{differs}")
     except RecursionError:
-        return Carried(sql, f"written for {engine.title}, and it is nested too deeply: write it flatter")
-    return Carried(text)
+        return Translation(sql, f"written for {engine.title}, and it is nested too deeply: write it flatter")
+    return Translation(text)
 
 
-def _translated(sql: str, read: exp.Expr, translator: Translator) -> str:
+def _translate(sql: str, read: exp.Expr, translator: Translator) -> str:
     """The text in DuckDB's words; the text itself where both read it alike."""
-    made, own = translator.statement(read), _tree(sql, _DUCKDB)
-    if own is not None and _meaning(own) == _meaning(made):
+    made, own = translator.translate(read), _parse(sql, _DUCKDB)
+    if own is not None and _drop_order(own) == _drop_order(made):
         return sql
-    text = _written(made)
-    again = _tree(text, _DUCKDB)
-    if again is None or _written(again) != text:
-        raise Differs(_NO_TRANSLATION)
+    text = _write(made)
+    again = _parse(text, _DUCKDB)
+    if again is None or _write(again) != text:
+        raise NotPortable(_NO_TRANSLATION)
     return text
 
 
-def _core(sql: str, read: exp.Expr, engine: EngineDialect, schema: Schema) -> str:
+def _translate_portable(sql: str, read: exp.Expr, engine: EngineDialect, schema: Schema) -> str:
     """The text in DuckDB's words, if it is in the portable core as both engines read it."""
-    own, text, words = _tree(sql, _DUCKDB), sql, CommonWords(engine, schema)
-    read = words.put_into(with_rollup(read))
+    own, text, words = _parse(sql, _DUCKDB), sql, PortableFunctions(engine, schema)
+    read = words.replace_in(spell_out_rollup(read))
     if engine.ignores_case:
-        read = with_lengths(read, schema.spelt)
-    if own is None or _meaning(own) != _meaning(read) or _has_iif(read) or any(map(words.holds, read.walk())):
+        read = replace_lengths(read, schema.spelt)
+    if (
+        own is None
+        or _drop_order(own) != _drop_order(read)
+        or _has_iif(read)
+        or any(map(words.is_portable, read.walk()))
+    ):
         if not engine.is_known:
-            raise Differs(", and engines read it differently")
-        text = _written(read)
-        own = _tree(text, _DUCKDB)
-    why = portable(read, engine, schema)
+            raise NotPortable(", and engines read it differently")
+        text = _write(read)
+        own = _parse(text, _DUCKDB)
+    why = explain_nonportable(read, engine, schema)
     if not why:
-        why = _NO_TRANSLATION if own is None else portable(own, engine, schema)
+        why = _NO_TRANSLATION if own is None else explain_nonportable(own, engine, schema)
     if why:
-        raise Differs(why)
+        raise NotPortable(why)
     return text
 
 
@@ -117,7 +126,7 @@ def _has_iif(tree: exp.Expr) -> bool:
     return any(not isinstance(choice.parent, exp.Case) for choice in tree.find_all(exp.If))
 
 
-def with_rollup(tree: exp.Expr) -> exp.Expr:
+def spell_out_rollup(tree: exp.Expr) -> exp.Expr:
     """GROUP BY a, b WITH ROLLUP, as MySQL and SQL Server write GROUP BY ROLLUP (a, b)."""
     made = tree.copy()
     for group in made.find_all(exp.Group):
@@ -128,14 +137,14 @@ def with_rollup(tree: exp.Expr) -> exp.Expr:
     return made
 
 
-def _written(tree: exp.Expr) -> str:
+def _write(tree: exp.Expr) -> str:
     try:
         return tree.sql(dialect="duckdb", unsupported_level=ErrorLevel.RAISE)
     except (SqlglotError, ValueError):
-        raise Differs(_NO_TRANSLATION) from None
+        raise NotPortable(_NO_TRANSLATION) from None
 
 
-def _tree(sql: str, engine: EngineDialect) -> exp.Expr | None:
+def _parse(sql: str, engine: EngineDialect) -> exp.Expr | None:
     try:
         found = sqlglot.parse(sql, read=engine.parser)
     except (SqlglotError, RecursionError, ValueError, AttributeError, TypeError, IndexError, KeyError):
@@ -144,13 +153,13 @@ def _tree(sql: str, engine: EngineDialect) -> exp.Expr | None:
         return None
     if engine.dialect is Dialect.DUCKDB:
         return found[0]
-    return without_own_catalog(plainly(found[0]) if engine.national_texts_and_hints else found[0])
+    return drop_own_catalog(simplify_tsql(found[0]) if engine.national_texts_and_hints else found[0])
 
 
-def without_own_catalog(tree: exp.Expr) -> exp.Expr:
+def drop_own_catalog(tree: exp.Expr) -> exp.Expr:
     """The tree with `hr.staff` for `main.hr.staff`: DuckDB keeps the name for itself; it is changed.
 
-    >>> without_own_catalog(sqlglot.parse_one("SELECT SUM(pay) FROM main.hr.staff")).sql()
+    >>> drop_own_catalog(sqlglot.parse_one("SELECT SUM(pay) FROM main.hr.staff")).sql()
     'SELECT SUM(pay) FROM hr.staff'
     """
     for table in tree.find_all(exp.Table):
@@ -159,7 +168,7 @@ def without_own_catalog(tree: exp.Expr) -> exp.Expr:
     return tree
 
 
-def _meaning(tree: exp.Expr) -> exp.Expr:
+def _drop_order(tree: exp.Expr) -> exp.Expr:
     """The tree without ORDER BY, whose NULLs each engine puts where it likes (a LIMIT is judged on one row only)."""
     if tree.find(exp.Order) is None:
         return tree
@@ -183,13 +192,13 @@ _LOCK_HINTS = frozenset(
 )
 
 
-def plainly(tree: exp.Expr) -> exp.Expr:
+def simplify_tsql(tree: exp.Expr) -> exp.Expr:
     """The tree with N'text' as text, and without hints that say how a table is locked or searched; it is changed.
 
     >>> import sqlglot
-    >>> plainly(sqlglot.parse_one("SELECT SUM(x) FROM t WITH (NOLOCK) WHERE a = N'b'", read="tsql")).sql()
+    >>> simplify_tsql(sqlglot.parse_one("SELECT SUM(x) FROM t WITH (NOLOCK) WHERE a = N'b'", read="tsql")).sql()
     "SELECT SUM(x) FROM t WHERE a = 'b'"
-    >>> plainly(sqlglot.parse_one("SELECT SUM(x) FROM t WITH (READPAST)", read="tsql")).sql()
+    >>> simplify_tsql(sqlglot.parse_one("SELECT SUM(x) FROM t WITH (READPAST)", read="tsql")).sql()
     'SELECT SUM(x) FROM t WITH (READPAST)'
     """
     for text in list(tree.find_all(exp.National)):
@@ -217,30 +226,30 @@ def plainly(tree: exp.Expr) -> exp.Expr:
 _LIKE_SUM = frozenset(("total", "ratio_to_report"))  # of one number, alone or OVER a window, as SUM is
 
 
-def in_duckdb(tree: exp.Expr, dialect: str) -> Carried:
+def transpile_to_duckdb(tree: exp.Expr, dialect: str) -> Translation:
     """The tree in DuckDB's words, to be run and not to be read; with a reason where it has none.
 
     >>> import sqlglot
-    >>> in_duckdb(sqlglot.parse_one("SELECT TOP 3 a, SUM(x) FROM t GROUP BY a", read="tsql"), "tsql").sql
+    >>> transpile_to_duckdb(sqlglot.parse_one("SELECT TOP 3 a, SUM(x) FROM t GROUP BY a", read="tsql"), "tsql").sql
     'SELECT a, SUM(x) FROM t GROUP BY a LIMIT 3'
-    >>> in_duckdb(sqlglot.parse_one("SELECT dbo.f(SUM(x)) FROM t", read="tsql"), "tsql").reason
+    >>> transpile_to_duckdb(sqlglot.parse_one("SELECT dbo.f(SUM(x)) FROM t", read="tsql"), "tsql").reason
     'written for SQL Server, and F has no translation: put what it computes into --view as a column'
     """
-    made = with_rollup(tree).transform(_in_known_words)
+    made = spell_out_rollup(tree).transform(_replace_known_word)
     unknown = made.find(exp.Anonymous, exp.AnonymousAggFunc)
     what = "it" if unknown is None else unknown.name.upper()
     try:
         if unknown is None:
-            return Carried(made.sql(dialect="duckdb", unsupported_level=ErrorLevel.RAISE))
+            return Translation(made.sql(dialect="duckdb", unsupported_level=ErrorLevel.RAISE))
     except (SqlglotError, ValueError):
         pass
     title = find_engine(dialect).title
-    return Carried(
+    return Translation(
         "", f"written for {title}, and {what} has no translation: put what it computes into --view as a column"
     )
 
 
-def _in_known_words(node: exp.Expr) -> exp.Expr:
+def _replace_known_word(node: exp.Expr) -> exp.Expr:
     if isinstance(node, exp.Anonymous) and node.name.lower() in _LIKE_SUM and len(node.expressions) == 1:
         return exp.Sum(this=node.expressions[0].copy())
     if isinstance(node, exp.NumberToStr | exp.ToChar):  # formats are the engine's own; each gives a text

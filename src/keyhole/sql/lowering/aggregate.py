@@ -48,7 +48,7 @@ from keyhole.model.query import (
     Threshold,
 )
 from keyhole.model.schema import Column, Kind, Role, Schema
-from keyhole.sql.lowering.condition import OPERATORS, bare
+from keyhole.sql.lowering.condition import OPERATORS
 from keyhole.sql.lowering.constants import NotConstant, to_decimal
 from keyhole.sql.lowering.functions import CONDITIONS, REFUSED
 from keyhole.sql.lowering.linear import LinearTerm
@@ -56,6 +56,7 @@ from keyhole.sql.lowering.public_expressions import FINITE
 from keyhole.sql.lowering.statistic import (
     StatisticReader,
 )
+from keyhole.sql.statements.parse import strip_parentheses
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,13 +92,13 @@ AGGREGATES = (exp.Sum, exp.Avg, exp.Count, exp.CountIf, exp.Filter, exp.WithinGr
 class AggregateReader(StatisticReader):
     """Reads what is computed over the matching records."""
 
-    def aggregates(self, node: exp.Expr) -> bool:
+    def has_aggregate(self, node: exp.Expr) -> bool:
         """True if there is an aggregate in the expression."""
         return isinstance(node, AGGREGATES) or any(isinstance(n, exp.AggFunc) for n in node.walk())
 
-    def question(self, node: exp.Expr, label: str) -> Query:
+    def read_question(self, node: exp.Expr, label: str) -> Query:
         """One SELECT item as a query: an aggregate, rounded or not, compared with a constant or not."""
-        node = bare(node)
+        node = strip_parentheses(node)
         operator = OPERATORS.get(type(node))
         if operator is None:
             if isinstance(node, CONDITIONS):
@@ -105,17 +106,17 @@ class AggregateReader(StatisticReader):
                     "a question about an aggregate is one comparison (SUM(x) > 100): ask one at a time", node
                 )
             return self._rounded(node, label)
-        left, right = bare(node.this), bare(node.args["expression"])
-        if not isinstance(self.fold(left), NotConstant):
+        left, right = strip_parentheses(node.this), strip_parentheses(node.args["expression"])
+        if not isinstance(self.fold_constant(left), NotConstant):
             left, right, operator = right, left, MIRRORED[operator]
-        bound = self.fold(right)
+        bound = self.fold_constant(right)
         if isinstance(bound, NotConstant):
             difference = self._added(self._ratio(left), self._ratio(right).scaled(Fraction(-1)), node)
             shift = Fraction(0) if difference.per else -difference.constant
             return self._tested(self._query(difference, label, node, Fraction(0)), operator, shift, node)
         if not isinstance(bound, Fraction):
             raise self.refuse("an aggregate is compared with a number", right)
-        if type(left) in _TO or isinstance(left, exp.Cast) or self._special(left) or self.several_rows(left):
+        if type(left) in _TO or isinstance(left, exp.Cast) or self._special(left) or self.counts_several_rows(left):
             return self._rounded_test(left, label, operator, bound, node)
         ratio = self._ratio(left)
         if ratio.per:
@@ -123,33 +124,36 @@ class AggregateReader(StatisticReader):
         bare_ratio = replace(ratio, constant=Fraction(0))
         return self._tested(self._query(bare_ratio, label, left), operator, bound - ratio.constant, node)
 
-    def test(self, node: exp.Expr) -> Test:
+    def read_test(self, node: exp.Expr) -> Test:
         """HAVING as questions joined by AND and OR; NOT is moved into them."""
-        node = bare(node)
+        node = strip_parentheses(node)
         if isinstance(node, exp.And):
-            return AllOf((self.test(node.this), self.test(node.expression)))
+            return AllOf((self.read_test(node.this), self.read_test(node.expression)))
         if isinstance(node, exp.Or):
-            return AnyOf((self.test(node.this), self.test(node.expression)))
+            return AnyOf((self.read_test(node.this), self.read_test(node.expression)))
         if isinstance(node, exp.Not):
-            return negated(self.test(node.this))
+            return negated(self.read_test(node.this))
         if isinstance(node, exp.Between) and not node.args.get("symmetric"):
             low = exp.GTE(this=node.this.copy(), expression=node.args["low"].copy())
             return AllOf(
-                (self.test(low), self.test(exp.LTE(this=node.this.copy(), expression=node.args["high"].copy())))
+                (
+                    self.read_test(low),
+                    self.read_test(exp.LTE(this=node.this.copy(), expression=node.args["high"].copy())),
+                )
             )
         if isinstance(node, exp.EQ | exp.NEQ) and self._rounds(node):  # of a rounded number: a range
             ends = (made(this=node.this.copy(), expression=node.expression.copy()) for made in (exp.GTE, exp.LTE))
-            both = AllOf(tuple(map(self.test, ends)))
+            both = AllOf(tuple(map(self.read_test, ends)))
             return both if isinstance(node, exp.EQ) else negated(both)
-        query = self.question(node, "")
+        query = self.read_question(node, "")
         if query.test is None:
             raise self.refuse("HAVING takes comparisons of aggregates, joined by AND and OR", node)
         return replace(query, label=query.label or query.canonical())
 
     def _rounds(self, node: exp.Expr) -> bool:
         """Is one side of a comparison a rounded aggregate?"""
-        sides = (bare(node.this), bare(node.expression))
-        return any(type(side) in (*_TO, exp.Cast) and self.aggregates(side) for side in sides)
+        sides = (strip_parentheses(node.this), strip_parentheses(node.expression))
+        return any(type(side) in (*_TO, exp.Cast) and self.has_aggregate(side) for side in sides)
 
     def _rounded_test(self, left: exp.Expr, label: str, operator: str, bound: Fraction, node: exp.Expr) -> Query:
         query = self._rounded(left, label)
@@ -157,7 +161,7 @@ class AggregateReader(StatisticReader):
         if query.digits is None:
             return plain
         cast = isinstance(left, exp.Cast)
-        found = compared_unrounded(query, operator, bound, self.scope.schema, cast=cast)
+        found = unround_comparison(query, operator, bound, self.scope.schema, cast=cast)
         if isinstance(found, str):
             raise self.refuse(found, node)
         return found
@@ -174,18 +178,20 @@ class AggregateReader(StatisticReader):
 
     def _rounded(self, node: exp.Expr, label: str) -> Query:
         if type(node) in _TO:
-            self.only(node, "this", "decimals")
-            digits = Fraction(0) if node.args.get("decimals") is None else self.fold(node.args["decimals"])
+            self.allow_only(node, "this", "decimals")
+            digits = Fraction(0) if node.args.get("decimals") is None else self.fold_constant(node.args["decimals"])
             if not isinstance(digits, Fraction) or digits.denominator != 1 or abs(digits) > 30:
                 raise self.refuse("ROUND takes a constant number of digits", node)
             if digits and not isinstance(node, exp.Round):
                 raise self.refuse(f"{type(node).__name__.upper()} is judged without digits: use ROUND", node)
-            return self._with_digits(self._rounded(bare(node.this), label), int(digits), node, _TO[type(node)])
+            return self._with_digits(
+                self._rounded(strip_parentheses(node.this), label), int(digits), node, _TO[type(node)]
+            )
         if isinstance(node, exp.Cast) and node.to.this is _T.DECIMAL and node.to.expressions:
-            inner = self._rounded(bare(node.this), label)
+            inner = self._rounded(strip_parentheses(node.this), label)
             digits_of = [int(p.name) for p in node.to.expressions if p.name.isdigit()]
             return self._with_digits(inner, digits_of[1] if len(digits_of) > 1 else 0, node)
-        if (people := self.counted_distinct(node, label)) is not None:
+        if (people := self.read_distinct_count(node, label)) is not None:
             return people
         if (special := self._special(node)) is not None:
             return self._order(special, node, label)
@@ -206,13 +212,13 @@ class AggregateReader(StatisticReader):
             )
         if ratio.per and ratio.constant:
             shifted = tuple(replace(t, factor=t.factor * ratio.constant) for t in ratio.per)
-            ratio = replace(ratio, terms=_merged((*ratio.terms, *shifted)), constant=Fraction(0))
+            ratio = replace(ratio, terms=_merge_terms((*ratio.terms, *shifted)), constant=Fraction(0))
         return Query(Aggregate.SUM, ratio.terms, ratio.per, label=label, needs=ratio.needs)
 
     def _ratio(self, node: exp.Expr) -> Ratio:
         """Aggregates combined by + - and by constants, over one common denominator."""
-        node = bare(node)
-        value = self.fold(node)
+        node = strip_parentheses(node)
+        value = self.fold_constant(node)
         if isinstance(value, Fraction):
             return Ratio((), value, whole=value.denominator == 1)
         if not isinstance(value, NotConstant):
@@ -237,16 +243,22 @@ class AggregateReader(StatisticReader):
             if target is _T.DOUBLE or (inner.whole and target in (_T.DECIMAL, _T.BIGINT, _T.INT128)):
                 return inner
             raise self.refuse("a cast that may round an aggregate is not judged here: leave it out, or use ROUND", node)
-        if isinstance(node, exp.Coalesce) and len(node.expressions) == 1 and self.fold(node.expressions[0]) == 0:
+        if (
+            isinstance(node, exp.Coalesce)
+            and len(node.expressions) == 1
+            and self.fold_constant(node.expressions[0]) == 0
+        ):
             inner = self._ratio(node.this)
-            if inner.per or not isinstance(bare(node.this), exp.Sum | exp.Filter | exp.Count | exp.CountIf):
+            if inner.per or not isinstance(
+                strip_parentheses(node.this), exp.Sum | exp.Filter | exp.Count | exp.CountIf
+            ):
                 raise self.refuse("COALESCE(..., 0) is judged around one SUM: leave it out", node)
             return replace(inner, needs=())
         return self._aggregate(node)
 
     def _added(self, left: Ratio, right: Ratio, node: exp.Expr) -> Ratio:
         if left.per == right.per:
-            terms = _merged((*left.terms, *right.terms))
+            terms = _merge_terms((*left.terms, *right.terms))
             made = Ratio(terms, left.constant + right.constant, left.per, left.whole and right.whole)
             return made.needing(left, right)
         for one, other in ((left, right), (right, left)):
@@ -255,8 +267,8 @@ class AggregateReader(StatisticReader):
         raise self.refuse(f"these have different denominators: {SEPARATELY}", node)
 
     def _divided(self, node: exp.Div) -> Ratio:
-        left, below = self._ratio(node.this), bare(node.expression)
-        if isinstance(below, exp.Nullif) and self.fold(below.expression) == 0:
+        left, below = self._ratio(node.this), strip_parentheses(node.expression)
+        if isinstance(below, exp.Nullif) and self.fold_constant(below.expression) == 0:
             below = below.this  # a quotient over 0 is no answer in either spelling
         right = self._ratio(below)
         if not right.terms and not right.per:
@@ -277,24 +289,24 @@ class AggregateReader(StatisticReader):
         if isinstance(node, exp.Filter):
             if not isinstance(node.this, exp.Sum | exp.Avg | exp.Count | exp.CountIf):
                 raise self._no_aggregate(node)
-            return self._aggregate(node.this, conjunction(where, self.condition(node.expression.this)))
+            return self._aggregate(node.this, conjunction(where, self.read_condition(node.expression.this)))
         if isinstance(node, exp.Sum | exp.Avg | exp.CountIf) and node.this is None:
             raise self.refuse("an argument is missing", node)
         if isinstance(node, exp.Sum | exp.Avg):
-            self.only(node, "this")
+            self.allow_only(node, "this")
             if isinstance(node.this, exp.Distinct):
-                raise self.unknown(node.this)
-            pieces = self.linear(node.this)
+                raise self.refuse_unknown(node.this)
+            pieces = self.read_linear(node.this)
             terms = self._terms(pieces, where)
             guards = [p.guard for p in pieces]
-            needs = (conjunction(self.scope.where, where, somewhere(guards)),)
+            needs = (conjunction(self.scope.where, where, require_somebody(guards)),)
             if isinstance(node, exp.Sum):
                 return Ratio(terms, whole=all(t.column is None and t.weight is None for t in terms), needs=needs)
             return Ratio(terms, per=self._counts(guards, where), needs=needs)
         if isinstance(node, exp.CountIf):
-            self.only(node, "this")
-            asked = self.condition(node.this)
-            somebody = somewhere([asked, negation(asked)])  # a sum of 0 and 1, NULL over nobody
+            self.allow_only(node, "this")
+            asked = self.read_condition(node.this)
+            somebody = require_somebody([asked, negation(asked)])  # a sum of 0 and 1, NULL over nobody
             needs = (conjunction(self.scope.where, where, somebody),)
             return Ratio(self._counts([asked], where), whole=True, needs=needs)
         if isinstance(node, exp.Count):
@@ -315,7 +327,7 @@ class AggregateReader(StatisticReader):
         if isinstance(node, exp.AggFunc) and not isinstance(node, tuple(REFUSED)):
             words = "SUM, AVG, COUNT, MIN, MAX, MEDIAN, VAR_SAMP, STDDEV_SAMP"
             return self.refuse(f"{node.sql_name()} is not judged: the aggregates are {words}", node)
-        return self.unknown(node)
+        return self.refuse_unknown(node)
 
     def _terms(self, pieces: list[LinearTerm], where: Predicate) -> tuple[Term, ...]:
         found = [
@@ -329,22 +341,22 @@ class AggregateReader(StatisticReader):
             for piece in pieces
             for power, factor in piece.powers
         ]
-        return _merged(tuple(found))
+        return _merge_terms(tuple(found))
 
     def _counts(self, guards: list[Predicate], where: Predicate) -> tuple[Term, ...]:
-        return _merged(tuple(Term(None, conjunction(self.scope.where, where, g)) for g in guards))
+        return _merge_terms(tuple(Term(None, conjunction(self.scope.where, where, g)) for g in guards))
 
     def _count(self, node: exp.Count, where: Predicate) -> tuple[Term, ...]:
         if node.expressions:
             raise self.refuse("COUNT takes one column", node)
-        self.only(node, "this", "big_int")
+        self.allow_only(node, "this", "big_int")
         inner = node.this
         if inner is None or isinstance(inner, exp.Star):
             if isinstance(inner, exp.Star):
-                self.only(inner)
+                self.allow_only(inner)
             return self._counts([TRUE], where)
         if not isinstance(inner, exp.Distinct):
-            return self._counts(self.present(inner), where)
+            return self._counts(self.when_present(inner), where)
         if self.scope.schema.people:
             raise self.refuse(
                 "COUNT(DISTINCT ...) stands alone where a person may have several rows: ask it apart", node
@@ -353,12 +365,12 @@ class AggregateReader(StatisticReader):
         items = inner.expressions
         if len(items) == 1 and isinstance(items[0], exp.Tuple):
             # a row of values is never NULL
-            if ids and {c.name for c in self.columns_in(items[0])} >= ids:
+            if ids and {c.name for c in self.list_columns(items[0])} >= ids:
                 return self._counts([TRUE], where)
-        elif len(items) == 1 and isinstance(bare(items[0]), exp.Column):
-            column = self.columns_in(items[0])
+        elif len(items) == 1 and isinstance(strip_parentheses(items[0]), exp.Column):
+            column = self.list_columns(items[0])
             if ids == {c.name for c in column}:
-                return self._counts(self.present(items[0]), where)
+                return self._counts(self.when_present(items[0]), where)
             if column and column[0].secret:
                 raise self.refuse(
                     f"COUNT(DISTINCT {column[0].name}) of a {self.word} column is not judged: "
@@ -368,7 +380,7 @@ class AggregateReader(StatisticReader):
         raise self.refuse(f"COUNT(DISTINCT ...) stands alone, for the id or one public column: {SEPARATELY}", node)
 
 
-def _merged(terms: tuple[Term, ...]) -> tuple[Term, ...]:
+def _merge_terms(terms: tuple[Term, ...]) -> tuple[Term, ...]:
     """Equal sums collected, those that cancel dropped."""
     if len(terms) <= 1:
         return terms
@@ -386,12 +398,12 @@ def _merged(terms: tuple[Term, ...]) -> tuple[Term, ...]:
 MAX_CASES = 4096
 
 
-def somewhere(guards: Sequence[Predicate]) -> Predicate:
+def require_somebody(guards: Sequence[Predicate]) -> Predicate:
     """The condition that one of the guards holds: TRUE if one always does, as in CASE ... ELSE.
 
     >>> from keyhole.model.predicate import Comparison, negation, is_true
     >>> above = Comparison("x", ">", 5)
-    >>> somewhere([above, negation(is_true(above))])
+    >>> require_somebody([above, negation(is_true(above))])
     Constant(value=True)
     """
     found = disjunction(*guards)
@@ -399,14 +411,14 @@ def somewhere(guards: Sequence[Predicate]) -> Predicate:
     if len(guards) < 2 or not asked:
         return found
     seen = set()
-    for truths in _truths_together(asked):
+    for truths in _list_joint_truths(asked):
         seen.add(evaluate(found, truths.__getitem__) is True)
         if len(seen) > 1:
             return found
     return found if not seen else TRUE if True in seen else FALSE
 
 
-def _truths_together(asked: Sequence[Leaf]) -> Iterator[Mapping[Leaf, Truth]]:
+def _list_joint_truths(asked: Sequence[Leaf]) -> Iterator[Mapping[Leaf, Truth]]:
     """The truths that leaves can have together, and some that they cannot; none at all if there are too many.
 
     The leaves of one column are NULL together, or none of them is.
@@ -455,15 +467,15 @@ ASK_RANGE = "= and <> of a rounded number ask for a range: compare it by >= and 
 UNSURE = "where a rounded number turns here is not sure: compare the number itself"
 
 
-def unrounded(op: str, at: Fraction, rounding: str, unit: Fraction) -> tuple[str, Fraction]:
+def unround_threshold(op: str, at: Fraction, rounding: str, unit: Fraction) -> tuple[str, Fraction]:
     """The comparison of y that is that of y rounded to multiples of `unit`; `op` is one of > >= < <=.
 
-    >>> [(op, str(at)) for op, at in (unrounded(">", Fraction("5.2"), FLOOR, Fraction(1)),
-    ...     unrounded(">", Fraction("2.75"), HALF, Fraction(1)), unrounded("<", Fraction(0), HALF, Fraction(1)))]
+    >>> asked = [(">", Fraction("5.2"), FLOOR), (">", Fraction("2.75"), HALF), ("<", Fraction(0), HALF)]
+    >>> [(op, str(at)) for op, at in (unround_threshold(*each, Fraction(1)) for each in asked)]
     [('>=', '6'), ('>=', '5/2'), ('<=', '-1/2')]
     """
     if op in ("<", "<="):
-        opposite, edge = unrounded(NEGATED[op], at, rounding, unit)
+        opposite, edge = unround_threshold(NEGATED[op], at, rounding, unit)
         return NEGATED[opposite], edge
     k = floor(at / unit) + 1 if op == ">" else ceil(at / unit)
     if rounding == HALF:
@@ -472,7 +484,7 @@ def unrounded(op: str, at: Fraction, rounding: str, unit: Fraction) -> tuple[str
     return (">=", k * unit) if down else (">", (k - 1) * unit)
 
 
-def compared_unrounded(query: Query, op: str, at: Fraction, schema: Schema, *, cast: bool) -> Query | str:
+def unround_comparison(query: Query, op: str, at: Fraction, schema: Schema, *, cast: bool) -> Query | str:
     """A query with digits, compared with a constant, as a comparison of its number; a reason where it cannot be.
 
     `cast`: the digits are those of a CAST to DECIMAL.
@@ -481,7 +493,7 @@ def compared_unrounded(query: Query, op: str, at: Fraction, schema: Schema, *, c
     if op in ("=", "<>"):
         return ASK_RANGE
     unit = Fraction(1) / Fraction(10) ** query.digits
-    op, edge = unrounded(op, at, query.rounding, unit)
+    op, edge = unround_threshold(op, at, query.rounding, unit)
     kinds = {column.kind for name in query.columns if (column := schema.find(name)) is not None}
     whole = all(t.factor.denominator == 1 and t.weight is None for t in query.terms) and not query.per
     held = whole and len(kinds) <= 1 and kinds <= {Kind.INTEGER, Kind.DECIMAL}  # by the engine, with all its digits

@@ -25,32 +25,32 @@ from keyhole.model.predicate import (
 )
 from keyhole.model.query import CEIL, FLOOR, ZERO, Key, Steps
 from keyhole.model.schema import Column, Kind
-from keyhole.sql.lowering.condition import bare
 from keyhole.sql.lowering.constants import NotConstant, to_decimal
 from keyhole.sql.lowering.linear import LinearReader
-from keyhole.sql.lowering.names import Derived
+from keyhole.sql.lowering.names import DerivedColumn
+from keyhole.sql.statements.parse import strip_parentheses
 
 MAX_CASES = 200
 FEW_DIGITS = 9  # of a boundary, before and behind the point
 _ROUNDED: dict[type[exp.Expr], str] = {exp.Floor: FLOOR, exp.Ceil: CEIL, exp.IntDiv: ZERO}
 
 
-def bucket(reader: LinearReader, node: exp.Expr, word: str) -> Key:
+def read_bucket(reader: LinearReader, node: exp.Expr, word: str) -> Key:
     """The key that a function of a private column is, without its name; refused if it has no buckets.
 
     >>> from keyhole.model.schema import Role, Schema
-    >>> from keyhole.sql.lowering.lower import lower
+    >>> from keyhole.sql.lowering.lower import lower_statement
     >>> staff = Schema("t", (Column("pay", Kind.INTEGER, Role.PRIVATE, nullable=False),))
-    >>> asked = lower("SELECT FLOOR(pay / 100) * 100 AS b, COUNT(*) FROM t GROUP BY b", staff)
+    >>> asked = lower_statement("SELECT FLOOR(pay / 100) * 100 AS b, COUNT(*) FROM t GROUP BY b", staff)
     >>> asked.group({"b": 200})[0].canonical()
     'COALESCE(SUM(1) FILTER (WHERE "pay" >= 200 AND "pay" < 300), 0)'
     """
-    node = bare(node)
+    node = strip_parentheses(node)
     if isinstance(node, exp.Column):
         found = reader.scope.resolve(node)
-        if isinstance(found, Derived):
-            return bucket(reader.within(found.scope), found.node, word)
-    columns = frozenset(c.name for c in reader.columns_in(node))
+        if isinstance(found, DerivedColumn):
+            return read_bucket(reader.in_scope(found.scope), found.node, word)
+    columns = frozenset(c.name for c in reader.list_columns(node))
     if isinstance(node, exp.Case | exp.If):
         cases = _cases(reader, node)
         text = " ".join(f"WHEN {to_sql(condition)} THEN {literal(value)}" for value, condition in cases)
@@ -64,15 +64,15 @@ def bucket(reader: LinearReader, node: exp.Expr, word: str) -> Key:
     return Key("", _written(steps), None, columns, steps=steps)
 
 
-def bucket_text(reader: LinearReader, node: exp.Expr, word: str) -> str:
+def write_bucket(reader: LinearReader, node: exp.Expr, word: str) -> str:
     """The canonical text of a function of a private column that has buckets; empty if it is none."""
-    plain = bare(node)
+    plain = strip_parentheses(node)
     if isinstance(plain, exp.Column) and isinstance(reader.scope.resolve(plain), Column):
         return ""
     if not reader.touches_private(node):
         return ""
     try:
-        return bucket(reader, node, word).sql
+        return read_bucket(reader, node, word).sql
     except UnsupportedQuery:
         return ""
 
@@ -81,9 +81,9 @@ def _cases(reader: LinearReader, node: exp.Expr) -> tuple[tuple[Scalar | None, P
     """(value, condition) of each constant that a CASE can come to; conditions are disjoint, and true or false."""
     found: dict[Scalar | None, list[Predicate]] = {}
     earlier: list[Predicate] = []
-    branches = reader.branches(node)
+    branches = reader.read_branches(node)
     for condition, result in (*branches, *([] if branches[-1][0] is None else [(None, exp.Null())])):
-        value = reader.fold(bare(result))
+        value = reader.fold_constant(strip_parentheses(result))
         if isinstance(value, NotConstant):
             raise reader.refuse("a CASE that groups by private values has constants as its results", result)
         scalar = to_decimal(value) if isinstance(value, Fraction) else value
@@ -101,9 +101,9 @@ def _cases(reader: LinearReader, node: exp.Expr) -> tuple[tuple[Scalar | None, P
 
 def _steps(reader: LinearReader, node: exp.Expr, size: Fraction, start: Fraction) -> Steps | None:
     """`FLOOR(column / c)`, times a constant, plus a constant; None if it is not of that form."""
-    node = bare(node)
+    node = strip_parentheses(node)
     if isinstance(node, exp.Add | exp.Sub | exp.Mul):
-        left, right = reader.fold(node.this), reader.fold(node.expression)
+        left, right = reader.fold_constant(node.this), reader.fold_constant(node.expression)
         if isinstance(right, Fraction) and right:
             if isinstance(node, exp.Mul):
                 return _steps(reader, node.this, size * right, start)
@@ -115,11 +115,11 @@ def _steps(reader: LinearReader, node: exp.Expr, size: Fraction, start: Fraction
     rounding = _ROUNDED.get(type(node))
     if rounding is None or node.args.get("decimals") is not None:
         return None
-    divided, by = bare(node.this), Fraction(1)
+    divided, by = strip_parentheses(node.this), Fraction(1)
     if isinstance(node, exp.IntDiv):
-        below = reader.fold(node.expression)
+        below = reader.fold_constant(node.expression)
     elif isinstance(divided, exp.Div):
-        divided, below = bare(divided.this), reader.fold(divided.expression)
+        divided, below = strip_parentheses(divided.this), reader.fold_constant(divided.expression)
     else:
         below = by
     if not isinstance(below, Fraction) or below <= 0:
@@ -132,7 +132,7 @@ def _steps(reader: LinearReader, node: exp.Expr, size: Fraction, start: Fraction
 
 def _column(reader: LinearReader, node: exp.Expr) -> Column | None:
     """The private column of exact numbers that this is."""
-    line = reader.line(node)
+    line = reader.read_line(node)
     if line is None or line[1] != 1 or line[2] != 0 or line[0].kind not in (Kind.INTEGER, Kind.DECIMAL):
         return None
     return line[0]

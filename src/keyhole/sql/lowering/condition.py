@@ -33,12 +33,12 @@ from keyhole.model.predicate import (
     negation,
 )
 from keyhole.model.schema import Column, Kind
-from keyhole.sql.lowering.constants import NotConstant, Value, coerce, listed_text, to_decimal
-from keyhole.sql.lowering.exists import exists, in_query, refuse_null
+from keyhole.sql.lowering.constants import NotConstant, Value, coerce_constant, read_listed_text, to_decimal
+from keyhole.sql.lowering.exists import read_exists, read_in_query, refuse_null
 from keyhole.sql.lowering.functions import CONDITIONS, REFUSED
-from keyhole.sql.lowering.names import Derived, Scope
-from keyhole.sql.lowering.public_expressions import Public, PublicReader
-from keyhole.sql.statements.parse import SourceText
+from keyhole.sql.lowering.names import DerivedColumn, Scope
+from keyhole.sql.lowering.public_expressions import PublicExpression, PublicReader
+from keyhole.sql.statements.parse import SourceText, strip_parentheses
 
 OPERATORS: dict[type[exp.Expr], str] = {
     exp.EQ: "=",
@@ -51,25 +51,18 @@ OPERATORS: dict[type[exp.Expr], str] = {
 _BARE = (*OPERATORS, exp.Between, exp.In, exp.Like, exp.ILike, exp.Is)
 
 
-def bare(node: exp.Expr) -> exp.Expr:
-    """The expression without the parentheses around it."""
-    while isinstance(node, exp.Paren):
-        node = node.this
-    return node
-
-
 class ConditionReader(PublicReader):
     """Reads conditions on one record."""
 
     @abstractmethod
-    def within(self, scope: Scope) -> ConditionReader:
+    def in_scope(self, scope: Scope) -> ConditionReader:
         """The same reader for a subquery's scope."""
 
-    def condition(self, node: exp.Expr) -> Predicate:
+    def read_condition(self, node: exp.Expr) -> Predicate:
         """The condition that a boolean expression states; refuses private columns against anything but constants."""
-        node = bare(node)
+        node = strip_parentheses(node)
         if (operator := OPERATORS.get(type(node))) is not None:
-            self.only(node, "this", "expression")
+            self.allow_only(node, "this", "expression")
             return self.compare(node.this, operator, node.args["expression"], node)
         if isinstance(node, exp.And | exp.Or):
             # a chain of a thousand ORs leans to the left: walk it, do not recurse
@@ -78,36 +71,36 @@ class ConditionReader(PublicReader):
             while isinstance(node, kind):
                 parts.append(node.args["expression"])
                 node = node.this
-            return join(*(self.condition(p) for p in (node, *reversed(parts))))
+            return join(*(self.read_condition(p) for p in (node, *reversed(parts))))
         if isinstance(node, exp.Not):
             refuse_null(self.scope, node)
-            return negation(self.condition(node.this))
+            return negation(self.read_condition(node.this))
         if (method := _METHODS.get(type(node))) is not None:
             return method(self, node)
         return self._truth(node)
 
     def _truth(self, node: exp.Expr) -> Predicate:
         """A boolean column, constant or function standing alone."""
-        value = self.fold(node)
+        value = self.fold_constant(node)
         if not isinstance(value, NotConstant):
             if value is None or isinstance(value, bool):
                 return Constant(value)
             raise self.refuse("a condition is true or false: compare this with something", node)
         if isinstance(node, exp.Column):
             found = self.scope.resolve(node)
-            if isinstance(found, Derived):
-                return self.within(found.scope).condition(found.node)
+            if isinstance(found, DerivedColumn):
+                return self.in_scope(found.scope).read_condition(found.node)
             if found.listed is not None and found.listed.type == "BOOLEAN":
-                return Comparison(found.name, "=", listed_text(found, "=", True, node, self.source))
+                return Comparison(found.name, "=", read_listed_text(found, "=", True, node, self.source))
             if found.kind is not Kind.BOOLEAN:
                 cure = 'compare it, or declare kind = "boolean"' if found.kind is Kind.TEXT else "compare it"
                 raise self.refuse(f"{found.name} is {found.kind.value}, not true or false: {cure}", node)
             return Comparison(found.name, "=", True)
         if isinstance(node, tuple(REFUSED)):
-            raise self.unknown(node)
+            raise self.refuse_unknown(node)
         if self.touches_private(node):
             raise self._private(node)
-        made = self.public(node)
+        made = self.read_public(node)
         if made.kind is not Kind.BOOLEAN:
             raise self.refuse("a condition is true or false: compare this with something", node)
         return Opaque(made.sql, made.columns)
@@ -116,8 +109,8 @@ class ConditionReader(PublicReader):
         """`left operator right`, where at most one side looks at the record unless both are public."""
         if isinstance(left, _BARE) and isinstance(right, exp.Expr) and type(node) in OPERATORS:
             raise self.refuse("a chain of comparisons: join them with AND, or use parentheses", left)
-        left, right = bare(left), bare(right)
-        a, b = self.fold(left), self.fold(right)
+        left, right = strip_parentheses(left), strip_parentheses(right)
+        a, b = self.fold_constant(left), self.fold_constant(right)
         if not isinstance(a, NotConstant):
             if not isinstance(b, NotConstant):
                 return self._constants(a, operator, b, node)
@@ -139,48 +132,48 @@ class ConditionReader(PublicReader):
         """A part that looks at the record, against a constant."""
         if isinstance(left, exp.Column):
             found = self.scope.resolve(left)
-            if isinstance(found, Derived):
-                return self.within(found.scope)._against(bare(found.node), operator, value, right)
+            if isinstance(found, DerivedColumn):
+                return self.in_scope(found.scope)._against(strip_parentheses(found.node), operator, value, right)
             if value is None:
                 return NULL
-            return comparison(found, operator, constant_of(found, operator, value, right, self.source))
+            return compare_column(found, operator, read_constant(found, operator, value, right, self.source))
         if isinstance(left, exp.AggFunc | exp.Filter):
-            raise self.unknown(left)
+            raise self.refuse_unknown(left)
         if isinstance(value, bool) and isinstance(left, CONDITIONS):
-            inner = self.condition(left)
+            inner = self.read_condition(left)
             if operator not in ("=", "<>"):
                 raise self.refuse("a condition is only compared with = TRUE or = FALSE", left)
             return inner if value == (operator == "=") else negation(inner)
         if self.touches_private(left):
-            return NULL if value is None else self.solve(left, operator, value, right)
-        made = self.public(left)
+            return NULL if value is None else self.solve_for_column(left, operator, value, right)
+        made = self.read_public(left)
         if value is None:
             return NULL
-        scalar = coerce(value, made.kind, "this expression", right, self.source)
-        return _guarded(f"{made.raw} {operator} {literal(scalar)}", made)
+        scalar = coerce_constant(value, made.kind, "this expression", right, self.source)
+        return _compare_guarded(f"{made.raw} {operator} {literal(scalar)}", made)
 
     def _two(self, left: exp.Expr, operator: str, right: exp.Expr, node: exp.Expr) -> Predicate:
         for side in (left, right):
             if isinstance(side, tuple(REFUSED)):
-                raise self.unknown(side)
+                raise self.refuse_unknown(side)
         if self.touches_private(left) or self.touches_private(right):
             secret = left if self.touches_private(left) else right
             raise self.refuse(f"a {self.word} column may only be compared with constants", secret)
-        a, b = self.public(left), self.public(right)
+        a, b = self.read_public(left), self.read_public(right)
         self._alike([a, b], node)
-        return _guarded(f"{a.raw} {operator} {b.raw}", a, b)
+        return _compare_guarded(f"{a.raw} {operator} {b.raw}", a, b)
 
     def _private(self, node: exp.Expr) -> Exception:
         return self.refuse(f"a function of a {self.word} column is not judged: compare the column with constants", node)
 
-    def solve(self, left: exp.Expr, operator: str, value: Value, right: exp.Expr) -> Predicate:
+    def solve_for_column(self, left: exp.Expr, operator: str, value: Value, right: exp.Expr) -> Predicate:
         """`factor * column + shift operator value`, solved for the private column; only where that is exact."""
-        line = self.line(left)
+        line = self.read_line(left)
         if line is None:
             raise self._private(left)
         column, factor, shift = line
         if not isinstance(value, Fraction):
-            value = Fraction(coerce(value, Kind.DECIMAL, "this expression", right, self.source))  # type: ignore[arg-type]
+            value = Fraction(coerce_constant(value, Kind.DECIMAL, "this expression", right, self.source))  # type: ignore[arg-type]
         operator = operator if factor > 0 else MIRRORED[operator]
         bound = (value - shift) / factor
         exact = column.kind in (Kind.INTEGER, Kind.DECIMAL) or (shift == 0 and abs(factor) == 1)
@@ -190,23 +183,23 @@ class ConditionReader(PublicReader):
         if not exact or number is None:
             shown = f": write {column.name} {operator} {number}" if number is not None else ""
             raise self.refuse(f"this cannot be solved for {column.name} without rounding{shown}", left)
-        return comparison(column, operator, number)
+        return compare_column(column, operator, number)
 
-    def line(self, node: exp.Expr) -> tuple[Column, Fraction, Fraction] | None:
+    def read_line(self, node: exp.Expr) -> tuple[Column, Fraction, Fraction] | None:
         """(column, factor, shift) if the expression is factor * private column + shift with constants, else None."""
-        node = bare(node)
+        node = strip_parentheses(node)
         if isinstance(node, exp.Column):
             found = self.scope.resolve(node)
-            if isinstance(found, Derived):
-                return self.within(found.scope).line(found.node)
+            if isinstance(found, DerivedColumn):
+                return self.in_scope(found.scope).read_line(found.node)
             return (found, Fraction(1), Fraction(0)) if found.secret and found.kind.numeric else None
         if isinstance(node, exp.Neg):
-            inner = self.line(node.this)
+            inner = self.read_line(node.this)
             return None if inner is None else (inner[0], -inner[1], -inner[2])
         if not isinstance(node, exp.Add | exp.Sub | exp.Mul):
             return None
-        a, b = self.fold(node.this), self.fold(node.expression)
-        inner = self.line(node.expression if isinstance(a, Fraction) else node.this)
+        a, b = self.fold_constant(node.this), self.fold_constant(node.expression)
+        inner = self.read_line(node.expression if isinstance(a, Fraction) else node.this)
         constant = a if isinstance(a, Fraction) else b
         if inner is None or not isinstance(constant, Fraction):
             return None
@@ -218,56 +211,56 @@ class ConditionReader(PublicReader):
         return (column, factor, shift - constant) if constant is b else (column, -factor, constant - shift)
 
     def _between(self, node: exp.Between) -> Predicate:
-        self.only(node, "this", "low", "high")
+        self.allow_only(node, "this", "low", "high")
         low, high = node.args["low"], node.args["high"]
         return conjunction(self.compare(node.this, ">=", low, node), self.compare(node.this, "<=", high, node))
 
     def _exists(self, node: exp.Exists) -> Predicate:
         if not self.scope.schema.several:
-            raise self.unknown(node)
-        return exists(self.scope, node, lambda scope, part: self.within(scope).condition(part))
+            raise self.refuse_unknown(node)
+        return read_exists(self.scope, node, lambda scope, part: self.in_scope(scope).read_condition(part))
 
     def _in(self, node: exp.In) -> Predicate:
         if isinstance(node.args.get("query"), exp.Expr) and self.scope.schema.several:
-            return in_query(self.scope, node, lambda scope, part: self.within(scope).condition(part))
+            return read_in_query(self.scope, node, lambda scope, part: self.in_scope(scope).read_condition(part))
         if isinstance(node.args.get("query"), exp.Expr):
             raise self.refuse(REFUSED[exp.Any], node.args["query"])
-        self.only(node, "this", "expressions")
+        self.allow_only(node, "this", "expressions")
         items = node.expressions
         if not items:
             raise self.refuse("IN takes a list of values here", node)
-        values = [self.fold(i) for i in items]
+        values = [self.fold_constant(i) for i in items]
         for item, value in zip(items, values, strict=True):
             if isinstance(value, NotConstant):
                 if isinstance(item, exp.Column):
                     self.scope.resolve(item)
                 raise self.refuse("IN takes a list of constants here", item)
-        left = bare(node.this)
+        left = strip_parentheses(node.this)
         if self.touches_private(left) and not isinstance(left, exp.Column):
             return disjunction(*(self.compare(node.this, "=", i, node) for i in items))
         unknown = NULL if None in values else FALSE
-        found = self.scope.resolve(left) if isinstance(left, exp.Column) else self.public(left)
-        if isinstance(found, Derived):
+        found = self.scope.resolve(left) if isinstance(left, exp.Column) else self.read_public(left)
+        if isinstance(found, DerivedColumn):
             return disjunction(*(self.compare(node.this, "=", i, node) for i in items))
         listed = tuple(
             dict.fromkeys(
-                constant_of(found, "=", value, item, self.source)  # type: ignore[arg-type]
+                read_constant(found, "=", value, item, self.source)  # type: ignore[arg-type]
                 for item, value in zip(items, values, strict=True)
                 if value is not None
             )
         )
         if isinstance(found, Column):
-            return disjunction(_member(found, listed), unknown)
+            return disjunction(_member_of(found, listed), unknown)
         if not listed:
             return unknown
-        return disjunction(_guarded(f"{found.raw} IN ({', '.join(map(literal, listed))})", found), unknown)
+        return disjunction(_compare_guarded(f"{found.raw} IN ({', '.join(map(literal, listed))})", found), unknown)
 
     def _like(self, node: exp.Expr) -> Predicate:
-        self.only(node, "this", "expression", "negate")
+        self.allow_only(node, "this", "expression", "negate")
         fold = isinstance(node, exp.ILike)
-        wrap: Callable[[Predicate], Predicate] = negation if node.args.get("negate") else _same
-        pattern = self.fold(node.args["expression"])
-        left = bare(node.this)
+        wrap: Callable[[Predicate], Predicate] = negation if node.args.get("negate") else _leave
+        pattern = self.fold_constant(node.args["expression"])
+        left = strip_parentheses(node.this)
         if pattern is None:
             self.touches_private(left)
             return NULL
@@ -277,20 +270,20 @@ class ConditionReader(PublicReader):
             raise self.refuse("a backslash in a LIKE pattern means different things to different engines", node)
         if isinstance(left, exp.Column) and isinstance(found := self.scope.resolve(left), Column):
             if found.listed is not None:
-                listed_text(found, "LIKE", pattern, left, self.source)
+                read_listed_text(found, "LIKE", pattern, left, self.source)
             if found.kind is not Kind.TEXT:
                 raise self.refuse(f"LIKE takes text, and {found.name} is {found.kind.value}", left)
             return wrap(Like(found.name, pattern, fold))
         if self.touches_private(left):
             raise self._private(left)
-        made = self.taking(left, (Kind.TEXT,), node)
+        made = self.read_argument(left, (Kind.TEXT,), node)
         return wrap(Opaque(f"{made.sql} {'ILIKE' if fold else 'LIKE'} {literal(pattern)}", made.columns))
 
     def _is(self, node: exp.Is) -> Predicate:
-        self.only(node, "this", "expression")
-        what, inner = node.expression, bare(node.this)
+        self.allow_only(node, "this", "expression")
+        what, inner = node.expression, strip_parentheses(node.this)
         if isinstance(what, exp.Boolean):
-            part = self.condition(inner)
+            part = self.read_condition(inner)
             return is_true(part if what.this else negation(part))
         if not isinstance(what, exp.Null):
             raise self.refuse("IS takes NULL, TRUE or FALSE", node)
@@ -298,36 +291,36 @@ class ConditionReader(PublicReader):
 
     def is_null(self, node: exp.Expr) -> Predicate:
         """`node IS NULL`: public even for a private column."""
-        node = bare(node)
-        value = self.fold(node)
+        node = strip_parentheses(node)
+        value = self.fold_constant(node)
         if not isinstance(value, NotConstant):
             return Constant(value is None)
         if isinstance(node, exp.Column):
             found = self.scope.resolve(node)
-            if isinstance(found, Derived):
-                return self.within(found.scope).is_null(found.node)
+            if isinstance(found, DerivedColumn):
+                return self.in_scope(found.scope).is_null(found.node)
             return IsNull(found.name)
         if not self.touches_private(node):
-            made = self.public(node)
+            made = self.read_public(node)
             return Opaque(f"({made.sql}) IS NULL", made.columns)
         if isinstance(node, CONDITIONS):
-            part = self.condition(node)
+            part = self.read_condition(node)
             return conjunction(negation(is_true(part)), negation(is_true(negation(part))))
-        if (line := self.line(node)) is not None:
+        if (line := self.read_line(node)) is not None:
             return IsNull(line[0].name)
         raise self._private(node)
 
     def _distinct_from(self, node: exp.Expr) -> Predicate:
-        self.only(node, "this", "expression")
+        self.allow_only(node, "this", "expression")
         left, right = node.this, node.args["expression"]
-        if self.fold(left) is None or self.fold(right) is None:
-            same = self.is_null(right if self.fold(left) is None else left)
-        elif isinstance(self.fold(left), NotConstant) and isinstance(self.fold(right), NotConstant):
+        if self.fold_constant(left) is None or self.fold_constant(right) is None:
+            same = self.is_null(right if self.fold_constant(left) is None else left)
+        elif isinstance(self.fold_constant(left), NotConstant) and isinstance(self.fold_constant(right), NotConstant):
             if self.touches_private(left) or self.touches_private(right):
                 raise self.refuse(f"a {self.word} column may only be compared with constants", node)
-            a, b = self.public(left), self.public(right)
+            a, b = self.read_public(left), self.read_public(right)
             self._alike([a, b], node)
-            same = _guarded(f"{a.raw} IS NOT DISTINCT FROM {b.raw}", a, b)
+            same = _compare_guarded(f"{a.raw} IS NOT DISTINCT FROM {b.raw}", a, b)
         else:
             same = is_true(self.compare(left, "=", right, node))
         return same if isinstance(node, exp.NullSafeEQ) else negation(same)
@@ -338,32 +331,36 @@ class ConditionReader(PublicReader):
             return self._truth(node)
         parts: list[Predicate] = []
         earlier: list[Predicate] = []
-        for condition, result in self.branches(node):
+        for condition, result in self.read_branches(node):
             mine = condition if condition is not None else TRUE
-            parts.append(conjunction(*(negation(is_true(e)) for e in earlier), is_true(mine), self.condition(result)))
+            parts.append(
+                conjunction(*(negation(is_true(e)) for e in earlier), is_true(mine), self.read_condition(result))
+            )
             earlier.append(mine)
         # where no branch applies the CASE is NULL, not FALSE
         rest = conjunction(*(negation(is_true(e)) for e in earlier), NULL)
         return disjunction(*parts, rest)
 
 
-def _same(part: Predicate) -> Predicate:
+def _leave(part: Predicate) -> Predicate:
     return part
 
 
-def constant_of(found: Column | Public, operator: str, value: Value, node: exp.Expr, source: SourceText) -> Scalar:
+def read_constant(
+    found: Column | PublicExpression, operator: str, value: Value, node: exp.Expr, source: SourceText
+) -> Scalar:
     """What a column, or an expression over public ones, is compared with: a value of its kind, or a listed one."""
     if not isinstance(found, Column):
-        return coerce(value, found.kind, "this expression", node, source)
+        return coerce_constant(value, found.kind, "this expression", node, source)
     if found.listed is not None:
-        return listed_text(found, operator, value, node, source)
-    return coerce(value, found.kind, found.name, node, source)
+        return read_listed_text(found, operator, value, node, source)
+    return coerce_constant(value, found.kind, found.name, node, source)
 
 
-def comparison(column: Column, operator: str, value: Scalar) -> Predicate:
+def compare_column(column: Column, operator: str, value: Scalar) -> Predicate:
     """`column operator value`; an integer column is only ever compared with integers.
 
-    >>> comparison(Column("n", Kind.INTEGER), ">", Decimal("2.5"))
+    >>> compare_column(Column("n", Kind.INTEGER), ">", Decimal("2.5"))
     Comparison(column='n', op='>=', value=3)
     """
     if column.kind is not Kind.INTEGER or not isinstance(value, Decimal):
@@ -375,16 +372,16 @@ def comparison(column: Column, operator: str, value: Scalar) -> Predicate:
     return Comparison(column.name, "<=" if down else ">=", math.floor(value) if down else math.ceil(value))
 
 
-def _member(column: Column, values: tuple[Scalar, ...]) -> Predicate:
+def _member_of(column: Column, values: tuple[Scalar, ...]) -> Predicate:
     if column.kind is Kind.INTEGER:
         whole = tuple(v for v in values if not isinstance(v, Decimal))
         values = whole or values[:1]
     if not values:
         return FALSE
-    return comparison(column, "=", values[0]) if len(values) == 1 else Membership(column.name, values)
+    return compare_column(column, "=", values[0]) if len(values) == 1 else Membership(column.name, values)
 
 
-def _guarded(text: str, *parts: Public) -> Opaque:
+def _compare_guarded(text: str, *parts: PublicExpression) -> Opaque:
     """A comparison the engine evaluates: NULL where it would fail on a value (also when casting one side)."""
     fails = any(p.fallible or (p.kind is Kind.DECIMAL and p.column is None) for p in parts)
     return Opaque(f"TRY({text})" if fails else text, frozenset().union(*(p.columns for p in parts)))
@@ -403,4 +400,4 @@ _METHODS: dict[type[exp.Expr], Callable[..., Predicate]] = {
     exp.If: ConditionReader._choose,
 }
 
-__all__ = ["OPERATORS", "ConditionReader", "bare", "comparison"]
+__all__ = ["OPERATORS", "ConditionReader", "compare_column"]

@@ -14,7 +14,7 @@ from sqlglot.expressions import DataType
 
 from keyhole.model.predicate import Scalar, literal
 from keyhole.model.schema import Column, Kind, ListedValues
-from keyhole.sql.lowering.date_arithmetic import added, shifted, truncated
+from keyhole.sql.lowering.date_arithmetic import add_interval, shift_date, truncate_date
 from keyhole.sql.statements.parse import SourceText
 
 Value: TypeAlias = Fraction | str | bool | dt.date | dt.datetime | None
@@ -27,7 +27,7 @@ _INTEGER = re.compile(r"\s*[+-]?\d+\s*")
 
 
 class NotConstant:
-    """What `fold` gives for an expression that looks at the record."""
+    """What `fold_constant` gives for an expression that looks at the record."""
 
 
 NOT_CONSTANT: Final = NotConstant()
@@ -38,7 +38,7 @@ EXACT_TYPES = (_T.DOUBLE, _T.BIGINT, _T.INT128, _T.INT, _T.DECIMAL)
 TIMESTAMPS = (_T.TIMESTAMP, _T.TIMESTAMPNTZ, _T.DATETIME)
 
 
-def fold(node: exp.Expr | None, source: SourceText) -> Value | NotConstant:
+def fold_constant(node: exp.Expr | None, source: SourceText) -> Value | NotConstant:
     """The value of a constant expression: numbers as exact fractions, dates from their text.
 
     `NOT_CONSTANT` if a column or a function is involved; refuses what has no exact value (`1/0`, `DATE 'soon'`).
@@ -50,7 +50,7 @@ def fold(node: exp.Expr | None, source: SourceText) -> Value | NotConstant:
     if isinstance(node, exp.Column):
         return NOT_CONSTANT
     if isinstance(node, exp.Paren):
-        return fold(node.this, source)
+        return fold_constant(node.this, source)
     if isinstance(node, exp.Null):
         return None
     if isinstance(node, exp.Boolean):
@@ -58,7 +58,7 @@ def fold(node: exp.Expr | None, source: SourceText) -> Value | NotConstant:
     if isinstance(node, exp.RawString):
         return str(node.this)
     if isinstance(node, exp.Neg):
-        value = fold(node.this, source)
+        value = fold_constant(node.this, source)
         return -value if isinstance(value, Fraction) else NOT_CONSTANT if not _is_null(value) else None
     if isinstance(node, exp.DateAdd | exp.DateSub | exp.TimestampTrunc | exp.DateTrunc):
         return _calendar(node, source)
@@ -67,9 +67,13 @@ def fold(node: exp.Expr | None, source: SourceText) -> Value | NotConstant:
     if isinstance(node, exp.Cast | exp.TryCast):
         return _cast(node, source)
     if isinstance(node, exp.Pow):
-        return _power(fold(node.this, source), fold(node.expression, source))
-    if isinstance(node, exp.Date) and isinstance(text := fold(node.this, source), str) and not node.args.get("zone"):
-        return coerce(text, Kind.DATE, "DATE", node, source)  # type: ignore[return-value]
+        return _power(fold_constant(node.this, source), fold_constant(node.expression, source))
+    if (
+        isinstance(node, exp.Date)
+        and isinstance(text := fold_constant(node.this, source), str)
+        and not node.args.get("zone")
+    ):
+        return coerce_constant(text, Kind.DATE, "DATE", node, source)  # type: ignore[return-value]
     return NOT_CONSTANT
 
 
@@ -87,10 +91,10 @@ def _is_null(value: Value | NotConstant) -> bool:
 def _number(text: str, node: exp.Expr, source: SourceText) -> Fraction:
     if _NUMBER.fullmatch(text) is None:
         raise source.refuse(f"{text} is no number that is understood: write it in decimal", node)
-    return _bounded(Decimal(text), node, source)
+    return _bound_number(Decimal(text), node, source)
 
 
-def _bounded(value: Decimal, node: exp.Expr, source: SourceText) -> Fraction:
+def _bound_number(value: Decimal, node: exp.Expr, source: SourceText) -> Fraction:
     if value and (
         value.adjusted() >= MAX_DIGITS or value.adjusted() < -MAX_DIGITS or len(value.as_tuple().digits) > 60
     ):
@@ -101,17 +105,17 @@ def _bounded(value: Decimal, node: exp.Expr, source: SourceText) -> Fraction:
 def _arithmetic(node: exp.Binary, source: SourceText) -> Value | NotConstant:
     if isinstance(node, exp.Add | exp.Sub) and isinstance(node.expression, exp.Interval):
         return _calendar(node, source)
-    left = fold(node.this, source)
+    left = fold_constant(node.this, source)
     if isinstance(left, NotConstant):
         return NOT_CONSTANT
-    right = fold(node.expression, source)
+    right = fold_constant(node.expression, source)
     if isinstance(right, NotConstant):
         return NOT_CONSTANT
     if left is None or right is None:
         return None
     if isinstance(left, dt.date) and not isinstance(left, dt.datetime) and isinstance(right, Fraction):
         days = right.numerator * (-1 if isinstance(node, exp.Sub) else 1)
-        day = shifted(left, days, "day") if right.denominator == 1 and abs(days) < 10**6 else None
+        day = shift_date(left, days, "day") if right.denominator == 1 and abs(days) < 10**6 else None
         if day is not None and isinstance(node, exp.Add | exp.Sub):
             return day.date()
     if not (isinstance(left, Fraction) and isinstance(right, Fraction)):
@@ -128,20 +132,20 @@ def _arithmetic(node: exp.Binary, source: SourceText) -> Value | NotConstant:
 
 def _calendar(node: exp.Expr, source: SourceText) -> Value | NotConstant:
     """A constant day or moment with an interval added, or cut to a unit; a moment unless it was cut from a day."""
-    start = fold(node.this, source)
+    start = fold_constant(node.this, source)
     if not isinstance(start, dt.date):
         return NOT_CONSTANT
     if isinstance(node, exp.TimestampTrunc | exp.DateTrunc):
-        moment = truncated(start, node.args["unit"].name) if node.args.get("unit") else None
+        moment = truncate_date(start, node.args["unit"].name) if node.args.get("unit") else None
     else:
-        moment = added(start, node.expression, -1 if isinstance(node, exp.Sub | exp.DateSub) else 1)
+        moment = add_interval(start, node.expression, -1 if isinstance(node, exp.Sub | exp.DateSub) else 1)
     if moment is None:
         raise source.refuse("this interval is not read: write the resulting date, DATE '2020-01-31'", node)
     return moment
 
 
 def _cast(node: exp.Cast, source: SourceText) -> Value | NotConstant:
-    value = fold(node.this, source)
+    value = fold_constant(node.this, source)
     if isinstance(value, NotConstant):
         return NOT_CONSTANT
     if value is None:
@@ -150,15 +154,15 @@ def _cast(node: exp.Cast, source: SourceText) -> Value | NotConstant:
     if target in (_T.DATE, _T.DATE32):
         if isinstance(value, dt.datetime):
             return value.date()
-        return coerce(value, Kind.DATE, "DATE", node, source)  # type: ignore[return-value]
+        return coerce_constant(value, Kind.DATE, "DATE", node, source)  # type: ignore[return-value]
     if target in TIMESTAMPS:
-        return coerce(value, Kind.TIMESTAMP, "TIMESTAMP", node, source)  # type: ignore[return-value]
+        return coerce_constant(value, Kind.TIMESTAMP, "TIMESTAMP", node, source)  # type: ignore[return-value]
     if target in (_T.VARCHAR, _T.TEXT) and isinstance(value, str):
         return value
     if target is _T.BOOLEAN and isinstance(value, bool):
         return value
     if target in EXACT_TYPES and isinstance(value, Fraction | str):
-        number = _bounded(Decimal(value), node, source) if isinstance(value, str) and _is_number(value) else value
+        number = _bound_number(Decimal(value), node, source) if isinstance(value, str) and _is_number(value) else value
         if isinstance(number, Fraction) and (number.denominator == 1 or target is _T.DOUBLE):
             return number
     raise source.refuse("this cast of a constant is not understood: write the value itself", node)
@@ -168,7 +172,7 @@ def _is_number(text: str) -> bool:
     return _NUMBER.fullmatch(text.strip()) is not None
 
 
-def coerce(value: Value, kind: Kind, name: str, node: exp.Expr, source: SourceText) -> Scalar:
+def coerce_constant(value: Value, kind: Kind, name: str, node: exp.Expr, source: SourceText) -> Scalar:
     """The constant as a value of `kind`, so that comparing it with `name` can never fail in the engine.
 
     `value` is not NULL. Refuses what the engine would reject, or would convert by rounding.
@@ -206,7 +210,7 @@ def _to_number(value: Value, kind: Kind, name: str, node: exp.Expr, source: Sour
             if _is_number(value):
                 raise source.refuse(f"{name} holds numbers: write {value.strip()} without quotes", node)
             raise source.refuse(f"{name} holds numbers and {literal(value)} is none", node)
-        value = _bounded(Decimal(value.strip()), node, source)
+        value = _bound_number(Decimal(value.strip()), node, source)
     if isinstance(value, bool) or not isinstance(value, Fraction):
         raise source.refuse(f"{name} holds numbers: compare it with a number", node)
     number = to_decimal(value)
@@ -221,7 +225,7 @@ def _to_number(value: Value, kind: Kind, name: str, node: exp.Expr, source: Sour
     return number
 
 
-def kind_of(node: exp.Expr) -> Kind:
+def number_kind(node: exp.Expr) -> Kind:
     """What kind of number an engine makes of a constant expression: as it is written, whatever its value."""
     parts = list(node.walk(prune=_to_whole))
     if any(isinstance(part, exp.Div | exp.Pow | exp.Sqrt) for part in parts):
@@ -291,11 +295,11 @@ def _to_date(value: Value, kind: Kind, name: str, node: exp.Expr, source: Source
 # `flag = 't'` do not: the engine casts the constant to the type of the column. They are refused.
 
 
-def listed_text(column: Column, operator: str, value: Value, node: exp.Expr, source: SourceText) -> str:
+def read_listed_text(column: Column, operator: str, value: Value, node: exp.Expr, source: SourceText) -> str:
     """The listed text that a constant is, for = and <>; refused for any other operator, and if it is none."""
     assert column.listed is not None
     if not column.listed.type and not isinstance(value, str):
-        coerce(value, column.kind, column.name, node, source)
+        coerce_constant(value, column.kind, column.name, node, source)
     meant = _find_listed_text(column.listed, value) if operator in ("=", "<>") else None
     if meant is None:
         shown = ", ".join(map(literal, column.listed.values[:5])) + (", ..." if column.listed.values[5:] else "")

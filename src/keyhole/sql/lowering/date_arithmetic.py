@@ -14,12 +14,12 @@ _CLOCK = {"hour": 3600, "minute": 60, "second": 1}
 _PART = re.compile(r"\s*([-+]?\d{1,6})\s*([a-z]+)\s*", re.IGNORECASE)
 
 
-def shifted(start: dt.date, amount: int, unit: str) -> dt.datetime | None:
+def shift_date(start: dt.date, amount: int, unit: str) -> dt.datetime | None:
     """A day or moment with so many units added; a day of month that does not exist becomes the last one.
 
     None where the unit is not known or the year has not four digits.
 
-    >>> shifted(dt.date(2024, 1, 31), 1, "month"), shifted(dt.date(2024, 2, 29), -1, "years")
+    >>> shift_date(dt.date(2024, 1, 31), 1, "month"), shift_date(dt.date(2024, 2, 29), -1, "years")
     (datetime.datetime(2024, 2, 29, 0, 0), datetime.datetime(2023, 2, 28, 0, 0))
     """
     moment = start if isinstance(start, dt.datetime) else dt.datetime(start.year, start.month, start.day)
@@ -41,10 +41,10 @@ def shifted(start: dt.date, amount: int, unit: str) -> dt.datetime | None:
     return moment if 1000 <= moment.year <= 9999 else None
 
 
-def spans(text: str) -> list[tuple[int, str]] | None:
+def read_interval(text: str) -> list[tuple[int, str]] | None:
     """The parts of an interval as text, largest unit first as engines apply them; None if it is not plain.
 
-    >>> spans("1 year 2 days"), spans("1-2")
+    >>> read_interval("1 year 2 days"), read_interval("1-2")
     ([(1, 'year'), (2, 'days')], None)
     """
     found: list[tuple[int, str]] = []
@@ -59,11 +59,11 @@ def spans(text: str) -> list[tuple[int, str]] | None:
     return found if found and order == sorted(order) and order.count(0) <= 1 else None
 
 
-def added(start: dt.date, span: exp.Expr | None, sign: int = 1) -> dt.datetime | None:
+def add_interval(start: dt.date, span: exp.Expr | None, sign: int = 1) -> dt.datetime | None:
     """A constant day or moment with a constant interval added, or taken off; None if the interval is not plain.
 
     >>> import sqlglot
-    >>> added(dt.date(2025, 3, 31), sqlglot.parse_one("INTERVAL '1 month 2 days'", read="duckdb"), -1)
+    >>> add_interval(dt.date(2025, 3, 31), sqlglot.parse_one("INTERVAL '1 month 2 days'", read="duckdb"), -1)
     datetime.datetime(2025, 2, 26, 0, 0)
     """
     if not isinstance(span, exp.Interval) or span.this is None:
@@ -73,17 +73,17 @@ def added(start: dt.date, span: exp.Expr | None, sign: int = 1) -> dt.datetime |
         return None
     sign = -sign if isinstance(span.this, exp.Neg) else sign
     unit = span.args.get("unit")
-    parts = spans(number.name if unit is None else f"{number.name} {unit.name}")
-    moment: dt.datetime | None = start if isinstance(start, dt.datetime) else shifted(start, 0, "day")
+    parts = read_interval(number.name if unit is None else f"{number.name} {unit.name}")
+    moment: dt.datetime | None = start if isinstance(start, dt.datetime) else shift_date(start, 0, "day")
     for amount, each in parts or ():
-        moment = None if moment is None else shifted(moment, sign * amount, each)
+        moment = None if moment is None else shift_date(moment, sign * amount, each)
     return None if parts is None else moment
 
 
-def truncated(start: dt.date, unit: str) -> dt.date | None:
+def truncate_date(start: dt.date, unit: str) -> dt.date | None:
     """A day or moment cut to the first day of its year, quarter, month or week, or to its day; None for other units.
 
-    >>> truncated(dt.date(2025, 8, 14), "QUARTER"), truncated(dt.date(2025, 8, 14), "week")
+    >>> truncate_date(dt.date(2025, 8, 14), "QUARTER"), truncate_date(dt.date(2025, 8, 14), "week")
     (datetime.date(2025, 7, 1), datetime.date(2025, 8, 11))
     """
     day = start.date() if isinstance(start, dt.datetime) else start

@@ -10,30 +10,30 @@ from sqlglot import exp
 from keyhole.errors import UnsupportedQuery
 from keyhole.model.predicate import And, Has, IsNull, Opaque, Predicate, columns, conjunction, has_sql, negation
 from keyhole.model.schema import Related, Role, Schema, folded
-from keyhole.sql.lowering.names import Derived, Scope
+from keyhole.sql.lowering.names import DerivedColumn, Scope
 from keyhole.sql.statements.parse import SourceText
 
 Read = Callable[[Scope, exp.Expr], Predicate]  # a condition, read in a scope
 _INNER = ("expressions", "from_", "where", "distinct")
 
 
-def conjuncts(node: exp.Expr | None) -> list[exp.Expr]:
+def split_conjunction(node: exp.Expr | None) -> list[exp.Expr]:
     """The parts of a conjunction, from left to right, brackets taken off."""
     parts: list[exp.Expr] = []
     while isinstance(node, exp.Paren | exp.And):
         if isinstance(node, exp.And):
-            parts += reversed(conjuncts(node.expression))
+            parts += reversed(split_conjunction(node.expression))
         node = node.this
     return parts if node is None else [node, *reversed(parts)]
 
 
-def own_scope(source: SourceText, related: Related, alias: str) -> Scope:
+def make_row_scope(source: SourceText, related: Related, alias: str) -> Scope:
     """The names of another table's rows. What is asked of one row is part of one yes or no, so any column will do."""
     columns = tuple(replace(c, role=Role.PUBLIC) for c in related.columns)
     return Scope(source, Schema(related.name, columns), frozenset((folded(alias),)))
 
 
-def record_leaf(related: Related, on: Iterable[tuple[str, str]], where: Predicate) -> Predicate:
+def require_row(related: Related, on: Iterable[tuple[str, str]], where: Predicate) -> Predicate:
     """The condition that a record has a row of another table; `on` pairs (own column, column of the record).
 
     Public if rows and all columns it looks at are public: then the engine evaluates it over public things. If only some
@@ -43,7 +43,7 @@ def record_leaf(related: Related, on: Iterable[tuple[str, str]], where: Predicat
     >>> from keyhole.model.schema import Column, Kind
     >>> columns = Column("who", Kind.INTEGER), Column("ward", Kind.TEXT)
     >>> visits = Related("visits", columns, (("who", "id"),), secret=False)
-    >>> record_leaf(visits, [("who", "id")], Comparison("ward", "=", "B")).columns
+    >>> require_row(visits, [("who", "id")], Comparison("ward", "=", "B")).columns
     frozenset({'id'})
     """
     pairs = tuple(sorted((mine, own) for own, mine in on))
@@ -57,7 +57,7 @@ def record_leaf(related: Related, on: Iterable[tuple[str, str]], where: Predicat
     return seen if public == leaf else conjunction(seen, leaf)
 
 
-def declared(source: SourceText, related: Related, own: str, other: str, node: exp.Expr) -> tuple[str, str]:
+def find_declared_key(source: SourceText, related: Related, own: str, other: str, node: exp.Expr) -> tuple[str, str]:
     """The declared key that an equality of two columns is; refuses any other, with what to declare."""
     for a, b in related.keys:
         if folded(a) == folded(own) and folded(b) == folded(other):
@@ -70,15 +70,15 @@ def declared(source: SourceText, related: Related, own: str, other: str, node: e
     )
 
 
-def exists(scope: Scope, node: exp.Exists, read: Read) -> Predicate:
+def read_exists(scope: Scope, node: exp.Exists, read: Read) -> Predicate:
     """EXISTS (SELECT ... FROM other WHERE other.key = key AND ...)."""
     if not isinstance(node.this, exp.Select):
         raise scope.source.refuse("EXISTS takes a simple SELECT over one table here", node)
     return _subquery(scope, node.this, (), read)
 
 
-def in_query(scope: Scope, node: exp.In, read: Read) -> Predicate:
-    """key IN (SELECT key FROM other WHERE ...), where it is true; `null_safe` says where it is false otherwise."""
+def read_in_query(scope: Scope, node: exp.In, read: Read) -> Predicate:
+    """key IN (SELECT key FROM other WHERE ...), where it is true; `is_null_safe` says where it is false otherwise."""
     select = _select(node)
     if select is None or len(select.expressions) != 1:
         raise scope.source.refuse("IN takes a simple SELECT of one column here", node)
@@ -98,7 +98,7 @@ def _select(node: exp.In) -> exp.Select | None:
     return inner if isinstance(inner, exp.Select) else None
 
 
-def null_safe(scope: Scope, node: exp.In) -> bool:
+def is_null_safe(scope: Scope, node: exp.In) -> bool:
     """Is the IN false wherever it is not true? Not if the subquery may hold NULL, or the record's own key."""
     select = _select(node)
     if select is None or not isinstance(node.this, exp.Column):
@@ -107,10 +107,10 @@ def null_safe(scope: Scope, node: exp.In) -> bool:
     item = select.expressions[0]
     name = (item.this if isinstance(item, exp.Alias) else item).name
     column, mine = related.find(name), scope.resolve(node.this)
-    if isinstance(mine, Derived) or mine.nullable or column is None:
+    if isinstance(mine, DerivedColumn) or mine.nullable or column is None:
         return False
     where = select.args.get("where")
-    asked = [part for part in conjuncts(where.this if where is not None else None) if isinstance(part, exp.Not)]
+    asked = [part for part in split_conjunction(where.this if where is not None else None) if isinstance(part, exp.Not)]
     filtered = any(
         isinstance(p.this, exp.Is) and isinstance(p.this.expression, exp.Null) and p.this.this.name == name
         for p in asked
@@ -121,7 +121,7 @@ def null_safe(scope: Scope, node: exp.In) -> bool:
 def refuse_null(scope: Scope, node: exp.Not) -> None:
     """NOT IN (SELECT ...) keeps nobody as soon as the subquery has one NULL: a count of 0 then says nothing."""
     for part in node.find_all(exp.In) if scope.schema.several else ():
-        if isinstance(part.args.get("query"), exp.Expr) and not null_safe(scope, part):
+        if isinstance(part.args.get("query"), exp.Expr) and not is_null_safe(scope, part):
             raise scope.source.refuse(
                 "NOT IN (SELECT ...) keeps nobody if the subquery has a NULL: use NOT EXISTS, or add "
                 "WHERE column IS NOT NULL inside",
@@ -141,7 +141,7 @@ def _table(scope: Scope, select: exp.Select) -> tuple[Related, str]:
         raise source.refuse("such a subquery is judged over one table of [tables.*]", select)
     related = scope.schema.table_named(table.name)
     if related is None and scope.schema.unread:
-        raise unknown_table(source, scope.schema, table.name, table)
+        raise refuse_unknown_table(source, scope.schema, table.name, table)
     if related is None or related.dimension:
         raise source.refuse(
             f"subqueries inside an expression are judged over rows of people only: declare {table.name} under "
@@ -157,7 +157,7 @@ def _subquery(
     """`pairs` are (column of the subquery, column of the record) besides those that its WHERE equates."""
     source = scope.source
     related, alias = _table(scope, select)
-    inner = own_scope(source, related, alias)
+    inner = make_row_scope(source, related, alias)
 
     def own(column: exp.Column) -> bool:
         return folded(column.table) in inner.qualifiers if column.table else related.find(column.name) is not None
@@ -165,7 +165,7 @@ def _subquery(
     on = [_pair(scope, inner, related, a, b) for a, b in pairs]
     parts = []
     where = select.args.get("where")
-    for part in conjuncts(where.this if where is not None else None):
+    for part in split_conjunction(where.this if where is not None else None):
         found = list(part.find_all(exp.Column))
         if all(own(column) for column in found):
             parts.append(read(inner, part))
@@ -176,22 +176,22 @@ def _subquery(
             raise source.refuse("a condition between a row and the record is judged only if it equates a key", part)
     if not on:
         raise source.refuse(f"the subquery does not say whose rows of {related.name} it means: equate a key", select)
-    return record_leaf(related, dict.fromkeys(on), conjunction(*parts))
+    return require_row(related, dict.fromkeys(on), conjunction(*parts))
 
 
 def _pair(scope: Scope, inner: Scope, related: Related, a: exp.Column, b: exp.Column) -> tuple[str, str]:
     mine, theirs = scope.resolve(b), inner.resolve(a)
-    if isinstance(mine, Derived) or isinstance(theirs, Derived):
+    if isinstance(mine, DerivedColumn) or isinstance(theirs, DerivedColumn):
         raise scope.source.refuse("a computed column is no key: equate the column itself", b)
-    return declared(scope.source, related, theirs.name, mine.name, a)
+    return find_declared_key(scope.source, related, theirs.name, mine.name, a)
 
 
-def absent(related: Related, on: Iterable[tuple[str, str]], where: Predicate) -> Predicate:
+def require_no_row(related: Related, on: Iterable[tuple[str, str]], where: Predicate) -> Predicate:
     """No such row: a record without a key has none."""
-    return negation(record_leaf(related, on, where))
+    return negation(require_row(related, on, where))
 
 
-def rejects_null(predicate: Predicate, source: SourceText, node: exp.Expr) -> None:
+def require_null_rejected(predicate: Predicate, source: SourceText, node: exp.Expr) -> None:
     """Refuses a condition that may hold for the NULLs of an outer join: then it does not make it an inner one."""
     from keyhole.model.predicate import evaluate, leaves
 
@@ -204,7 +204,7 @@ def rejects_null(predicate: Predicate, source: SourceText, node: exp.Expr) -> No
         )
 
 
-def unknown_table(source: SourceText, schema: Schema, name: str, node: exp.Expr) -> UnsupportedQuery:
+def refuse_unknown_table(source: SourceText, schema: Schema, name: str, node: exp.Expr) -> UnsupportedQuery:
     """The error for a joined table that was not declared, or that is not looked at here."""
     if any(folded(name) == folded(each) for each in schema.unread):
         return source.refuse(f"conditions on rows of {name} are judged by `keyhole audit` alone: not here", node)

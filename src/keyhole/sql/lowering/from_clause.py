@@ -15,10 +15,17 @@ from sqlglot import exp
 from keyhole.model.predicate import IsNull, Predicate, conjunction, negation, quote_name
 from keyhole.model.schema import Column, Related, Schema, folded
 from keyhole.sql.lowering.aggregate import AggregateReader
-from keyhole.sql.lowering.condition import bare
-from keyhole.sql.lowering.exists import absent, conjuncts, declared, own_scope, record_leaf, rejects_null, unknown_table
-from keyhole.sql.lowering.names import Derived, Joined, Scope
-from keyhole.sql.statements.parse import SourceText
+from keyhole.sql.lowering.exists import (
+    find_declared_key,
+    make_row_scope,
+    refuse_unknown_table,
+    require_no_row,
+    require_null_rejected,
+    require_row,
+    split_conjunction,
+)
+from keyhole.sql.lowering.names import DerivedColumn, JoinedTable, Scope
+from keyhole.sql.statements.parse import SourceText, strip_parentheses
 from keyhole.sql.statements.table_names import is_file_or_catalog
 
 SELECT = ("expressions", "from_", "where", "group", "having", "order", "limit", "offset", "with_")
@@ -45,7 +52,7 @@ def check_clauses(source: SourceText, select: exp.Select, known: tuple[str, ...]
             raise source.refuse(_CLAUSES.get(name, f"{name.strip('_').upper()} is not judged here: leave it out"), at)
 
 
-def scope_of(source: SourceText, schema: Schema, select: exp.Select, tables: dict[str, Scope]) -> Scope:
+def read_from_clause(source: SourceText, schema: Schema, select: exp.Select, tables: dict[str, Scope]) -> Scope:
     """FROM and WHERE: the names in reach and the condition on each record."""
     tables = dict(tables)
     with_ = select.args.get("with_")
@@ -55,24 +62,24 @@ def scope_of(source: SourceText, schema: Schema, select: exp.Select, tables: dic
         for cte in with_.expressions:
             if not isinstance(cte.this, exp.Select) or cte.args["alias"].args.get("columns"):
                 raise source.refuse("WITH takes a simple SELECT of columns here", cte)
-            tables[folded(cte.alias)] = _derived(source, schema, cte.this, tables)
+            tables[folded(cte.alias)] = _read_subquery(source, schema, cte.this, tables)
     from_ = select.args.get("from_")
     if from_ is None:
         raise source.refuse(f"there is no FROM: write FROM {quote_name(schema.table)}", select)
     if has_joins(select, schema):
-        return _Joins(source, schema, select, tables).scope()
-    scope = _from(source, schema, from_.this, tables)
+        return _Joins(source, schema, select, tables).read_scope()
+    scope = _read_source(source, schema, from_.this, tables)
     where = select.args.get("where")
     if where is None:
         return scope
-    return replace(scope, where=conjunction(scope.where, AggregateReader(scope).condition(where.this)))
+    return replace(scope, where=conjunction(scope.where, AggregateReader(scope).read_condition(where.this)))
 
 
-def _condition(scope: Scope, node: exp.Expr) -> Predicate:
-    return AggregateReader(scope).condition(node)
+def _read_condition(scope: Scope, node: exp.Expr) -> Predicate:
+    return AggregateReader(scope).read_condition(node)
 
 
-def _from(source: SourceText, schema: Schema, node: exp.Expr, tables: dict[str, Scope]) -> Scope:
+def _read_source(source: SourceText, schema: Schema, node: exp.Expr, tables: dict[str, Scope]) -> Scope:
     alias = node.args.get("alias")
     if alias is not None and alias.args.get("columns"):
         raise source.refuse("renaming columns behind an alias is not judged: use AS in a subquery", node)
@@ -95,12 +102,12 @@ def _from(source: SourceText, schema: Schema, node: exp.Expr, tables: dict[str, 
             )
         return Scope(source, schema, qualifiers, table=parts)
     if isinstance(node, exp.Subquery) and isinstance(node.this, exp.Select):
-        inner = _derived(source, schema, node.this, tables)
+        inner = _read_subquery(source, schema, node.this, tables)
         return replace(inner, qualifiers=frozenset((folded(alias.name),)) if alias is not None else frozenset())
     raise source.refuse("FROM takes the one table, or a simple subquery over it: put the rest in --view", node)
 
 
-def _derived(source: SourceText, schema: Schema, select: exp.Select, tables: dict[str, Scope]) -> Scope:
+def _read_subquery(source: SourceText, schema: Schema, select: exp.Select, tables: dict[str, Scope]) -> Scope:
     """What a subquery passes on: plain or computed columns of some of the records."""
     for name, value in select.args.items():
         if value and name not in _CLAUSES_OF_SUBQUERY:
@@ -109,25 +116,25 @@ def _derived(source: SourceText, schema: Schema, select: exp.Select, tables: dic
                 name, f"{what} in a subquery is not judged: write one SELECT over the table, or use --view"
             )
             raise source.refuse(message, value[0] if isinstance(value, list) else value)
-    inner = scope_of(source, schema, select, tables)
+    inner = read_from_clause(source, schema, select, tables)
     reader = AggregateReader(inner)
-    names: dict[str, Column | Derived] = {}
+    names: dict[str, Column | DerivedColumn] = {}
     for item in select.expressions:
-        node = bare(item.this if isinstance(item, exp.Alias) else item)
+        node = strip_parentheses(item.this if isinstance(item, exp.Alias) else item)
         if isinstance(node, exp.Star) or (isinstance(node, exp.Column) and isinstance(node.this, exp.Star)):
-            reader.only(node if isinstance(node, exp.Star) else node.this)
-            passed: dict[str, Column | Derived] = {folded(c.name): c for c in schema.columns}
+            reader.allow_only(node if isinstance(node, exp.Star) else node.this)
+            passed: dict[str, Column | DerivedColumn] = {folded(c.name): c for c in schema.columns}
             for name, column in (passed if inner.names is None else inner.names).items():
                 names.setdefault(name, column)  # of several columns of a name the engine takes the first
             continue
-        if reader.aggregates(node):
+        if reader.has_aggregate(node):
             raise source.refuse("aggregates in a subquery are not judged: write one SELECT over the table", node)
         if isinstance(node, exp.Column):
             found = inner.resolve(node)
             names.setdefault(folded(item.alias or node.name), found)
         elif isinstance(item, exp.Alias):
             reader.touches_private(node)  # refuses unknown names here, where they stand
-            names.setdefault(folded(item.alias), Derived(node, inner))
+            names.setdefault(folded(item.alias), DerivedColumn(node, inner))
         else:
             raise source.refuse("name this column of the subquery with AS", node)
     return replace(inner, names=names)
@@ -158,7 +165,7 @@ def has_joins(select: exp.Select, schema: Schema) -> bool:
     return schema.several and (first or bool(select.args.get("joins")))
 
 
-def related_names(select: exp.Query, schema: Schema) -> tuple[tuple[tuple[str, ...], str], ...]:
+def list_related_tables(select: exp.Query, schema: Schema) -> tuple[tuple[tuple[str, ...], str], ...]:
     """The other tables that a statement names: (name as written, name as declared)."""
     found: dict[tuple[str, ...], str] = {}
     for table in select.find_all(exp.Table):
@@ -176,19 +183,19 @@ class _Joins:
         self.parts: list[_JoinedPart] = []
         self.base: Scope | None = None
         self.pool: list[exp.Expr] = []
-        self.take(select.args["from_"].this, INNER, [])
+        self.add_table(select.args["from_"].this, INNER, [])
         for join in select.args.get("joins") or ():
-            self.join(join)
+            self.add_join(join)
         if self.base is None:
             raise source.refuse(
                 f"rows of people are judged beside the people: join {schema.table}, or ask from it", select
             )
         where = select.args.get("where")
-        self.pool += conjuncts(where.this if where is not None else None)
-        dims = tuple(Joined(p.alias, p.related, inner=p.how == INNER) for p in self.parts)
+        self.pool += split_conjunction(where.this if where is not None else None)
+        dims = tuple(JoinedTable(p.alias, p.related, inner=p.how == INNER) for p in self.parts)
         self.base = replace(self.base, joined=dims)
 
-    def join(self, join: exp.Join) -> None:
+    def add_join(self, join: exp.Join) -> None:
         for name, value in join.args.items():
             if value and name not in ("this", "on", "using", "side", "kind"):
                 raise self.source.refuse(f"{name.upper()} JOIN is not judged: write JOIN ... ON key = key", join)
@@ -202,24 +209,24 @@ class _Joins:
             raise self.source.refuse(
                 f"begin with {self.schema.table}: what is left of {how} JOIN decides who is kept", join
             )
-        on = conjuncts(join.args.get("on"))
+        on = split_conjunction(join.args.get("on"))
         for name in join.args.get("using") or ():
             before = (p.alias for p in self.parts if p.related.find(name.name) is not None) if self.base is None else ()
             left = exp.column(name.copy(), table=next(iter(before), None))
             right = exp.column(name.copy(), table=join.this.alias or join.this.name)
             on.append(exp.EQ(this=left, expression=right))
-        self.take(join.this, how, on)
+        self.add_table(join.this, how, on)
 
-    def take(self, node: exp.Expr, how: str, on: list[exp.Expr]) -> None:
+    def add_table(self, node: exp.Expr, how: str, on: list[exp.Expr]) -> None:
         related = self.schema.table_named(node.name) if isinstance(node, exp.Table) else None
         if related is None or (isinstance(node, exp.Table) and folded(node.name) in self.tables):
             if self.base is not None or how != INNER:
                 if isinstance(node, exp.Table):
-                    raise unknown_table(self.source, self.schema, node.name, node)
+                    raise refuse_unknown_table(self.source, self.schema, node.name, node)
                 raise self.source.refuse("a join with a subquery is not judged: use EXISTS, or put it in --view", node)
             if isinstance(node, exp.Table) and self.parts and not self.schema.is_people((node.db, node.name)):
-                raise unknown_table(self.source, self.schema, node.name, node)
-            self.base = _from(self.source, self.schema, node, self.tables)
+                raise refuse_unknown_table(self.source, self.schema, node.name, node)
+            self.base = _read_source(self.source, self.schema, node, self.tables)
             self.pool += on
             return
         alias = folded(node.alias or node.name)
@@ -231,7 +238,7 @@ class _Joins:
 
     # whose column is it
 
-    def owner(self, column: exp.Column) -> str:
+    def find_owner(self, column: exp.Column) -> str:
         """The alias of the table whose column it is; empty for the table of the people."""
         assert self.base is not None
         if column.table:
@@ -242,23 +249,23 @@ class _Joins:
             return ""
         return next((p.alias for p in self.parts if p.related.find(column.name) is not None), "")
 
-    def owners(self, node: exp.Expr) -> set[str]:
+    def find_owners(self, node: exp.Expr) -> set[str]:
         outside = (c for c in node.find_all(exp.Column) if not _in_subquery(c, node))
-        return {self.owner(column) for column in outside}
+        return {self.find_owner(column) for column in outside}
 
-    def part(self, alias: str) -> _JoinedPart:
+    def find_part(self, alias: str) -> _JoinedPart:
         return next(p for p in self.parts if p.alias == alias)
 
-    def name(self, column: exp.Column) -> Name:
+    def read_name(self, column: exp.Column) -> Name:
         """The column that stands in an equality of two tables."""
         assert self.base is not None
-        alias = self.owner(column)
+        alias = self.find_owner(column)
         if alias == "":
             found = self.base.resolve(column)
             if not isinstance(found, Column):
                 raise self.source.refuse("a computed column is no key: equate the column itself", column)
             return "", found.name
-        related = self.part(alias).related
+        related = self.find_part(alias).related
         own = related.find(column.name)
         if own is None:
             raise self.source.refuse(f"{related.name} has no column {column.name}", column)
@@ -266,32 +273,32 @@ class _Joins:
 
     # the condition
 
-    def scope(self) -> Scope:
+    def read_scope(self) -> Scope:
         assert self.base is not None
-        base, left = self.base, self.sorted_out(self.pool)
+        base, left = self.base, self.sort_out_keys(self.pool)
         found = [base.where]
         for p in self.parts:
             if p.how != INNER:
-                self.outer(p)
+                self.read_outer(p)
         for part in left:
-            found += self.asked(part)
+            found += self.read_condition(part)
         for p in self.parts:
             if not p.keys:
                 keys = " or ".join(f"{own} = {other}" for own, other in p.related.keys)
                 raise self.source.refuse(f"{p.related.name} is joined without its key: equate {keys}", p.node)
-            found += self.kept(p)
+            found += self.list_conditions(p)
         rows = tuple(
             p.related.name for p in self.parts if not p.related.dimension and p.how in (INNER, LEFT) and not p.missing
         )
         return replace(base, where=conjunction(*found), multiplied=rows)
 
-    def sorted_out(self, pool: list[exp.Expr]) -> list[exp.Expr]:
+    def sort_out_keys(self, pool: list[exp.Expr]) -> list[exp.Expr]:
         """Equalities of keys go to their tables (through others, if need be); the rest is returned."""
         rest, same = [], []
         for part in pool:
             a, b = (part.this, part.expression) if isinstance(part, exp.EQ) else (None, None)
-            if isinstance(a, exp.Column) and isinstance(b, exp.Column) and len(self.owners(part)) == 2:
-                same.append((self.name(a), self.name(b), part))
+            if isinstance(a, exp.Column) and isinstance(b, exp.Column) and len(self.find_owners(part)) == 2:
+                same.append((self.read_name(a), self.read_name(b), part))
             else:
                 rest.append(part)
         group: dict[Name, set[Name]] = {}
@@ -303,56 +310,56 @@ class _Joins:
             for alias, own in (x, y):
                 if alias == "":
                     continue
-                related = self.part(alias).related
+                related = self.find_part(alias).related
                 if mine is None:
                     raise self.source.refuse(f"{own} ties {related.name} to no column of {self.schema.table}", node)
-                self.part(alias).keys[declared(self.source, related, own, mine[1], node)] = None
+                self.find_part(alias).keys[find_declared_key(self.source, related, own, mine[1], node)] = None
         return rest
 
-    def outer(self, p: _JoinedPart) -> None:
+    def read_outer(self, p: _JoinedPart) -> None:
         """The ON of a LEFT, SEMI or ANTI join says which rows are meant, never which records are kept."""
-        inner = own_scope(self.source, p.related, p.alias)
+        inner = make_row_scope(self.source, p.related, p.alias)
         for part in p.on:
-            owners = self.owners(part)
+            owners = self.find_owners(part)
             if owners == {"", p.alias} and isinstance(part, exp.EQ):
-                names = [self.name(c) for c in (part.this, part.expression) if isinstance(c, exp.Column)]
+                names = [self.read_name(c) for c in (part.this, part.expression) if isinstance(c, exp.Column)]
                 own = next((n for a, n in names if a == p.alias), "")
                 mine = next((n for a, n in names if a == ""), "")
-                p.keys[declared(self.source, p.related, own, mine, part)] = None
+                p.keys[find_declared_key(self.source, p.related, own, mine, part)] = None
             elif owners == {p.alias}:
                 if p.related.dimension:
                     raise self.source.refuse(
                         "a condition in the ON of an outer join to a dimension is not judged", part
                     )
-                p.asked.append(_condition(inner, part))
+                p.asked.append(_read_condition(inner, part))
             else:
                 raise self.source.refuse("the ON of this join equates keys and asks about its own rows only", part)
 
-    def asked(self, part: exp.Expr) -> list[Predicate]:
+    def read_condition(self, part: exp.Expr) -> list[Predicate]:
         """A condition: on the record (and its dimensions), or on the rows of one other table."""
         assert self.base is not None
-        rows = {a for a in self.owners(part) if a and not self.part(a).related.dimension}
+        rows = {a for a in self.find_owners(part) if a and not self.find_part(a).related.dimension}
         if not rows:
-            return [_condition(self.base, part)]
-        if len(rows) > 1 or self.owners(part) != rows:
+            return [_read_condition(self.base, part)]
+        if len(rows) > 1 or self.find_owners(part) != rows:
             raise self.source.refuse(
                 "a condition that mixes columns of two tables is judged only if it equates a key", part
             )
-        p = self.part(rows.pop())
+        p = self.find_part(rows.pop())
         if p.how == LEFT and isinstance(part, exp.Is) and isinstance(part.expression, exp.Null):
-            self.only_key(p, part)
+            self.require_key(p, part)
             p.missing = True
             return []
         if p.how in (SEMI, ANTI):
             raise self.source.refuse(f"behind a {p.how} JOIN the rows of {p.related.name} are out of reach", part)
-        condition = _condition(own_scope(self.source, p.related, p.alias), part)
+        condition = _read_condition(make_row_scope(self.source, p.related, p.alias), part)
         if p.how == LEFT:
-            rejects_null(condition, self.source, part)
+            require_null_rejected(condition, self.source, part)
             p.how = INNER
         p.asked.append(condition)
         return []
 
-    def only_key(self, p: _JoinedPart, part: exp.Is) -> None:
+    def require_key(self, p: _JoinedPart, part: exp.Is) -> None:
         column = part.this
         own = p.related.find(column.name) if isinstance(column, exp.Column) else None
         if own is None or own.name not in {a for a, _ in p.keys}:
@@ -361,7 +368,7 @@ class _Joins:
                 part,
             )
 
-    def kept(self, p: _JoinedPart) -> list[Predicate]:
+    def list_conditions(self, p: _JoinedPart) -> list[Predicate]:
         """What a joined table asks of a record."""
         if p.related.dimension:
             if set(p.keys) != set(p.related.keys):
@@ -375,8 +382,8 @@ class _Joins:
         if p.how == ANTI or p.missing:
             if p.missing and p.how != LEFT:
                 raise self.source.refuse(f"{p.related.name} is asked for rows and for none", p.node)
-            return [absent(p.related, p.keys, where)]
-        return [] if p.how == LEFT else [record_leaf(p.related, p.keys, where)]
+            return [require_no_row(p.related, p.keys, where)]
+        return [] if p.how == LEFT else [require_row(p.related, p.keys, where)]
 
 
 def _in_subquery(column: exp.Column, within: exp.Expr) -> bool:

@@ -14,14 +14,15 @@ from sqlglot import exp
 
 from keyhole.model.schema import folded
 
-LOWER, FINER, READ = "lower.lower", "upper_bound.finer", "read.read"  # who reads it: module.function below keyhole.sql
-BOTH = f"{LOWER}, {FINER}"
+# who reads it: module.function below keyhole.sql
+LOWER, BOUND, READ = "lower.lower_statement", "upper_bound.find_upper_bound", "read.read_statement"
+BOTH = f"{LOWER}, {BOUND}"
 
 # clauses and names: argument by argument
 CLAIMED: dict[type[exp.Expr], dict[str, str]] = {
     exp.Select: {
         **dict.fromkeys(("with_", "expressions", "from_", "joins", "where", "group", "having", "order"), BOTH),
-        **dict.fromkeys(("distinct", "windows"), FINER),
+        **dict.fromkeys(("distinct", "windows"), BOUND),
         **dict.fromkeys(("limit", "offset", "qualify"), READ),
     },
     **dict.fromkeys(
@@ -29,40 +30,42 @@ CLAIMED: dict[type[exp.Expr], dict[str, str]] = {
         dict.fromkeys(("with_", "this", "expression", "distinct", "order", "limit", "offset"), READ),
     ),
     exp.Subquery: dict.fromkeys(("this", "alias"), BOTH),
-    exp.Table: dict.fromkeys(("this", "db", "catalog", "alias"), "from_clause.scope_of"),
-    exp.TableAlias: dict.fromkeys(("this", "columns"), "from_clause.scope_of"),
+    exp.Table: dict.fromkeys(("this", "db", "catalog", "alias"), "from_clause.read_from_clause"),
+    exp.TableAlias: dict.fromkeys(("this", "columns"), "from_clause.read_from_clause"),
     exp.CTE: dict.fromkeys(("this", "alias", "materialized"), BOTH),
     exp.With: dict.fromkeys(("expressions", "recursive"), BOTH),
     exp.Join: {
-        **dict.fromkeys(("this", "on", "using"), "from_clause.scope_of"),
-        **dict.fromkeys(("side", "kind"), "from_clause.scope_of"),
+        **dict.fromkeys(("this", "on", "using"), "from_clause.read_from_clause"),
+        **dict.fromkeys(("side", "kind"), "from_clause.read_from_clause"),
     },
-    exp.Group: dict.fromkeys(("expressions", "grouping_sets", "cube", "rollup", "all"), "upper_bound.resolved_keys"),
+    exp.Group: dict.fromkeys(
+        ("expressions", "grouping_sets", "cube", "rollup", "all"), "upper_bound.resolve_group_keys"
+    ),
     **{
-        kind: {"expressions": "upper_bound.resolved_keys"}
+        kind: {"expressions": "upper_bound.resolve_group_keys"}
         for kind in (exp.Rollup, exp.Cube, exp.GroupingSets, exp.Tuple)
     },
     exp.Order: {"expressions": BOTH},
-    exp.Ordered: dict.fromkeys(("this", "desc", "nulls_first"), "limit.sort_of"),
-    exp.Limit: dict.fromkeys(("expression", "limit_options"), "limit.rows_shown"),
-    exp.Fetch: dict.fromkeys(("direction", "count", "limit_options"), "limit.rows_shown"),
-    exp.LimitOptions: dict.fromkeys(("percent", "rows", "with_ties"), "limit.rows_shown"),
-    exp.Offset: {"expression": "limit.rows_shown"},
+    exp.Ordered: dict.fromkeys(("this", "desc", "nulls_first"), "limit.read_order_term"),
+    exp.Limit: dict.fromkeys(("expression", "limit_options"), "limit.read_row_range"),
+    exp.Fetch: dict.fromkeys(("direction", "count", "limit_options"), "limit.read_row_range"),
+    exp.LimitOptions: dict.fromkeys(("percent", "rows", "with_ties"), "limit.read_row_range"),
+    exp.Offset: {"expression": "limit.read_row_range"},
     **{kind: {"this": BOTH} for kind in (exp.From, exp.Where, exp.Having, exp.Qualify, exp.Paren)},
     exp.Distinct: {"expressions": BOTH},
-    exp.Filter: dict.fromkeys(("this", "expression"), "moments.moments"),
-    exp.WithinGroup: dict.fromkeys(("this", "expression"), "moments.moments"),
-    exp.Window: dict.fromkeys(("this", "partition_by", "order", "spec", "alias", "over"), FINER),
-    exp.WindowSpec: dict.fromkeys(("kind", "start", "start_side", "end", "end_side", "exclude"), FINER),
-    **{kind: {"this": FINER} for kind in (exp.IgnoreNulls, exp.RespectNulls)},
+    exp.Filter: dict.fromkeys(("this", "expression"), "moments.find_moments"),
+    exp.WithinGroup: dict.fromkeys(("this", "expression"), "moments.find_moments"),
+    exp.Window: dict.fromkeys(("this", "partition_by", "order", "spec", "alias", "over"), BOUND),
+    exp.WindowSpec: dict.fromkeys(("kind", "start", "start_side", "end", "end_side", "exclude"), BOUND),
+    **{kind: {"this": BOUND} for kind in (exp.IgnoreNulls, exp.RespectNulls)},
     exp.Column: dict.fromkeys(("this", "table", "db", "catalog"), "names.Scope"),
     exp.Identifier: dict.fromkeys(("this", "quoted"), "names.Scope"),
     exp.Alias: dict.fromkeys(("this", "alias"), LOWER),
-    exp.Star: dict.fromkeys(("except_", "replace", "rename"), "flatten.flat"),
-    exp.Values: dict.fromkeys(("expressions", "alias"), FINER),
-    exp.Unnest: dict.fromkeys(("expressions", "alias"), FINER),
-    exp.GenerateSeries: dict.fromkeys(("start", "end", "step", "is_end_exclusive"), FINER),
-    exp.GenerateDateArray: dict.fromkeys(("start", "end", "step"), FINER),
+    exp.Star: dict.fromkeys(("except_", "replace", "rename"), "flatten.flatten_subquery"),
+    exp.Values: dict.fromkeys(("expressions", "alias"), BOUND),
+    exp.Unnest: dict.fromkeys(("expressions", "alias"), BOUND),
+    exp.GenerateSeries: dict.fromkeys(("start", "end", "step", "is_end_exclusive"), BOUND),
+    exp.GenerateDateArray: dict.fromkeys(("start", "end", "step"), BOUND),
     **dict.fromkeys((exp.Cast, exp.TryCast), dict.fromkeys(("this", "to", "safe"), BOTH)),
     exp.DataType: dict.fromkeys(("this", "expressions", "nested"), BOTH),
     exp.DataTypeParam: {"this": BOTH},
@@ -70,8 +73,8 @@ CLAIMED: dict[type[exp.Expr], dict[str, str]] = {
     exp.Anonymous: dict.fromkeys(("this", "expressions"), BOTH),
 }
 
-# functions of their arguments and of nothing else. `lower` refuses arguments that it does not read
-# (`PublicReader.only`); `finer` visits them all. An aggregate is read by `lower` wherever it stands.
+# functions of their arguments and of nothing else. Lowering refuses arguments that it does not read
+# (`PublicReader.allow_only`); the upper bound visits them all. An aggregate is read by lowering wherever it stands.
 FUNCTIONS: frozenset[type[exp.Expr]] = frozenset(
     (
         *(exp.Literal, exp.RawString, exp.Null, exp.Boolean, exp.Var, exp.National, exp.Interval),

@@ -14,11 +14,12 @@ from sqlglot.expressions import DataType
 
 from keyhole.model.predicate import FALSE, TRUE, Comparison, IsNull, Predicate, conjunction, is_true, negation
 from keyhole.model.schema import Column, Kind
-from keyhole.sql.lowering.condition import ConditionReader, bare
+from keyhole.sql.lowering.condition import ConditionReader
 from keyhole.sql.lowering.constants import NotConstant
 from keyhole.sql.lowering.functions import CONDITIONS, REFUSED
-from keyhole.sql.lowering.names import Derived, Scope
-from keyhole.sql.lowering.public_expressions import Public, product, reciprocal
+from keyhole.sql.lowering.names import DerivedColumn, Scope
+from keyhole.sql.lowering.public_expressions import PublicExpression, invert, multiply
+from keyhole.sql.statements.parse import strip_parentheses
 
 MAX_PIECES = 64
 MAX_PUBLIC_BRANCHES = 4  # a longer CASE over public columns alone becomes one weight
@@ -37,7 +38,7 @@ class Power:
 
     column: str | None = None
     degree: int = 0
-    weight: Public | None = None
+    weight: PublicExpression | None = None
 
 
 ONE = Power()
@@ -54,16 +55,16 @@ class LinearTerm:
 class LinearReader(ConditionReader):
     """Reads the values that aggregates are taken of."""
 
-    def within(self, scope: Scope) -> LinearReader:
+    def in_scope(self, scope: Scope) -> LinearReader:
         """The same reader for a subquery's scope."""
         return type(self)(scope)
 
-    def linear(self, node: exp.Expr) -> list[LinearTerm]:
+    def read_linear(self, node: exp.Expr) -> list[LinearTerm]:
         """The pieces of a value; refuses what is not linear in the private columns, with the caret under it."""
-        node = bare(node)
+        node = strip_parentheses(node)
         if isinstance(node, exp.Column):
             return self._of_column(node)
-        value = self.fold(node)
+        value = self.fold_constant(node)
         if value is None:
             return []
         if isinstance(value, Fraction):
@@ -71,15 +72,18 @@ class LinearReader(ConditionReader):
         if not isinstance(value, NotConstant):
             raise self.refuse("a number is needed here", node)
         if isinstance(node, exp.Sub) and not self.touches_private(node) and self._dated(node.this):
-            return self._weight(self.public(node), node)
+            return self._weight(self.read_public(node), node)
         if isinstance(node, exp.Add | exp.Sub):
             return self._sum(
-                self.linear(node.this), self.linear(node.expression), -1 if isinstance(node, exp.Sub) else 1, node
+                self.read_linear(node.this),
+                self.read_linear(node.expression),
+                -1 if isinstance(node, exp.Sub) else 1,
+                node,
             )
         if isinstance(node, exp.Neg):
-            return [_scaled(p, Fraction(-1)) for p in self.linear(node.this)]
+            return [_scale(p, Fraction(-1)) for p in self.read_linear(node.this)]
         if isinstance(node, exp.Mul):
-            return self._product(self.linear(node.this), self.linear(node.expression), node)
+            return self._product(self.read_linear(node.this), self.read_linear(node.expression), node)
         if isinstance(node, exp.Div):
             return self._quotient(node)
         if isinstance(node, exp.Case | exp.If):
@@ -87,12 +91,12 @@ class LinearReader(ConditionReader):
         if isinstance(node, exp.Coalesce):
             return self._coalesce(node)
         if isinstance(node, CONDITIONS):
-            return _indicator(self.condition(node))
+            return _split_condition(self.read_condition(node))
         if not self.touches_private(node):
-            return self._weight(self.public(node), node)
-        if isinstance(node, exp.Pow) and self.fold(node.expression) in (1, 2):
-            base = self.linear(node.this)
-            return base if self.fold(node.expression) == 1 else self._product(base, base, node)
+            return self._weight(self.read_public(node), node)
+        if isinstance(node, exp.Pow) and self.fold_constant(node.expression) in (1, 2):
+            base = self.read_linear(node.this)
+            return base if self.fold_constant(node.expression) == 1 else self._product(base, base, node)
         if isinstance(node, exp.Cast):
             return self._widened(node)
         if isinstance(node, exp.Pow):
@@ -100,41 +104,45 @@ class LinearReader(ConditionReader):
         if isinstance(node, exp.AggFunc):
             raise self.refuse("an aggregate inside an aggregate is not judged", node)
         if isinstance(node, tuple(REFUSED)):
-            raise self.unknown(node)
+            raise self.refuse_unknown(node)
         raise self.refuse(
             f"only sums and products of a {self.word} column can be judged: this is another function", node
         )
 
     def _dated(self, node: exp.Expr) -> bool:
         """Is it a date? The difference of two is a number of days."""
-        return any(c.kind in (Kind.DATE, Kind.TIMESTAMP) for c in self.columns_in(node)) and self.public(node).kind in (
+        return any(c.kind in (Kind.DATE, Kind.TIMESTAMP) for c in self.list_columns(node)) and self.read_public(
+            node
+        ).kind in (
             Kind.DATE,
             Kind.TIMESTAMP,
         )
 
     def _of_column(self, node: exp.Column) -> list[LinearTerm]:
         found = self.scope.resolve(node)
-        if isinstance(found, Derived):
-            return self.within(found.scope).linear(found.node)
+        if isinstance(found, DerivedColumn):
+            return self.in_scope(found.scope).read_linear(found.node)
         if found.kind is Kind.BOOLEAN:
-            return _indicator(Comparison(found.name, "=", True))
+            return _split_condition(Comparison(found.name, "=", True))
         if not found.kind.numeric:
-            raise self.refuse(f"{found.name} holds {_what(found)}: only numbers can be summed", node)
+            raise self.refuse(f"{found.name} holds {_describe_kind(found)}: only numbers can be summed", node)
         if found.secret:
-            return [LinearTerm(_present(found), ((Power(found.name, 1), Fraction(1)),))]
+            return [LinearTerm(_is_present(found), ((Power(found.name, 1), Fraction(1)),))]
         return self._weight(self._column(found, node), node)
 
-    def _weight(self, made: Public, node: exp.Expr) -> list[LinearTerm]:
+    def _weight(self, made: PublicExpression, node: exp.Expr) -> list[LinearTerm]:
         if made.kind is Kind.BOOLEAN:
-            return _indicator(self.condition(node))
+            return _split_condition(self.read_condition(node))
         if not made.kind.numeric:
             raise self.refuse(f"this is {made.kind.value}: only numbers can be summed", node)
-        return [LinearTerm(made.present(), ((Power(weight=made), Fraction(1)),))]
+        return [LinearTerm(made.when_present(), ((Power(weight=made), Fraction(1)),))]
 
     def _sum(self, left: list[LinearTerm], right: list[LinearTerm], sign: int, node: exp.Expr) -> list[LinearTerm]:
         return self._crossed(
             [
-                LinearTerm(conjunction(a.guard, b.guard), _collected((*a.powers, *_scaled(b, Fraction(sign)).powers)))
+                LinearTerm(
+                    conjunction(a.guard, b.guard), _collect_powers((*a.powers, *_scale(b, Fraction(sign)).powers))
+                )
                 for a in left
                 for b in right
             ],
@@ -146,7 +154,7 @@ class LinearReader(ConditionReader):
             [
                 LinearTerm(
                     conjunction(a.guard, b.guard),
-                    _collected(tuple((self._times(p, q, node), f * g) for p, f in a.powers for q, g in b.powers)),
+                    _collect_powers(tuple((self._times(p, q, node), f * g) for p, f in a.powers for q, g in b.powers)),
                 )
                 for a in left
                 for b in right
@@ -161,7 +169,7 @@ class LinearReader(ConditionReader):
             raise self.refuse(f"a {self.word} column may be squared, not raised further", node)
         weight = p.weight or q.weight
         if p.weight is not None and q.weight is not None:
-            weight = product(p.weight, q.weight)
+            weight = multiply(p.weight, q.weight)
         return Power(p.column or q.column, p.degree + q.degree, weight)
 
     def _crossed(self, pieces: list[LinearTerm], node: exp.Expr) -> list[LinearTerm]:
@@ -171,115 +179,117 @@ class LinearReader(ConditionReader):
         return kept
 
     def _quotient(self, node: exp.Div) -> list[LinearTerm]:
-        divisor = self.fold(node.expression)
+        divisor = self.fold_constant(node.expression)
         if isinstance(divisor, Fraction):
             if divisor == 0:
                 raise self.refuse("division by zero", node.expression)
-            return [_scaled(p, 1 / divisor) for p in self.linear(node.this)]
+            return [_scale(p, 1 / divisor) for p in self.read_linear(node.this)]
         if self.touches_private(node.expression):
             raise self.refuse(f"division by a {self.word} column is not judged", node.expression)
-        below = bare(node.expression)
-        if not (isinstance(below, exp.Nullif) and self.fold(below.expression) == 0):
+        below = strip_parentheses(node.expression)
+        if not (isinstance(below, exp.Nullif) and self.fold_constant(below.expression) == 0):
             raise self.refuse("a divisor may be 0 for some record: write NULLIF(..., 0) around it", node.expression)
         if not self.touches_private(node.this):
-            return self._weight(self.public(node), node)
-        over = self.public(node.expression)
+            return self._weight(self.read_public(node), node)
+        over = self.read_public(node.expression)
         if not over.kind.numeric:
             raise self.refuse(f"this is {over.kind.value}: only numbers divide", node.expression)
-        return self._product(self.linear(node.this), self._weight(reciprocal(over), node.expression), node)
+        return self._product(self.read_linear(node.this), self._weight(invert(over), node.expression), node)
 
     def _cases(self, node: exp.Expr) -> list[LinearTerm]:
-        branches = self.branches(node)
+        branches = self.read_branches(node)
         if len(branches) > MAX_PUBLIC_BRANCHES and not self.touches_private(node):
-            return self._weight(self.public(node), node)
+            return self._weight(self.read_public(node), node)
         pieces: list[LinearTerm] = []
         earlier: list[Predicate] = []
         for condition, result in branches:
             here = conjunction(*earlier) if condition is None else conjunction(*earlier, condition)
-            pieces += [LinearTerm(conjunction(here, p.guard), p.powers) for p in self.linear(result)]
+            pieces += [LinearTerm(conjunction(here, p.guard), p.powers) for p in self.read_linear(result)]
             if condition is not None:
                 earlier.append(negation(is_true(condition)))
         return self._crossed(pieces, node)
 
     def _coalesce(self, node: exp.Coalesce) -> list[LinearTerm]:
-        self.only(node, "this", "expressions")
+        self.allow_only(node, "this", "expressions")
         if not self.touches_private(node):
-            return self._weight(self.public(node), node)
+            return self._weight(self.read_public(node), node)
         pieces: list[LinearTerm] = []
         earlier: list[Predicate] = []
         for operand in (node.this, *node.expressions):
-            mine = self.linear(operand)
+            mine = self.read_linear(operand)
             pieces += [LinearTerm(conjunction(*earlier, p.guard), p.powers) for p in mine]
             earlier += [negation(is_true(p.guard)) for p in mine]
         return self._crossed(pieces, node)
 
     def _widened(self, node: exp.Cast) -> list[LinearTerm]:
-        self.only(node, "this", "to", "safe")
-        inner, target = bare(node.this), node.to.this
+        self.allow_only(node, "this", "to", "safe")
+        inner, target = strip_parentheses(node.this), node.to.this
         if isinstance(inner, CONDITIONS) and target in (_T.INT, _T.BIGINT, _T.DOUBLE):
-            return _indicator(self.condition(inner))
-        kinds = {c.kind for c in self.columns_in(inner)}
+            return _split_condition(self.read_condition(inner))
+        kinds = {c.kind for c in self.list_columns(inner)}
         if kinds == {Kind.BOOLEAN} and target in (_T.INT, _T.BIGINT) and isinstance(inner, exp.Column):
-            return self.linear(inner)
+            return self.read_linear(inner)
         if kinds and all(target in _WIDER.get(k, ()) for k in kinds) and not node.to.expressions:
-            return self.linear(inner)
+            return self.read_linear(inner)
         raise self.refuse(f"a cast of a {self.word} column may round it or fail on it: leave the cast out", node)
 
-    def columns_in(self, node: exp.Expr) -> list[Column]:
+    def list_columns(self, node: exp.Expr) -> list[Column]:
         """The columns of the table that an expression looks at."""
         found: list[Column] = []
         for name in node.find_all(exp.Column):
             column = self.scope.resolve(name)
-            found += self.within(column.scope).columns_in(column.node) if isinstance(column, Derived) else [column]
+            found += (
+                self.in_scope(column.scope).list_columns(column.node) if isinstance(column, DerivedColumn) else [column]
+            )
         return found
 
-    def present(self, node: exp.Expr) -> list[Predicate]:
+    def when_present(self, node: exp.Expr) -> list[Predicate]:
         """Disjoint conditions under which the value is not NULL: what COUNT(value) counts."""
-        node = bare(node)
-        value = self.fold(node)
+        node = strip_parentheses(node)
+        value = self.fold_constant(node)
         if not isinstance(value, NotConstant):
             return [] if value is None else [TRUE]
         if isinstance(node, exp.Column):
             found = self.scope.resolve(node)
-            if isinstance(found, Derived):
-                return self.within(found.scope).present(found.node)
-            return [_present(found)]
+            if isinstance(found, DerivedColumn):
+                return self.in_scope(found.scope).when_present(found.node)
+            return [_is_present(found)]
         if isinstance(node, exp.Case | exp.If):
             parts: list[Predicate] = []
             earlier: list[Predicate] = []
-            for condition, result in self.branches(node):
+            for condition, result in self.read_branches(node):
                 here = conjunction(*earlier) if condition is None else conjunction(*earlier, condition)
-                parts += [conjunction(here, p) for p in self.present(result)]
+                parts += [conjunction(here, p) for p in self.when_present(result)]
                 if condition is not None:
                     earlier.append(negation(is_true(condition)))
             return [p for p in parts if p != FALSE]
         if not self.touches_private(node):
-            made = self.public(node)
+            made = self.read_public(node)
             return [negation(self.is_null(node)) if made.nullable or made.fallible else TRUE]
-        return [p.guard for p in self.linear(node)]
+        return [p.guard for p in self.read_linear(node)]
 
 
-def _what(column: Column) -> str:
+def _describe_kind(column: Column) -> str:
     return (
         "values of an unknown type" if column.kind is Kind.OTHER else f"{column.kind.value}s".replace("texts", "text")
     )
 
 
-def _present(column: Column) -> Predicate:
+def _is_present(column: Column) -> Predicate:
     return negation(IsNull(column.name)) if column.nullable else TRUE
 
 
-def _indicator(condition: Predicate) -> list[LinearTerm]:
+def _split_condition(condition: Predicate) -> list[LinearTerm]:
     """A condition as the number 1 or 0, NULL where it is unknown."""
     pieces = [LinearTerm(condition, ((ONE, Fraction(1)),)), LinearTerm(negation(condition), ())]
     return [p for p in pieces if p.guard != FALSE]
 
 
-def _scaled(piece: LinearTerm, factor: Fraction) -> LinearTerm:
+def _scale(piece: LinearTerm, factor: Fraction) -> LinearTerm:
     return LinearTerm(piece.guard, tuple((p, f * factor) for p, f in piece.powers) if factor else ())
 
 
-def _collected(powers: tuple[tuple[Power, Fraction], ...]) -> tuple[tuple[Power, Fraction], ...]:
+def _collect_powers(powers: tuple[tuple[Power, Fraction], ...]) -> tuple[tuple[Power, Fraction], ...]:
     total: dict[Power, Fraction] = {}
     for power, factor in powers:
         total[power] = total.get(power, Fraction(0)) + factor

@@ -15,19 +15,26 @@ from keyhole.model.predicate import Predicate, conjunction, literal, quote_name
 from keyhole.model.query import Aggregate, Key, OrderTerm, Query, Shown, Statement, questions
 from keyhole.model.schema import Column, Schema, folded
 from keyhole.sql.lowering.aggregate import AggregateReader
-from keyhole.sql.lowering.buckets import bucket, bucket_text
-from keyhole.sql.lowering.condition import bare
+from keyhole.sql.lowering.buckets import read_bucket, write_bucket
 from keyhole.sql.lowering.constants import NotConstant, to_decimal
-from keyhole.sql.lowering.exists import conjuncts
-from keyhole.sql.lowering.from_clause import SELECT, check_clauses, related_names, scope_of
+from keyhole.sql.lowering.exists import split_conjunction
+from keyhole.sql.lowering.from_clause import SELECT, check_clauses, list_related_tables, read_from_clause
 from keyhole.sql.lowering.grammar import find_unclaimed
-from keyhole.sql.rewriting.limit import sort_of
-from keyhole.sql.statements.parse import MAX_DEPTH, SourceText, keep, parse, recall, shape_of
+from keyhole.sql.rewriting.limit import read_order_term
+from keyhole.sql.statements.parse import (
+    MAX_DEPTH,
+    SourceText,
+    keep_tree,
+    parse_select,
+    read_shape,
+    recall_tree,
+    strip_parentheses,
+)
 
 MAX_SETS = 256
 
 
-def lower(text: str, schema: Schema) -> Statement:
+def lower_statement(text: str, schema: Schema) -> Statement:
     """What one SQL statement asks of the table: its aggregates as queries, its keys and conditions as values.
 
     Deterministic, and never touches data: an error depends on the text and the schema alone. Raises `ParseError`,
@@ -36,16 +43,16 @@ def lower(text: str, schema: Schema) -> Statement:
 
     >>> from keyhole.model.schema import Column, Kind, Role
     >>> staff = Schema("staff", (Column("pay", Kind.INTEGER, Role.PRIVATE, nullable=False), Column("dept", Kind.TEXT)))
-    >>> lower("SELECT SUM(pay) FROM staff WHERE dept = 'legal'", staff).queries[0].canonical()
+    >>> lower_statement("SELECT SUM(pay) FROM staff WHERE dept = 'legal'", staff).queries[0].canonical()
     'SUM("pay") FILTER (WHERE "dept" = \\'legal\\')'
     """
-    shaped = shape_of(text)
-    if shaped is not None and (kept := recall(text, *shaped)) is not None:
+    shaped = read_shape(text)
+    if shaped is not None and (kept := recall_tree(text, *shaped)) is not None:
         try:
             return _Lowering(kept[0], schema, kept[1]).statement()
         except (QueryError, RecursionError):
             pass  # its place is that of an earlier text: parse this one
-    source, select = parse(text)
+    source, select = parse_select(text)
     try:
         lowering = _Lowering(source, schema, select)
         statement = lowering.statement()
@@ -54,7 +61,7 @@ def lower(text: str, schema: Schema) -> Statement:
     if (unclaimed := find_unclaimed(select)) is not None:
         raise source.refuse(unclaimed.reason, unclaimed.node)
     if shaped is not None:
-        keep(source, select, *shaped, lowering.spans())
+        keep_tree(source, select, *shaped, lowering.spans())
     return statement
 
 
@@ -63,15 +70,15 @@ class _Lowering:
         self.source = source
         self.select = select
         check_clauses(source, select, SELECT, joins=schema.several)
-        self.scope = scope_of(source, schema, select, {})
+        self.scope = read_from_clause(source, schema, select, {})
         self.items = [_Item(node) for node in select.expressions]
-        for item, label in zip(self.items, labels(source, [bool(i.alias) for i in self.items]), strict=True):
+        for item, label in zip(self.items, list_labels(source, [bool(i.alias) for i in self.items]), strict=True):
             item.label = label
         self.keys: list[Key] = []
         self.key_of: dict[str, int] = {}  # canonical text of a key -> its index
 
     def spans(self) -> list[tuple[int, int]]:
-        return spans(self.source, [bool(i.alias) for i in self.items])
+        return find_label_spans(self.source, [bool(i.alias) for i in self.items])
 
     def statement(self) -> Statement:
         source, select = self.source, self.select
@@ -88,8 +95,8 @@ class _Lowering:
                 shown.append(Shown(sql=self.key_text(reader, item)))
                 continue
             shown.append(Shown(len(queries)))
-            queries.append(reader.question(item.node, item.label))
-        asked = [reader.test(test) for test in tests]
+            queries.append(reader.read_question(item.node, item.label))
+        asked = [reader.read_test(test) for test in tests]
         if not queries and not (asked and self.keys):  # which groups HAVING shows is an answer by itself
             raise source.refuse(
                 "there is no aggregate: only SUM, AVG, COUNT, MIN, MAX and their kin are judged", select
@@ -106,22 +113,22 @@ class _Lowering:
             tuple(asked),
             tuple(shown),
             scope.table,
-            tables=related_names(select, scope.schema) if scope.schema.related else (),
+            tables=list_related_tables(select, scope.schema) if scope.schema.related else (),
             order=order,
             again=tuple(one for i, one in enumerate(written) if one in written[:i]),
         )
 
     def key_text(self, reader: AggregateReader, item: _Item) -> str:
         """A constant, a key, or a function of keys as SQL; empty for a constant without a finite decimal form."""
-        value = reader.fold(item.node)
+        value = reader.fold_constant(item.node)
         if not isinstance(value, NotConstant):
             number = to_decimal(value) if isinstance(value, Fraction) else value
             return "" if number is None and value is not None else literal(number)
-        if isinstance(bare(item.node), exp.Column):
-            found = reader.columns_in(item.node)
+        if isinstance(strip_parentheses(item.node), exp.Column):
+            found = reader.list_columns(item.node)
             if len(found) == 1 and found[0].secret:
                 return quote_name(found[0].name)
-        return bucket_text(reader, item.node, self.word) or reader.public(item.node).sql
+        return write_bucket(reader, item.node, self.word) or reader.read_public(item.node).sql
 
     def no_public_figure_of_a_private_group(self, queries: Sequence[Query], tests: Sequence[Query]) -> None:
         names = {c.name for c in self.scope.schema.columns if c.secret}
@@ -137,21 +144,21 @@ class _Lowering:
         return self.scope.schema.word
 
     def is_constant(self, reader: AggregateReader, item: _Item) -> bool:
-        return not isinstance(reader.fold(item.node), NotConstant)
+        return not isinstance(reader.fold_constant(item.node), NotConstant)
 
     def is_key(self, reader: AggregateReader, item: _Item) -> bool:
         """A grouped expression, or a function of grouped public columns: it shows nothing but the key."""
-        if reader.aggregates(item.node):
+        if reader.has_aggregate(item.node):
             return False
         if not self.keys:
             return False
-        if isinstance(bare(item.node), exp.Column):
-            found = reader.columns_in(item.node)
+        if isinstance(strip_parentheses(item.node), exp.Column):
+            found = reader.list_columns(item.node)
             if len(found) == 1 and quote_name(found[0].name) in self.key_of:
                 return True
         if reader.touches_private(item.node):
-            return bucket_text(reader, item.node, self.word) in self.key_of
-        made = reader.public(item.node)
+            return write_bucket(reader, item.node, self.word) in self.key_of
+        made = reader.read_public(item.node)
         return made.sql in self.key_of or all(quote_name(name) in self.key_of for name in made.columns)
 
     # GROUP BY
@@ -168,7 +175,7 @@ class _Lowering:
         elements: list[list[tuple[int, ...]]] = []
         if group.args.get("all"):
             for item in self.items:
-                if not reader.aggregates(item.node) and not self.is_constant(reader, item):
+                if not reader.has_aggregate(item.node) and not self.is_constant(reader, item):
                     elements.append([(self.key(item.node, reader),)])
                     item.is_key = True
         for node in group.expressions:
@@ -201,28 +208,28 @@ class _Lowering:
 
     def key(self, node: exp.Expr, reader: AggregateReader) -> int:
         """The index of the key that `node` names: a column, a position, an alias or an expression."""
-        node = bare(node)
+        node = strip_parentheses(node)
         name = ""
-        position = reader.fold(node) if isinstance(node, exp.Literal | exp.Neg) else None
+        position = reader.fold_constant(node) if isinstance(node, exp.Literal | exp.Neg) else None
         if isinstance(position, Fraction):
             if position.denominator != 1 or not 1 <= position <= len(self.items):
                 raise self.source.refuse(f"GROUP BY {position}: the SELECT list has {len(self.items)} items", node)
             item = self.items[int(position) - 1]
-            item.is_key, name, node = True, item.alias, bare(item.node)
+            item.is_key, name, node = True, item.alias, strip_parentheses(item.node)
         elif isinstance(node, exp.Column) and (alias := self.aliased(node)) is not None:
-            alias.is_key, name, node = True, alias.alias, bare(alias.node)
-        if reader.aggregates(node):
+            alias.is_key, name, node = True, alias.alias, strip_parentheses(alias.node)
+        if reader.has_aggregate(node):
             raise self.source.refuse("GROUP BY cannot take an aggregate", node)
         if isinstance(node, exp.Column):
-            found = reader.columns_in(node)
+            found = reader.list_columns(node)
             resolved = self.scope.resolve(node)
             if isinstance(resolved, Column):
                 name = name or (self.shown(resolved, reader) if self.scope.names is None else node.name)
                 return self.add(Key(name, quote_name(found[0].name), found[0].name))
         if reader.touches_private(node):
-            made = bucket(reader, node, self.word)
+            made = read_bucket(reader, node, self.word)
             return self.add(replace(made, name=name or self.shown_as(made.sql, reader) or made.sql))
-        public = reader.public(node)
+        public = reader.read_public(node)
         if not public.columns:
             raise self.source.refuse("GROUP BY takes a column or an expression over columns", node)
         if isinstance(node, exp.Column):
@@ -234,15 +241,15 @@ class _Lowering:
     def shown_as(self, sql: str, reader: AggregateReader) -> str:
         """The alias or text of the SELECT item that is a bucket of private values."""
         mine = (
-            i for i in self.items if not reader.aggregates(i.node) and bucket_text(reader, i.node, self.word) == sql
+            i for i in self.items if not reader.has_aggregate(i.node) and write_bucket(reader, i.node, self.word) == sql
         )
         return next((item.alias or item.label for item in mine), "")
 
     def shown(self, column: Column, reader: AggregateReader) -> str:
         """The name under which a key column appears in the answer: its alias in SELECT, or its own."""
         for item in self.items:
-            node = bare(item.node)
-            if item.alias and isinstance(node, exp.Column) and column in reader.columns_in(node):
+            node = strip_parentheses(item.node)
+            if item.alias and isinstance(node, exp.Column) and column in reader.list_columns(node):
                 return item.alias
         for other in self.scope.joined:  # a column of a dimension is shown under its own name
             if column.name.startswith(f"{other.related.name}."):
@@ -252,9 +259,9 @@ class _Lowering:
     def written(self, sql: str, reader: AggregateReader) -> str:
         """The name of a key expression: the SELECT item's alias or text, else its canonical text."""
         for item in self.items:
-            if reader.aggregates(item.node) or self.is_constant(reader, item) or reader.touches_private(item.node):
+            if reader.has_aggregate(item.node) or self.is_constant(reader, item) or reader.touches_private(item.node):
                 continue
-            if reader.public(item.node).sql == sql:
+            if reader.read_public(item.node).sql == sql:
                 return item.alias or item.label or sql
         return sql
 
@@ -292,12 +299,12 @@ class _Lowering:
         having = self.select.args.get("having")
         conditions: list[Predicate] = []
         tests: list[exp.Expr] = []
-        for part in conjuncts(having.this) if having is not None else ():
-            if reader.aggregates(part) or self.refers_to_aggregate(part):
+        for part in split_conjunction(having.this) if having is not None else ():
+            if reader.has_aggregate(part) or self.refers_to_aggregate(part):
                 tests.append(self.unaliased(part))
                 continue
-            condition = reader.condition(part)
-            named = {c.name for c in reader.columns_in(part)}
+            condition = reader.read_condition(part)
+            named = {c.name for c in reader.list_columns(part)}
             if len(sets) != 1 or not all(quote_name(n) in self.key_of for n in named):
                 raise self.source.refuse("HAVING without an aggregate belongs in WHERE", part)
             conditions.append(condition)
@@ -316,7 +323,9 @@ class _Lowering:
                 return exp.Paren(this=item.node.copy())
             return part
 
-        return bare(node.transform(replaced)) if self.refers_to_aggregate(node) else bare(node)
+        return (
+            strip_parentheses(node.transform(replaced)) if self.refers_to_aggregate(node) else strip_parentheses(node)
+        )
 
     def order(self, reader: AggregateReader, queries: Sequence[Query]) -> tuple[OrderTerm | None, ...]:
         """ORDER BY may only repeat what is shown, or be public; then it reveals nothing more."""
@@ -325,7 +334,7 @@ class _Lowering:
             return ()
         shown = {replace(q, label="") for q in queries}
         for ordered in order.expressions:
-            node = bare(ordered.this)
+            node = strip_parentheses(ordered.this)
             if isinstance(node, exp.Column) and self.item_named(node) is not None:
                 continue  # it is shown
             node = self.unaliased(node)
@@ -333,35 +342,35 @@ class _Lowering:
                 if node.name.isdigit() and not 1 <= int(node.name) <= len(self.items):
                     raise self.source.refuse(f"ORDER BY {node.name}: the SELECT list has {len(self.items)} items", node)
                 continue
-            if reader.aggregates(node):
-                query = replace(reader.question(node, ""), label="")
+            if reader.has_aggregate(node):
+                query = replace(reader.read_question(node, ""), label="")
                 if query.aggregate is Aggregate.VAR:
                     query = replace(query, label="")
                 if query not in shown and not self.is_public(query, reader):
                     raise self.source.refuse(
                         "ORDER BY an aggregate that is not shown reveals it: add it to SELECT", node
                     )
-            elif not self.is_key(reader, _Item(node)) and isinstance(reader.fold(node), NotConstant):
+            elif not self.is_key(reader, _Item(node)) and isinstance(reader.fold_constant(node), NotConstant):
                 raise self.source.refuse("ORDER BY takes a key or an item of SELECT here", node)
         return tuple(self.sort(ordered, reader) for ordered in order.expressions)
 
     def sort(self, ordered: exp.Expr, reader: AggregateReader) -> OrderTerm | None:
-        node = bare(ordered.this)
+        node = strip_parentheses(ordered.this)
         item = self.item_named(node) if isinstance(node, exp.Column) else None
         if isinstance(node, exp.Literal) and node.name.isdigit():
             item = self.items[int(node.name) - 1]
-        node = self.unaliased(node) if item is None else bare(item.node)
+        node = self.unaliased(node) if item is None else strip_parentheses(item.node)
         try:
-            return sort_of(node, ordered, reader, self.key_of, key=self.is_key(reader, _Item(node)))
+            return read_order_term(node, ordered, reader, self.key_of, key=self.is_key(reader, _Item(node)))
         except QueryError:
             return None
 
     def is_public(self, query: Query, reader: AggregateReader) -> bool:
-        return not query.columns and not any(reader.secrets(t.where) for t in (*query.terms, *query.per))
+        return not query.columns and not any(reader.list_private_columns(t.where) for t in (*query.terms, *query.per))
 
     def limit(self, reader: AggregateReader) -> None:
         limit, offset = self.select.args.get("limit"), self.select.args.get("offset")
-        if offset is not None and reader.fold(offset.expression) != 0:
+        if offset is not None and reader.fold_constant(offset.expression) != 0:
             raise self.source.refuse(
                 f"OFFSET hides rows: which ones are shown may depend on {self.word} values; leave it out",
                 offset,
@@ -372,7 +381,7 @@ class _Lowering:
         if isinstance(amount, exp.Var) and amount.name.upper() == "ALL":
             return
         options = limit.args.get("limit_options")
-        count = reader.fold(amount) if isinstance(amount, exp.Expr) else None
+        count = reader.fold_constant(amount) if isinstance(amount, exp.Expr) else None
         if not isinstance(count, Fraction) or (options is not None and options.args.get("percent")):
             raise self.source.refuse("LIMIT takes a number here", limit)
         if self.keys or self.select.args.get("group") is not None:
@@ -401,7 +410,7 @@ class _Item:
 # The items of a SELECT list as they are written.
 
 
-def spans(source: SourceText, aliased: list[bool]) -> list[tuple[int, int]]:
+def find_label_spans(source: SourceText, aliased: list[bool]) -> list[tuple[int, int]]:
     """Where the items of the outermost SELECT list stand, without their aliases; empty if that is not clear."""
     depth, start, end, before = 0, -1, -1, -1
     items: list[tuple[int, int]] = []
@@ -413,7 +422,7 @@ def spans(source: SourceText, aliased: list[bool]) -> list[tuple[int, int]]:
         items.append((start, before if bare_alias else end))
 
     tokens = source.tokens
-    outer = _outermost_select(source)
+    outer = _find_outermost_select(source)
     for token in tokens[outer + 1 :]:
         kind = token.token_type
         if depth == 0 and kind in _ENDS_OF_LIST:
@@ -439,11 +448,11 @@ def spans(source: SourceText, aliased: list[bool]) -> list[tuple[int, int]]:
     return found if len(found) == len(aliased) else []
 
 
-def labels(source: SourceText, aliased: list[bool]) -> list[str]:
+def list_labels(source: SourceText, aliased: list[bool]) -> list[str]:
     """The items of the outermost SELECT list as written, without their aliases."""
     if source.labels is not None:
         return source.labels
-    found = spans(source, aliased)
+    found = find_label_spans(source, aliased)
     return [" ".join(source.text[a:b].split()) for a, b in found] if found else [""] * len(aliased)
 
 
@@ -459,7 +468,7 @@ _ENDS_OF_LIST = (
 )
 
 
-def _outermost_select(source: SourceText) -> int:
+def _find_outermost_select(source: SourceText) -> int:
     depth = 0
     wrapped = 0
     while wrapped < len(source.tokens) and source.tokens[wrapped].token_type is TokenType.L_PAREN:

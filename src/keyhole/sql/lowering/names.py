@@ -13,7 +13,7 @@ from keyhole.sql.statements.parse import SourceText
 
 
 @dataclass(frozen=True, slots=True)
-class Derived:
+class DerivedColumn:
     """A column that a subquery computes: its expression, to be read in the subquery's own scope."""
 
     node: exp.Expr
@@ -21,7 +21,7 @@ class Derived:
 
 
 @dataclass(frozen=True, slots=True)
-class Joined:
+class JoinedTable:
     """Another table in FROM under a name; `inner`: every record that is left has a row of it."""
 
     alias: str
@@ -42,12 +42,12 @@ class Scope:
     schema: Schema
     qualifiers: frozenset[str]
     where: Predicate = TRUE
-    names: dict[str, Column | Derived] | None = field(default=None, hash=False)
+    names: dict[str, Column | DerivedColumn] | None = field(default=None, hash=False)
     table: tuple[str, ...] = ()
-    joined: tuple[Joined, ...] = ()
+    joined: tuple[JoinedTable, ...] = ()
     multiplied: tuple[str, ...] = ()
 
-    def resolve(self, node: exp.Column) -> Column | Derived:
+    def resolve(self, node: exp.Column) -> Column | DerivedColumn:
         """What the name means; raises `UnknownColumn` with the nearest name, refuses hidden columns."""
         name, identifier = node.name, node.this
         if not isinstance(identifier, exp.Identifier):
@@ -80,7 +80,7 @@ class Scope:
             )
         return found
 
-    def _joined(self, node: exp.Column) -> Joined | None:
+    def _joined(self, node: exp.Column) -> JoinedTable | None:
         """The other table whose column is meant: by its name, or because only it has the column."""
         if len(node.parts) > 1:
             named = folded(node.parts[-2].name)
@@ -90,7 +90,7 @@ class Scope:
             return None
         return next((j for j in self.joined if j.related.find(node.name) is not None), None)
 
-    def _of(self, other: Joined, node: exp.Column) -> Column:
+    def _of(self, other: JoinedTable, node: exp.Column) -> Column:
         """A column of another table as one of the record: of a dimension, or a key that says whose row it is."""
         related, own = other.related, other.related.find(node.name)
         if own is None:

@@ -26,7 +26,7 @@ from keyhole.model.predicate import (
 )
 from keyhole.model.predicate import columns as columns_of
 from keyhole.model.schema import Column, Kind
-from keyhole.sql.lowering.constants import NotConstant, Value, coerce, fold, kind_of, to_decimal
+from keyhole.sql.lowering.constants import NotConstant, Value, coerce_constant, fold_constant, number_kind, to_decimal
 from keyhole.sql.lowering.functions import (
     CONDITIONS,
     DAY,
@@ -42,13 +42,13 @@ from keyhole.sql.lowering.functions import (
     TRUNCATIONS,
     Function,
 )
-from keyhole.sql.lowering.names import Derived, Scope
+from keyhole.sql.lowering.names import DerivedColumn, Scope
 
 FINITE = "ISFINITE"
 
 
 @dataclass(frozen=True, slots=True)
-class Public:
+class PublicExpression:
     """An expression over public columns: its SQL, and what may come out."""
 
     raw: str
@@ -64,7 +64,7 @@ class Public:
         """The text; NULL where the engine would otherwise fail on a value."""
         return f"TRY({self.raw})" if self.fallible else self.raw
 
-    def present(self) -> Predicate:
+    def when_present(self) -> Predicate:
         """The condition that it has a value that can be summed."""
         if self.column is not None:
             return negation(IsNull(self.column)) if self.nullable else Constant(True)
@@ -73,19 +73,21 @@ class Public:
         return Opaque(f"({self.sql}) IS NOT NULL", self.columns) if self.nullable or self.fallible else Constant(True)
 
 
-def product(left: Public, right: Public) -> Public:
+def multiply(left: PublicExpression, right: PublicExpression) -> PublicExpression:
     """The product of two weights."""
     kind = max((left.kind, right.kind), key=NUMBER.index)
-    return joined(f"({left.raw} * {right.raw})", kind, left, right, fallible=kind is not Kind.DOUBLE)
+    return combine(f"({left.raw} * {right.raw})", kind, left, right, fallible=kind is not Kind.DOUBLE)
 
 
-def reciprocal(of: Public) -> Public:
+def invert(of: PublicExpression) -> PublicExpression:
     """One over a weight that is not 0."""
-    return joined(f"(1 / {of.raw})", Kind.DOUBLE, of)
+    return combine(f"(1 / {of.raw})", Kind.DOUBLE, of)
 
 
-def joined(text: str, kind: Kind, *parts: Public, fallible: bool = False, finite: bool = True) -> Public:
-    return Public(
+def combine(
+    text: str, kind: Kind, *parts: PublicExpression, fallible: bool = False, finite: bool = True
+) -> PublicExpression:
+    return PublicExpression(
         text,
         kind,
         frozenset().union(*(p.columns for p in parts)),
@@ -95,11 +97,11 @@ def joined(text: str, kind: Kind, *parts: Public, fallible: bool = False, finite
     )
 
 
-def family(kind: Kind) -> Kind:
+def kind_family(kind: Kind) -> Kind:
     return Kind.DOUBLE if kind.numeric else Kind.TIMESTAMP if kind in DAY else kind
 
 
-def common(parts: list[Public]) -> Kind:
+def common_kind(parts: list[PublicExpression]) -> Kind:
     kinds = [p.kind for p in parts]
     return max(kinds, key=NUMBER.index) if kinds[0].numeric else Kind.TIMESTAMP if Kind.TIMESTAMP in kinds else kinds[0]
 
@@ -128,11 +130,11 @@ class PublicReader(ABC):
         self.source = scope.source
 
     @abstractmethod
-    def condition(self, node: exp.Expr) -> Predicate:
+    def read_condition(self, node: exp.Expr) -> Predicate:
         """The condition that a boolean expression states."""
 
     @abstractmethod
-    def within(self, scope: Scope) -> PublicReader:
+    def in_scope(self, scope: Scope) -> PublicReader:
         """The same reader for a subquery's scope."""
 
     @property
@@ -144,16 +146,16 @@ class PublicReader(ABC):
         """The error to raise, with the caret under `node`."""
         return self.source.refuse(message, node)
 
-    def only(self, node: exp.Expr, *known: str) -> None:
+    def allow_only(self, node: exp.Expr, *known: str) -> None:
         """Refuses a node that carries more than the arguments we understand."""
         for name, value in node.args.items():
             if value and name not in known:
                 word = name.strip("_").replace("_", " ").upper()
-                raise self.refuse(f"{_word(node)} with {word} is not judged: leave it out", node)
+                raise self.refuse(f"{_name_node(node)} with {word} is not judged: leave it out", node)
 
-    def fold(self, node: exp.Expr) -> Value | NotConstant:
+    def fold_constant(self, node: exp.Expr) -> Value | NotConstant:
         """The value of a constant expression."""
-        return fold(node, self.source)
+        return fold_constant(node, self.source)
 
     def touches_private(self, node: exp.Expr | None) -> bool:
         """True if any column below `node` is private; unknown and hidden columns are refused on the way."""
@@ -164,20 +166,20 @@ class PublicReader(ABC):
 
     def _is_private(self, node: exp.Column) -> bool:
         found = self.scope.resolve(node)
-        if isinstance(found, Derived):
-            return self.within(found.scope).touches_private(found.node)
+        if isinstance(found, DerivedColumn):
+            return self.in_scope(found.scope).touches_private(found.node)
         return found.secret
 
-    def public(self, node: exp.Expr) -> Public:
+    def read_public(self, node: exp.Expr) -> PublicExpression:
         """The canonical text of an expression over public columns and constants."""
         if isinstance(node, exp.Paren):
-            return self.public(node.this)
+            return self.read_public(node.this)
         if isinstance(node, exp.Column):
             found = self.scope.resolve(node)
-            if isinstance(found, Derived):
-                return self.within(found.scope).public(found.node)
+            if isinstance(found, DerivedColumn):
+                return self.in_scope(found.scope).read_public(found.node)
             return self._column(found, node)
-        value = self.fold(node)
+        value = self.fold_constant(node)
         if not isinstance(value, NotConstant):
             return self._constant(value, node)
         if isinstance(node, exp.Add | exp.Sub | exp.Mul | exp.Div | exp.Neg):
@@ -188,9 +190,9 @@ class PublicReader(ABC):
             return method(self, node)
         if isinstance(node, CONDITIONS):
             return self._boolean(node)
-        raise self.unknown(node)
+        raise self.refuse_unknown(node)
 
-    def unknown(self, node: exp.Expr) -> UnsupportedQuery:
+    def refuse_unknown(self, node: exp.Expr) -> UnsupportedQuery:
         """Why this kind of node is refused."""
         for kind, reason in REFUSED.items():
             if isinstance(node, kind):
@@ -202,121 +204,123 @@ class PublicReader(ABC):
         if node.name.lower() in NOT_REPEATABLE:
             when = f"{RAN}, or " if node.name.lower() == "now" else ""
             return self.refuse(f"{node.name.upper()}() gives another value each time: {when}write the value", node)
-        return self.refuse(f"{_word(node)} is not among the functions that are judged (see docs/sql.md)", node)
+        return self.refuse(f"{_name_node(node)} is not among the functions that are judged (see docs/sql.md)", node)
 
-    def _column(self, column: Column, node: exp.Expr) -> Public:
+    def _column(self, column: Column, node: exp.Expr) -> PublicExpression:
         if column.secret:
             raise self.refuse(f"{column.name} is {self.word}: compare it with constants, or sum it; nothing else", node)
-        return Public(
+        return PublicExpression(
             quote_name(column.name), column.kind, frozenset((column.name,)), column.nullable, column=column.name
         )
 
-    def _constant(self, value: Value, node: exp.Expr) -> Public:
+    def _constant(self, value: Value, node: exp.Expr) -> PublicExpression:
         if value is None:
             raise self.refuse("NULL alone has no meaning here: leave it out", node)
         if isinstance(value, Fraction):
             number = to_decimal(value)
             if number is None:
                 raise self.refuse(f"{value} has no finite decimal form: write the number you mean", node)
-            written = kind_of(node)  # 1000.0 is no integer: 7 // 2.0 is 3.5
+            written = number_kind(node)  # 1000.0 is no integer: 7 // 2.0 is 3.5
             text = literal(number) + (".0" if isinstance(number, int) and written is not Kind.INTEGER else "")
             text = f"CAST({text} AS DOUBLE)" if written is Kind.DOUBLE else f"({text})" if number < 0 else text
-            return Public(text, written, frozenset(), False)
+            return PublicExpression(text, written, frozenset(), False)
         scalar = value
         kinds = {bool: Kind.BOOLEAN, str: Kind.TEXT}
         kind = kinds.get(type(scalar), Kind.TIMESTAMP if hasattr(scalar, "hour") else Kind.DATE)
-        return Public(literal(scalar), kind, frozenset(), False)
+        return PublicExpression(literal(scalar), kind, frozenset(), False)
 
-    def taking(self, node: exp.Expr | None, kinds: tuple[Kind, ...], parent: exp.Expr) -> Public:
+    def read_argument(self, node: exp.Expr | None, kinds: tuple[Kind, ...], parent: exp.Expr) -> PublicExpression:
         """The argument `node` of `parent`, which must be of one of `kinds`."""
         if not isinstance(node, exp.Expr):
-            raise self.refuse(f"{_word(parent)} lacks an argument", parent)
-        value = self.fold(node)
+            raise self.refuse(f"{_name_node(parent)} lacks an argument", parent)
+        value = self.fold_constant(node)
         if isinstance(value, str) and set(kinds) == set(DAY):
-            return self._constant(coerce(value, Kind.TIMESTAMP, _word(parent), node, self.source), node)  # type: ignore[arg-type]
-        made = self.public(node)
+            return self._constant(coerce_constant(value, Kind.TIMESTAMP, _name_node(parent), node, self.source), node)  # type: ignore[arg-type]
+        made = self.read_public(node)
         if made.kind not in kinds:
             wanted = "a number" if Kind.INTEGER in kinds else "text" if Kind.TEXT in kinds else "a date"
-            raise self.refuse(f"{_word(parent)} takes {wanted} here, and this is {made.kind.value}", node)
+            raise self.refuse(f"{_name_node(parent)} takes {wanted} here, and this is {made.kind.value}", node)
         return made
 
-    def _arithmetic(self, node: exp.Expr) -> Public:
+    def _arithmetic(self, node: exp.Expr) -> PublicExpression:
         if isinstance(node, exp.Add | exp.Sub) and isinstance(node.expression, exp.Interval):
-            return shifted_by(self, node, node.expression)
-        left = self.taking(node.this, (*NUMBER, Kind.DATE), node)
+            return read_interval_added(self, node, node.expression)
+        left = self.read_argument(node.this, (*NUMBER, Kind.DATE), node)
         if isinstance(node, exp.Neg):
-            left = self.taking(node.this, NUMBER, node)
-            return Public(f"(-{left.raw})", left.kind, left.columns, left.nullable, True, left.finite)
-        right = self.taking(node.args["expression"], (*NUMBER, Kind.DATE), node)
+            left = self.read_argument(node.this, NUMBER, node)
+            return PublicExpression(f"(-{left.raw})", left.kind, left.columns, left.nullable, True, left.finite)
+        right = self.read_argument(node.args["expression"], (*NUMBER, Kind.DATE), node)
         if Kind.DATE in (left.kind, right.kind):
             if left.kind is right.kind and isinstance(node, exp.Sub):
-                return joined(f"({left.raw} - {right.raw})", Kind.INTEGER, left, right)
+                return combine(f"({left.raw} - {right.raw})", Kind.INTEGER, left, right)
             raise self.refuse("of two dates only the difference is understood", node)
         sign = _SIGNS[type(node)]
         if sign == "/":
             finite = right.raw.startswith("NULLIF(") and right.raw.endswith(", 0)")
             finite = finite or (not right.columns and right.raw != "0")
-            return joined(f"({left.raw} / {right.raw})", Kind.DOUBLE, left, right, fallible=True, finite=finite)
+            return combine(f"({left.raw} / {right.raw})", Kind.DOUBLE, left, right, fallible=True, finite=finite)
         kind = max((left.kind, right.kind), key=NUMBER.index)
-        return joined(f"({left.raw} {sign} {right.raw})", kind, left, right, fallible=kind is not Kind.DOUBLE)
+        return combine(f"({left.raw} {sign} {right.raw})", kind, left, right, fallible=kind is not Kind.DOUBLE)
 
-    def _call(self, node: exp.Expr, function: Function) -> Public:
-        self.only(node, *(name for name, _ in function.arguments), *HARMLESS)
-        parts = [self.taking(node.args.get(name), kinds, node) for name, kinds in function.arguments]
+    def _call(self, node: exp.Expr, function: Function) -> PublicExpression:
+        self.allow_only(node, *(name for name, _ in function.arguments), *HARMLESS)
+        parts = [self.read_argument(node.args.get(name), kinds, node) for name, kinds in function.arguments]
         text = function.sql.format(*(p.raw for p in parts))
-        made = joined(text, function.gives or parts[0].kind, *parts, fallible=function.fallible, finite=function.finite)
+        made = combine(
+            text, function.gives or parts[0].kind, *parts, fallible=function.fallible, finite=function.finite
+        )
         if not function.nullable:
             return made
         # MOD and // fail on zero only, so not with a constant divisor
         fails = not (parts[1].kind is Kind.INTEGER and not parts[1].columns and parts[1].raw.strip("0"))
         kind = max((p.kind for p in parts), key=NUMBER.index)
         inner = any(p.fallible for p in parts)
-        return Public(made.raw, kind, made.columns, made.nullable or fails, fails or inner, made.finite)
+        return PublicExpression(made.raw, kind, made.columns, made.nullable or fails, fails or inner, made.finite)
 
-    def _named(self, node: exp.Anonymous) -> Public:
+    def _named(self, node: exp.Anonymous) -> PublicExpression:
         name, arguments = str(node.this).lower(), node.expressions
         if name == "date_part" and len(arguments) == 2:
-            return part_of(self, self.fold(arguments[0]), arguments[1], node)
+            return read_part_of_day(self, self.fold_constant(arguments[0]), arguments[1], node)
         if name not in NAMED or len(arguments) != len(NAMED[name][1]):
-            raise self.unknown(node)
+            raise self.refuse_unknown(node)
         sql, kinds, gives = NAMED[name]
-        parts = [self.taking(a, k, node) for a, k in zip(arguments, kinds, strict=True)]
-        return joined(sql.format(*(p.raw for p in parts)), gives, *parts)
+        parts = [self.read_argument(a, k, node) for a, k in zip(arguments, kinds, strict=True)]
+        return combine(sql.format(*(p.raw for p in parts)), gives, *parts)
 
-    def _chosen(self, node: exp.Expr) -> Public:
+    def _chosen(self, node: exp.Expr) -> PublicExpression:
         # COALESCE, GREATEST, LEAST: as many operands as you like, all of one kind
-        self.only(node, "this", "expressions", *HARMLESS)
+        self.allow_only(node, "this", "expressions", *HARMLESS)
         name = _CHOICES[type(node)]
         operands = [node.this, *node.expressions]
-        parts = self._alike([self.public(o) for o in operands if not isinstance(o, exp.Null)], node)
-        made = joined(f"{name}({', '.join(p.raw for p in parts)})", parts[0].kind, *parts)
-        return Public(
+        parts = self._alike([self.read_public(o) for o in operands if not isinstance(o, exp.Null)], node)
+        made = combine(f"{name}({', '.join(p.raw for p in parts)})", parts[0].kind, *parts)
+        return PublicExpression(
             made.raw,
-            common(parts),
+            common_kind(parts),
             made.columns,
             all(p.nullable or p.fallible for p in parts),
             made.fallible,
             made.finite,
         )
 
-    def _alike(self, parts: list[Public], node: exp.Expr) -> list[Public]:
+    def _alike(self, parts: list[PublicExpression], node: exp.Expr) -> list[PublicExpression]:
         if not parts:
             raise self.refuse("NULL alone has no meaning here", node)
-        families = {family(p.kind) for p in parts}
+        families = {kind_family(p.kind) for p in parts}
         if len(families) > 1 or Kind.OTHER in families:
             kinds = " and ".join(sorted({p.kind.value for p in parts}))
             raise self.refuse(f"{kinds} do not go together here: cast one of them", node)
         return parts
 
-    def _nullif(self, node: exp.Nullif) -> Public:
-        parts = self._alike([self.public(node.this), self.public(node.expression)], node)
-        made = joined(f"NULLIF({parts[0].raw}, {parts[1].raw})", parts[0].kind, *parts)
-        return Public(made.raw, made.kind, made.columns, True, made.fallible, made.finite)
+    def _nullif(self, node: exp.Nullif) -> PublicExpression:
+        parts = self._alike([self.read_public(node.this), self.read_public(node.expression)], node)
+        made = combine(f"NULLIF({parts[0].raw}, {parts[1].raw})", parts[0].kind, *parts)
+        return PublicExpression(made.raw, made.kind, made.columns, True, made.fallible, made.finite)
 
-    def _cast(self, node: exp.Cast) -> Public:
-        self.only(node, "this", "to", "safe", *HARMLESS)
+    def _cast(self, node: exp.Cast) -> PublicExpression:
+        self.allow_only(node, "this", "to", "safe", *HARMLESS)
         to = node.to
-        made = self.public(node.this)
+        made = self.read_public(node.this)
         if to.this is _T.DECIMAL:
             digits = [int(p.name) for p in to.expressions if p.name.isdigit()] or [18, 3]
             name, kind = f"DECIMAL({digits[0]}, {digits[1] if len(digits) > 1 else 0})", Kind.DECIMAL
@@ -330,61 +334,61 @@ class PublicReader(ABC):
             raise self.refuse(f"a cast from {made.kind.value} to {kind.value} is not judged", node)
         # text may hold 'nan'; and a cast may fail on a value, as NULL in both spellings
         finite = made.finite and not (made.kind is Kind.TEXT and kind is Kind.DOUBLE)
-        return Public(f"TRY_CAST({made.raw} AS {name})", kind, made.columns, True, made.fallible, finite)
+        return PublicExpression(f"TRY_CAST({made.raw} AS {name})", kind, made.columns, True, made.fallible, finite)
 
-    def _case(self, node: exp.Expr) -> Public:
+    def _case(self, node: exp.Expr) -> PublicExpression:
         text, results, columns = "CASE", [], frozenset[str]()
-        for condition, result in self.branches(node):
+        for condition, result in self.read_branches(node):
             if condition is None:
                 text += " ELSE "
             else:
                 text += f" WHEN {to_sql(condition)} THEN "
                 columns |= columns_of(condition)
-                if self.secrets(condition):
+                if self.list_private_columns(condition):
                     raise self.refuse(
                         f"a CASE on a {self.word} condition is judged directly inside SUM, AVG and COUNT", node
                     )
             if isinstance(result, exp.Null):
                 text += "NULL"
             else:
-                results.append(self.public(result))
+                results.append(self.read_public(result))
                 text += results[-1].raw
         parts = self._alike(results, node)
-        made = joined(f"{text} END", parts[0].kind, *parts)
-        return Public(made.raw, common(parts), made.columns | columns, True, made.fallible, made.finite)
+        made = combine(f"{text} END", parts[0].kind, *parts)
+        return PublicExpression(made.raw, common_kind(parts), made.columns | columns, True, made.fallible, made.finite)
 
-    def branches(self, node: exp.Expr) -> list[tuple[Predicate | None, exp.Expr]]:
+    def read_branches(self, node: exp.Expr) -> list[tuple[Predicate | None, exp.Expr]]:
         """The WHENs of a CASE (or IF) with their results, and ELSE as (None, result)."""
         if isinstance(node, exp.If):
-            found: list[tuple[Predicate | None, exp.Expr]] = [(self.condition(node.this), node.args["true"])]
+            found: list[tuple[Predicate | None, exp.Expr]] = [(self.read_condition(node.this), node.args["true"])]
             default = node.args.get("false")
         else:
-            self.only(node, "this", "ifs", "default")
+            self.allow_only(node, "this", "ifs", "default")
             found = []
             for when in node.args["ifs"]:
                 test = exp.EQ(this=node.this.copy(), expression=when.this.copy()) if node.this else when.this
-                found.append((self.condition(test), when.args["true"]))
+                found.append((self.read_condition(test), when.args["true"]))
             default = node.args.get("default")
         return [*found, (None, default)] if default is not None else found
 
-    def secrets(self, condition: Predicate) -> frozenset[str]:
+    def list_private_columns(self, condition: Predicate) -> frozenset[str]:
         """The private columns that a condition looks at for more than NULL."""
         secret = {c.name for c in self.scope.schema.columns if c.secret}
         rows = {leaf.column for leaf in leaves(condition) if isinstance(leaf, Has)}
         return (columns_of(condition) & secret) | rows
 
-    def _boolean(self, node: exp.Expr) -> Public:
-        condition = self.condition(node)
-        if self.secrets(condition):
+    def _boolean(self, node: exp.Expr) -> PublicExpression:
+        condition = self.read_condition(node)
+        if self.list_private_columns(condition):
             raise self.refuse(f"a {self.word} condition cannot be part of a larger expression", node)
-        return Public(f"({to_sql(condition)})", Kind.BOOLEAN, columns_of(condition), True)
+        return PublicExpression(f"({to_sql(condition)})", Kind.BOOLEAN, columns_of(condition), True)
 
 
 _SIGNS: dict[type[exp.Expr], str] = {exp.Add: "+", exp.Sub: "-", exp.Mul: "*", exp.Div: "/"}
 _CHOICES: dict[type[exp.Expr], str] = {exp.Coalesce: "COALESCE", exp.Greatest: "GREATEST", exp.Least: "LEAST"}
 
 
-def _word(node: exp.Expr) -> str:
+def _name_node(node: exp.Expr) -> str:
     if isinstance(node, exp.Anonymous):
         return str(node.this).upper()
     return node.sql_name().upper() if isinstance(node, exp.Func) else node.key.upper()
@@ -394,138 +398,143 @@ def _word(node: exp.Expr) -> str:
 # Functions of public columns that have a spelling of their own: parts and formats of days, texts, rounding.
 
 
-def _extract(reader: PublicReader, node: exp.Extract) -> Public:
-    return part_of(reader, node.this.name, node.expression, node)
+def _read_extract(reader: PublicReader, node: exp.Extract) -> PublicExpression:
+    return read_part_of_day(reader, node.this.name, node.expression, node)
 
 
-def part_of(reader: PublicReader, part: Value | NotConstant, day: exp.Expr, node: exp.Expr) -> Public:
+def read_part_of_day(
+    reader: PublicReader, part: Value | NotConstant, day: exp.Expr, node: exp.Expr
+) -> PublicExpression:
     """A part of a day, by its name."""
     if not isinstance(part, str) or part.lower() not in PARTS:
         raise reader.refuse(f"the part of a date is one of {', '.join(sorted(PARTS))}", node)
-    made = reader.taking(day, DAY, node)
-    return joined(f"EXTRACT({part.upper()} FROM {made.raw})", Kind.INTEGER, made)
+    made = reader.read_argument(day, DAY, node)
+    return combine(f"EXTRACT({part.upper()} FROM {made.raw})", Kind.INTEGER, made)
 
 
-def shifted_by(reader: PublicReader, node: exp.Add | exp.Sub, span: exp.Interval) -> Public:
+def read_interval_added(reader: PublicReader, node: exp.Add | exp.Sub, span: exp.Interval) -> PublicExpression:
     """A day and so many years, months, days, ...: a moment, as the engine adds them."""
     unit = span.args["unit"].name.lower().rstrip("s") if span.args.get("unit") is not None else ""
-    number = reader.fold(span.this) if span.this is not None else None
+    number = reader.fold_constant(span.this) if span.this is not None else None
     if isinstance(number, str) and number.strip().lstrip("+-").isdigit():
         number = Fraction(number)
     if unit not in TRUNCATIONS or not isinstance(number, Fraction) or number.denominator != 1:
         raise reader.refuse("an interval is a whole number of years, months, days, hours, ...: INTERVAL 30 DAY", node)
-    made = reader.taking(node.this, DAY, node)
+    made = reader.read_argument(node.this, DAY, node)
     sign = "+" if isinstance(node, exp.Add) else "-"
-    return joined(f"({made.raw} {sign} INTERVAL ({number}) {unit})", Kind.TIMESTAMP, made, fallible=True)
+    return combine(f"({made.raw} {sign} INTERVAL ({number}) {unit})", Kind.TIMESTAMP, made, fallible=True)
 
 
-def _truncate(reader: PublicReader, node: exp.Expr) -> Public:
-    reader.only(node, "this", "unit", *HARMLESS)
+def _read_truncation(reader: PublicReader, node: exp.Expr) -> PublicExpression:
+    reader.allow_only(node, "this", "unit", *HARMLESS)
     unit = node.args["unit"].name.lower() if node.args.get("unit") else ""
     if unit not in TRUNCATIONS:
         raise reader.refuse(f"DATE_TRUNC takes one of {', '.join(sorted(TRUNCATIONS))}", node)
-    made = reader.taking(node.this, DAY, node)
-    return joined(f"DATE_TRUNC('{unit}', {made.raw})", Kind.TIMESTAMP, made)
+    made = reader.read_argument(node.this, DAY, node)
+    return combine(f"DATE_TRUNC('{unit}', {made.raw})", Kind.TIMESTAMP, made)
 
 
-def _difference(reader: PublicReader, node: exp.DateDiff) -> Public:
-    reader.only(node, "this", "expression", "unit", *HARMLESS)
+def _read_difference(reader: PublicReader, node: exp.DateDiff) -> PublicExpression:
+    reader.allow_only(node, "this", "expression", "unit", *HARMLESS)
     unit = node.args["unit"].name.lower() if node.args.get("unit") else ""
     if unit not in TRUNCATIONS:
         raise reader.refuse(f"DATE_DIFF takes one of {', '.join(sorted(TRUNCATIONS))}", node)
-    start, end = reader.taking(node.expression, DAY, node), reader.taking(node.this, DAY, node)
-    return joined(f"DATE_DIFF('{unit}', {start.raw}, {end.raw})", Kind.INTEGER, start, end)
+    start, end = reader.read_argument(node.expression, DAY, node), reader.read_argument(node.this, DAY, node)
+    return combine(f"DATE_DIFF('{unit}', {start.raw}, {end.raw})", Kind.INTEGER, start, end)
 
 
-def _formatted(reader: PublicReader, node: exp.TimeToStr) -> Public:
-    reader.only(node, "this", "format")
-    pattern = reader.fold(node.args["format"])
+def _read_format(reader: PublicReader, node: exp.TimeToStr) -> PublicExpression:
+    reader.allow_only(node, "this", "format")
+    pattern = reader.fold_constant(node.args["format"])
     if not isinstance(pattern, str) or pattern.replace("%%", "").count("%") != sum(
         pattern.replace("%%", "").count(f"%{c}") for c in "YmdHMSjyBbAaUWw"
     ):
         raise reader.refuse("STRFTIME takes a text of %Y %m %d %H %M %S %j %B %b %A %a", node)
-    made = reader.taking(node.this, DAY, node)
-    return joined(f"STRFTIME({made.raw}, {literal(pattern)})", Kind.TEXT, made)
+    made = reader.read_argument(node.this, DAY, node)
+    return combine(f"STRFTIME({made.raw}, {literal(pattern)})", Kind.TEXT, made)
 
 
-def _substring(reader: PublicReader, node: exp.Substring) -> Public:
-    reader.only(node, "this", "start", "length")
-    parts = [reader.taking(node.this, TEXT, node), reader.taking(node.args.get("start"), (Kind.INTEGER,), node)]
+def _read_substring(reader: PublicReader, node: exp.Substring) -> PublicExpression:
+    reader.allow_only(node, "this", "start", "length")
+    parts = [
+        reader.read_argument(node.this, TEXT, node),
+        reader.read_argument(node.args.get("start"), (Kind.INTEGER,), node),
+    ]
     if node.args.get("length"):
-        parts.append(reader.taking(node.args["length"], (Kind.INTEGER,), node))
-    return joined(f"SUBSTRING({', '.join(p.raw for p in parts)})", Kind.TEXT, *parts, fallible=True)
+        parts.append(reader.read_argument(node.args["length"], (Kind.INTEGER,), node))
+    return combine(f"SUBSTRING({', '.join(p.raw for p in parts)})", Kind.TEXT, *parts, fallible=True)
 
 
-def _matched(reader: PublicReader, node: exp.RegexpExtract) -> Public:
-    reader.only(node, "this", "expression", "group", "null_if_pos_overflow", *HARMLESS)
-    pattern, group = reader.fold(node.args["expression"]), node.args.get("group")
-    number = Fraction(0) if group is None else reader.fold(group)
+def _read_regexp_match(reader: PublicReader, node: exp.RegexpExtract) -> PublicExpression:
+    reader.allow_only(node, "this", "expression", "group", "null_if_pos_overflow", *HARMLESS)
+    pattern, group = reader.fold_constant(node.args["expression"]), node.args.get("group")
+    number = Fraction(0) if group is None else reader.fold_constant(group)
     if not isinstance(pattern, str) or not isinstance(number, Fraction) or number.denominator != 1 or number < 0:
         raise reader.refuse("REGEXP_EXTRACT takes a constant pattern, and the number of a group", node)
-    made = reader.taking(node.this, TEXT, node)
-    return joined(f"REGEXP_EXTRACT({made.raw}, {literal(pattern)}, {number})", Kind.TEXT, made, fallible=True)
+    made = reader.read_argument(node.this, TEXT, node)
+    return combine(f"REGEXP_EXTRACT({made.raw}, {literal(pattern)}, {number})", Kind.TEXT, made, fallible=True)
 
 
-def _trim(reader: PublicReader, node: exp.Trim) -> Public:
-    reader.only(node, "this", "position")
+def _read_trim(reader: PublicReader, node: exp.Trim) -> PublicExpression:
+    reader.allow_only(node, "this", "position")
     name = {"LEADING": "LTRIM", "TRAILING": "RTRIM"}.get(str(node.args.get("position") or "").upper(), "TRIM")
-    made = reader.taking(node.this, TEXT, node)
-    return joined(f"{name}({made.raw})", Kind.TEXT, made)
+    made = reader.read_argument(node.this, TEXT, node)
+    return combine(f"{name}({made.raw})", Kind.TEXT, made)
 
 
-def _joined_texts(reader: PublicReader, node: exp.Expr) -> Public:
+def _read_concatenation(reader: PublicReader, node: exp.Expr) -> PublicExpression:
     operands = [node.this, node.args["expression"]] if isinstance(node, exp.DPipe) else node.expressions
-    parts = [reader.taking(o, (*TEXT, Kind.INTEGER, Kind.DATE), node) for o in operands]
+    parts = [reader.read_argument(o, (*TEXT, Kind.INTEGER, Kind.DATE), node) for o in operands]
     if all(part.kind is not Kind.TEXT for part in parts):
         raise reader.refuse("of what is joined one part is text", node)
     if isinstance(node, exp.DPipe):
-        return joined(f"({parts[0].raw} || {parts[1].raw})", Kind.TEXT, *parts)
-    made = joined(f"CONCAT({', '.join(p.raw for p in parts)})", Kind.TEXT, *parts)
-    return Public(made.raw, Kind.TEXT, made.columns, False, made.fallible)
+        return combine(f"({parts[0].raw} || {parts[1].raw})", Kind.TEXT, *parts)
+    made = combine(f"CONCAT({', '.join(p.raw for p in parts)})", Kind.TEXT, *parts)
+    return PublicExpression(made.raw, Kind.TEXT, made.columns, False, made.fallible)
 
 
-def _rounded(reader: PublicReader, node: exp.Expr) -> Public:
+def _read_rounding(reader: PublicReader, node: exp.Expr) -> PublicExpression:
     # FLOOR, CEIL and ROUND of an integer are a DOUBLE or the integer itself
-    reader.only(node, "this", "decimals", *HARMLESS)
-    made = reader.taking(node.this, NUMBER, node)
+    reader.allow_only(node, "this", "decimals", *HARMLESS)
+    made = reader.read_argument(node.this, NUMBER, node)
     name = "FLOOR" if isinstance(node, exp.Floor) else "CEIL" if isinstance(node, exp.Ceil) else "ROUND"
     places = node.args.get("decimals")
     text = f"{name}({made.raw})"
     if places is not None:
-        digits = reader.fold(places)
+        digits = reader.fold_constant(places)
         if name != "ROUND" or not isinstance(digits, Fraction) or digits.denominator != 1 or abs(digits) > 30:
             raise reader.refuse(f"{name} takes a constant number of digits", node)
         text = f"ROUND({made.raw}, {digits})"
-    return joined(text, made.kind, made, fallible=True)
+    return combine(text, made.kind, made, fallible=True)
 
 
-def _logarithm(reader: PublicReader, node: exp.Log) -> Public:
+def _read_logarithm(reader: PublicReader, node: exp.Log) -> PublicExpression:
     if node.args.get("expression") is None:
         base, argument = Fraction(10), node.this
     else:
-        base, argument = reader.fold(node.this), node.expression  # type: ignore[assignment]
+        base, argument = reader.fold_constant(node.this), node.expression  # type: ignore[assignment]
     if base not in (2, 10):
         raise reader.refuse("LOG is judged to base 10 or 2 only: write LN(x) / LN(b)", node)
-    made = reader.taking(argument, NUMBER, node)
+    made = reader.read_argument(argument, NUMBER, node)
     name = "LOG10" if base == 10 else "LOG2"
-    return joined(f"{name}({made.raw})", Kind.DOUBLE, made, fallible=True, finite=False)
+    return combine(f"{name}({made.raw})", Kind.DOUBLE, made, fallible=True, finite=False)
 
 
-_METHODS: dict[type[exp.Expr], Callable[..., Public]] = {  # (reader, node) -> what it is
-    exp.Extract: _extract,
-    exp.TimestampTrunc: _truncate,
-    exp.DateTrunc: _truncate,
-    exp.DateDiff: _difference,
-    exp.TimeToStr: _formatted,
-    exp.Substring: _substring,
-    exp.Trim: _trim,
-    exp.RegexpExtract: _matched,
-    exp.DPipe: _joined_texts,
-    exp.Concat: _joined_texts,
-    exp.Floor: _rounded,
-    exp.Ceil: _rounded,
-    exp.Round: _rounded,
-    exp.Log: _logarithm,
+_METHODS: dict[type[exp.Expr], Callable[..., PublicExpression]] = {  # (reader, node) -> what it is
+    exp.Extract: _read_extract,
+    exp.TimestampTrunc: _read_truncation,
+    exp.DateTrunc: _read_truncation,
+    exp.DateDiff: _read_difference,
+    exp.TimeToStr: _read_format,
+    exp.Substring: _read_substring,
+    exp.Trim: _read_trim,
+    exp.RegexpExtract: _read_regexp_match,
+    exp.DPipe: _read_concatenation,
+    exp.Concat: _read_concatenation,
+    exp.Floor: _read_rounding,
+    exp.Ceil: _read_rounding,
+    exp.Round: _read_rounding,
+    exp.Log: _read_logarithm,
     exp.Anonymous: PublicReader._named,
     exp.Coalesce: PublicReader._chosen,
     exp.Greatest: PublicReader._chosen,

@@ -10,9 +10,9 @@ from keyhole.model.numbers import round_fraction
 from keyhole.model.predicate import Opaque, Predicate, conjunction, quote_name
 from keyhole.model.query import QUANTILES, Aggregate, Query, Term
 from keyhole.model.schema import Kind, Role
-from keyhole.sql.lowering.condition import bare
 from keyhole.sql.lowering.linear import LinearReader
-from keyhole.sql.lowering.public_expressions import Public
+from keyhole.sql.lowering.public_expressions import PublicExpression
+from keyhole.sql.statements.parse import strip_parentheses
 
 ORDER: dict[type[exp.Expr], Aggregate] = {exp.Min: Aggregate.MIN, exp.Max: Aggregate.MAX, exp.Median: Aggregate.MEDIAN}
 SPREAD: dict[type[exp.Expr], str] = {
@@ -32,21 +32,21 @@ PERCENTILE: dict[type[exp.Expr], Aggregate] = {
 class StatisticReader(LinearReader):
     """Reads MIN, MAX, MEDIAN, quantiles, variances and COUNT(DISTINCT ...)."""
 
-    def statistic(self, inner: exp.Expr) -> tuple[str, exp.Expr, Fraction]:
+    def read_statistic(self, inner: exp.Expr) -> tuple[str, exp.Expr, Fraction]:
         """The name of a statistic, what it is taken of, and its level if it is a quantile."""
         half = Fraction(1, 2)
         if inner.this is None:
             raise self.refuse("an argument is missing", inner)
         if isinstance(inner, exp.Count):
-            self.only(inner, "this", "big_int")
+            self.allow_only(inner, "this", "big_int")
             return "COUNT", inner.this.expressions[0], half
         if type(inner) in ORDER:
             if inner.args.get("count"):
                 raise self.refuse(f"{ORDER[type(inner)].value} takes one column", inner)
-            self.only(inner, "this")
+            self.allow_only(inner, "this")
             return ORDER[type(inner)].value, inner.this, half
         if type(inner) in SPREAD:
-            self.only(inner, "this")
+            self.allow_only(inner, "this")
             return SPREAD[type(inner)], inner.this, half
         said, argument, desc = inner.args.get("expression") or inner.args.get("quantile"), inner.this, False
         named: exp.Expr = inner
@@ -56,15 +56,15 @@ class StatisticReader(LinearReader):
                 raise self.refuse("WITHIN GROUP takes PERCENTILE_CONT(0.5), or _DISC, and ORDER BY one column", inner)
             named, said, argument = inner.this, inner.this.this, ordered[0].this
             desc = bool(ordered[0].args.get("desc"))
-        level, kind = self.level_of(said, inner), PERCENTILE[type(named)]
+        level, kind = self.read_level(said, inner), PERCENTILE[type(named)]
         if desc and kind is Aggregate.QUANTILE_DISC:
             raise self.refuse("PERCENTILE_DISC is judged in ascending order: leave DESC out", inner)
         level = 1 - level if desc else level
         return (Aggregate.MEDIAN if kind is Aggregate.QUANTILE_CONT and level == half else kind).value, argument, level
 
-    def level_of(self, node: exp.Expr | None, inner: exp.Expr) -> Fraction:
+    def read_level(self, node: exp.Expr | None, inner: exp.Expr) -> Fraction:
         """A constant from 0 to 1 with few digits, so that the engine and we mean the same one."""
-        level = None if node is None else self.fold(node)
+        level = None if node is None else self.fold_constant(node)
         if not isinstance(level, Fraction) or not 0 <= level <= 1 or (level * 10**9).denominator != 1:
             how = "QUANTILE_CONT(column, 0.5), or PERCENTILE_CONT(0.5) WITHIN GROUP (ORDER BY column)"
             raise self.refuse(f"write {how}: one constant level from 0 to 1, of at most nine decimals", inner)
@@ -76,26 +76,26 @@ class StatisticReader(LinearReader):
         if isinstance(inner, exp.WithinGroup) or type(inner) in (*ORDER, *SPREAD, *PERCENTILE):
             return inner
         if isinstance(inner, exp.Count) and isinstance(inner.this, exp.Distinct) and len(inner.this.expressions) == 1:
-            item = bare(inner.this.expressions[0])
+            item = strip_parentheses(inner.this.expressions[0])
             ids = {c.name for c in self.scope.schema.of_role(Role.ID)}
             if not isinstance(item, exp.Tuple) and not self.touches_private(item):
-                columns = {c.name for c in self.columns_in(item)}
+                columns = {c.name for c in self.list_columns(item)}
                 return None if columns == ids and isinstance(item, exp.Column) else inner
         return None
 
     def _order(self, inner: exp.Expr, node: exp.Expr, label: str) -> Query:
         """MIN, MAX, MEDIAN, VAR of one private column; the same of public columns is public knowledge."""
         where = self._filtered(node)
-        kind, argument, level = self.statistic(inner)
+        kind, argument, level = self.read_statistic(inner)
         if not self.touches_private(argument):
             at = f", {round_fraction(level):f}" if kind in QUANTILES else ""
             return self._public_figure(kind, argument, where, node, label, at)
         if isinstance(argument, exp.Distinct):
-            raise self.unknown(argument)
-        for column in self.columns_in(argument):
-            if isinstance(bare(argument), exp.Column) and column.secret and not column.kind.numeric:
+            raise self.refuse_unknown(argument)
+        for column in self.list_columns(argument):
+            if isinstance(strip_parentheses(argument), exp.Column) and column.secret and not column.kind.numeric:
                 raise self.refuse(f"{kind} of {column.name}, which is {column.kind.value}, is not judged", node)
-        pieces = self.linear(argument)
+        pieces = self.read_linear(argument)
         if len(pieces) != 1 or len(pieces[0].powers) != 1:
             raise self.refuse(f"{kind} is judged for a {self.word} column alone: {kind}(column)", node)
         ((power, factor),) = pieces[0].powers
@@ -117,16 +117,16 @@ class StatisticReader(LinearReader):
     def _public_figure(
         self, kind: str, argument: exp.Expr, where: Predicate, node: exp.Expr, label: str, at: str = ""
     ) -> Query:
-        if self.secrets(where) and self.scope.schema.people and kind in ("MIN", "MAX"):
-            picked = self.public(argument)
+        if self.list_private_columns(where) and self.scope.schema.people and kind in ("MIN", "MAX"):
+            picked = self.read_public(argument)
             if picked.kind.numeric:
                 where = conjunction(where, Opaque(f"({picked.sql}) IS NOT NULL", picked.columns))
                 return Query(Aggregate(kind), (Term(None, where, weight=picked.sql),), label=label)
-        if self.secrets(where):
+        if self.list_private_columns(where):
             raise self.refuse(
                 f"{kind} of a public column under a {self.word} condition is not judged: ask COUNT(*) per value", node
             )
-        made: Public = self.public(argument)
+        made: PublicExpression = self.read_public(argument)
         if (
             kind in (Aggregate.MEDIAN, *QUANTILES, *SPREAD.values()) and not made.kind.numeric
         ) or made.kind is Kind.OTHER:
@@ -136,11 +136,11 @@ class StatisticReader(LinearReader):
 
     # COUNT(DISTINCT ...) where rows are not people, and what a join to rows of people may not be asked.
 
-    def counted_distinct(self, node: exp.Expr, label: str) -> Query | None:
+    def read_distinct_count(self, node: exp.Expr, label: str) -> Query | None:
         """COUNT(DISTINCT ...) of people, or of any public thing, where a person may have several rows; else None."""
         if (answered := self._declared(node, label)) is not None:
             return answered
-        if not self.several_rows(node):
+        if not self.counts_several_rows(node):
             return None
         inner = node.this if isinstance(node, exp.Filter) else node
         items = inner.this.expressions
@@ -148,9 +148,9 @@ class StatisticReader(LinearReader):
             return None
         where = self._filtered(node)
         listed = items[0].expressions if isinstance(items[0], exp.Tuple) else [items[0]]
-        made = [self.public(item) for item in listed]
+        made = [self.read_public(item) for item in listed]
         text = made[0].sql if len(made) == 1 else f"({', '.join(part.sql for part in made)})"
-        if not self.secrets(where):
+        if not self.list_private_columns(where):
             return Query(Aggregate.PUBLIC, (Term(None, where, weight=f"COUNT(DISTINCT {text})"),), label=label)
         return Query(Aggregate.PEOPLE, (Term(None, where, weight=text),), label=label)
 
@@ -167,7 +167,7 @@ class StatisticReader(LinearReader):
         weight = quote_name(named.name)
         return Query(Aggregate.PEOPLE, (Term(None, self._filtered(node), weight=weight),), label=label)
 
-    def several_rows(self, node: exp.Expr) -> bool:
+    def counts_several_rows(self, node: exp.Expr) -> bool:
         """Is it a COUNT(DISTINCT ...) where a person may have several rows?"""
         return _is_distinct_count(node) and self.scope.schema.people
 
@@ -185,7 +185,7 @@ class StatisticReader(LinearReader):
         """The statement's condition, and that of a FILTER."""
         if not isinstance(node, exp.Filter):
             return self.scope.where
-        return conjunction(self.scope.where, self.condition(node.expression.this))
+        return conjunction(self.scope.where, self.read_condition(node.expression.this))
 
 
 def _is_distinct_count(node: exp.Expr) -> bool:

@@ -12,52 +12,57 @@ from sqlglot import exp
 
 from keyhole.model.schema import folded
 from keyhole.sql.rewriting.moments import is_aggregate
-from keyhole.sql.rewriting.upper_bound import NotTold, resolved_keys
+from keyhole.sql.rewriting.upper_bound import NoUpperBound, resolve_group_keys
 
 _KEPT = ("expressions", "from_", "where", "group", "having", "order", "limit", "offset", "qualify", "with_", "joins")
 _INNER = ("expressions", "from_", "where", "group", "having", "with_")
 
 
-def flat(tree: exp.Expr, columns: Collection[str] = ()) -> exp.Select | None:
+def flatten_subquery(tree: exp.Expr, columns: Collection[str] = ()) -> exp.Select | None:
     """The statement with its grouped subquery opened; None if it has none, or if that would not say the same.
 
     `columns` are those of the table, case folded: in GROUP BY they go before an alias of their name.
 
     >>> import sqlglot
-    >>> made = flat(sqlglot.parse_one("SELECT d, n FROM (SELECT d, COUNT(*) AS n FROM t GROUP BY d) AS s WHERE n > 9"))
-    >>> made.sql()
+    >>> tree = sqlglot.parse_one("SELECT d, n FROM (SELECT d, COUNT(*) AS n FROM t GROUP BY d) AS s WHERE n > 9")
+    >>> flatten_subquery(tree).sql()
     'SELECT d AS "d", COUNT(*) AS "n" FROM t GROUP BY d HAVING COUNT(*) > 9'
-    >>> flat(sqlglot.parse_one("SELECT SUM(n) FROM (SELECT d, COUNT(*) AS n FROM t GROUP BY d) AS s")).sql()
+    >>> flatten_subquery(sqlglot.parse_one("SELECT SUM(n) FROM (SELECT d, COUNT(*) AS n FROM t GROUP BY d) AS s")).sql()
     'SELECT SUM(1) FROM t'
     """
     while isinstance(tree, exp.Subquery | exp.Paren) and tree.args.get("alias") is None:
         tree = tree.this
     found = None
-    while isinstance(tree, exp.Select) and (opened := _opened(tree, columns)) is not None:
+    while isinstance(tree, exp.Select) and (opened := _flatten_once(tree, columns)) is not None:
         tree = found = opened
     return found
 
 
-def _opened(outer: exp.Select, columns: Collection[str]) -> exp.Select | None:
-    inner, alias = source_of(outer)
-    if inner is None or not only(outer, _KEPT) or not only(inner, _INNER) or outer.args.get("joins"):
+def _flatten_once(outer: exp.Select, columns: Collection[str]) -> exp.Select | None:
+    inner, alias = find_subquery(outer)
+    if (
+        inner is None
+        or not has_only_clauses(outer, _KEPT)
+        or not has_only_clauses(inner, _INNER)
+        or outer.args.get("joins")
+    ):
         return None
-    names = names_of(inner)
-    if names is None or not (inner.args.get("group") or any(map(aggregated, names.values()))):
+    names = name_columns(inner)
+    if names is None or not (inner.args.get("group") or any(map(has_aggregate, names.values()))):
         return None
     aliases = {name: part for name, part in names.items() if name not in columns}
     try:
-        clause, _ = resolved_keys(inner, [item.unalias() for item in inner.expressions], aliases)
-    except NotTold:
+        clause, _ = resolve_group_keys(inner, [item.unalias() for item in inner.expressions], aliases)
+    except NoUpperBound:
         return None
     inner.set("group", clause)
-    twice = outer.args.get("group") is not None or any(map(aggregated, _said(outer)))
+    twice = outer.args.get("group") is not None or any(map(has_aggregate, _list_items(outer)))
     if twice:
-        return _twice(outer, inner, names, alias)
-    return _once(outer, inner, names, alias)
+        return _flatten_second_aggregation(outer, inner, names, alias)
+    return _flatten_columns(outer, inner, names, alias)
 
 
-def source_of(outer: exp.Select) -> tuple[exp.Select | None, str]:
+def find_subquery(outer: exp.Select) -> tuple[exp.Select | None, str]:
     """The subquery that a SELECT is about, with the name it has there."""
     from_ = outer.args.get("from_")
     node = from_.this if from_ is not None else None
@@ -81,11 +86,11 @@ def source_of(outer: exp.Select) -> tuple[exp.Select | None, str]:
     return inner, node.alias or node.name
 
 
-def only(select: exp.Select, known: tuple[str, ...]) -> bool:
+def has_only_clauses(select: exp.Select, known: tuple[str, ...]) -> bool:
     return not any(value and name not in known for name, value in select.args.items())
 
 
-def names_of(inner: exp.Select) -> dict[str, exp.Expr] | None:
+def name_columns(inner: exp.Select) -> dict[str, exp.Expr] | None:
     """The columns of a subquery by name; None if one has no name of its own."""
     found: dict[str, exp.Expr] = {}
     for item in inner.expressions:
@@ -96,18 +101,18 @@ def names_of(inner: exp.Select) -> dict[str, exp.Expr] | None:
     return found
 
 
-def _said(outer: exp.Select) -> list[exp.Expr]:
+def _list_items(outer: exp.Select) -> list[exp.Expr]:
     return [item.unalias() for item in outer.expressions]
 
 
-def aggregated(node: exp.Expr) -> bool:
+def has_aggregate(node: exp.Expr) -> bool:
     """Is there an aggregate other than the function of a window?"""
     if isinstance(node, exp.Window):
-        return any(map(aggregated, node.this.iter_expressions()))
-    return is_aggregate(node) or any(map(aggregated, node.iter_expressions()))
+        return any(map(has_aggregate, node.this.iter_expressions()))
+    return is_aggregate(node) or any(map(has_aggregate, node.iter_expressions()))
 
 
-def _once(outer: exp.Select, inner: exp.Select, names: dict[str, exp.Expr], alias: str) -> exp.Select | None:
+def _flatten_columns(outer: exp.Select, inner: exp.Select, names: dict[str, exp.Expr], alias: str) -> exp.Select | None:
     """Columns of the subquery, chosen, computed with and ordered: its SELECT list, HAVING and ORDER BY."""
     made = inner.copy()
     items: list[exp.Expr] = []
@@ -117,14 +122,14 @@ def _once(outer: exp.Select, inner: exp.Select, names: dict[str, exp.Expr], alia
                 return None
             items += [exp.alias_(part.copy(), name, quoted=True) for name, part in names.items()]
             continue
-        part = put(item.unalias(), names, alias)
+        part = replace_columns(item.unalias(), names, alias)
         if part is None:
             return None
         items.append(exp.alias_(part, item.alias or item.name, quoted=True) if item.alias_or_name else part)
     made.set("expressions", items)
     where = outer.args.get("where")
     if where is not None:
-        test = put(where.this, names, alias)
+        test = replace_columns(where.this, names, alias)
         if test is None:
             return None
         if not inner.args.get("group"):
@@ -135,37 +140,44 @@ def _once(outer: exp.Select, inner: exp.Select, names: dict[str, exp.Expr], alia
         clause = outer.args.get(name)
         if clause is not None:
             other = {n: p for n, p in names.items() if n not in shown} if name == "order" else names
-            placed = put(clause, other, alias, shown if name == "order" else frozenset())
+            placed = replace_columns(clause, other, alias, shown if name == "order" else frozenset())
             if placed is None:
                 return None
             made.set(name, placed)
     return made
 
 
-def _twice(outer: exp.Select, inner: exp.Select, names: dict[str, exp.Expr], alias: str) -> exp.Select | None:
+def _flatten_second_aggregation(
+    outer: exp.Select, inner: exp.Select, names: dict[str, exp.Expr], alias: str
+) -> exp.Select | None:
     """A second aggregation: sums of sums and of counts, extremes of extremes, by some of the keys."""
     if inner.args.get("having") is not None or not inner.args.get("group") or outer.args.get("having") is not None:
         return None
     made = inner.copy()
-    plain = {name: part for name, part in names.items() if not aggregated(part)}
+    plain = {name: part for name, part in names.items() if not has_aggregate(part)}
     items = []
     for item in outer.expressions:
-        part = _second(item.unalias(), names, plain, alias)
+        part = _read_second_item(item.unalias(), names, plain, alias)
         if part is None:
             return None
         items.append(exp.alias_(part, item.alias, quoted=True) if item.alias else part)
     made.set("expressions", items)
     where, group = outer.args.get("where"), outer.args.get("group")
     if where is not None:
-        test = put(where.this, plain, alias)
+        test = replace_columns(where.this, plain, alias)
         if test is None:
             return None
         made = made.where(test)
     clause = None
     if group is not None:
-        if not all(isinstance(part, exp.Column | exp.Literal) for part in group.expressions) or not plain_group(group):
+        if not all(isinstance(part, exp.Column | exp.Literal) for part in group.expressions) or not is_plain_group(
+            group
+        ):
             return None
-        keys = [part.copy() if isinstance(part, exp.Literal) else put(part, plain, alias) for part in group.expressions]
+        keys = [
+            part.copy() if isinstance(part, exp.Literal) else replace_columns(part, plain, alias)
+            for part in group.expressions
+        ]
         if any(key is None for key in keys):
             return None
         clause = exp.Group(expressions=keys)
@@ -173,29 +185,31 @@ def _twice(outer: exp.Select, inner: exp.Select, names: dict[str, exp.Expr], ali
     for name in ("order", "limit", "offset"):
         if (said := outer.args.get(name)) is not None:
             aliases = frozenset(folded(item.alias) for item in outer.expressions if item.alias)
-            placed = put(said, plain, alias, aliases)
+            placed = replace_columns(said, plain, alias, aliases)
             if placed is None:
                 return None
             made.set(name, placed)
     return made
 
 
-def plain_group(group: exp.Group) -> bool:
+def is_plain_group(group: exp.Group) -> bool:
     return not any(value for name, value in group.args.items() if name != "expressions")
 
 
-def _second(node: exp.Expr, names: dict[str, exp.Expr], plain: dict[str, exp.Expr], alias: str) -> exp.Expr | None:
+def _read_second_item(
+    node: exp.Expr, names: dict[str, exp.Expr], plain: dict[str, exp.Expr], alias: str
+) -> exp.Expr | None:
     """An item of a second aggregation over the records; None if it is not linear in the cells."""
     while isinstance(node, exp.Paren):
         node = node.this
-    if not aggregated(node):
-        return put(node, plain, alias)
+    if not has_aggregate(node):
+        return replace_columns(node, plain, alias)
     if isinstance(node, exp.Binary) and not isinstance(node, exp.Connector):
-        left, right = (_second(part, names, plain, alias) for part in (node.this, node.expression))
+        left, right = (_read_second_item(part, names, plain, alias) for part in (node.this, node.expression))
         return None if left is None or right is None else exp.paren(type(node)(this=left, expression=right))
     if not isinstance(node, exp.Sum | exp.Min | exp.Max) or not isinstance(node.this, exp.Column):
         return None
-    first = put(node.this, names, alias)
+    first = replace_columns(node.this, names, alias)
     while isinstance(first, exp.Paren):
         first = first.this
     if isinstance(node, exp.Min | exp.Max):
@@ -211,7 +225,7 @@ def _second(node: exp.Expr, names: dict[str, exp.Expr], plain: dict[str, exp.Exp
     return exp.Sum(this=exp.Case(ifs=[exp.If(this=there, true=one)], default=exp.Literal.number(0)))
 
 
-def put(
+def replace_columns(
     node: exp.Expr, names: dict[str, exp.Expr], alias: str, kept: frozenset[str] | set[str] = frozenset()
 ) -> exp.Expr | None:
     """The expression with the subquery's columns replaced by what they are; None if it looks at anything else."""

@@ -16,7 +16,7 @@ from keyhole.model.predicate import quote_name
 from keyhole.model.query import COUNTED, Aggregate, OrderTerm, Query, Term
 from keyhole.model.schema import folded
 from keyhole.sql.lowering.aggregate import AggregateReader
-from keyhole.sql.lowering.condition import bare
+from keyhole.sql.statements.parse import strip_parentheses
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,24 +28,25 @@ class RowRange:
     order: tuple[exp.Expr, ...] | None = None
 
 
-def most_shown(tree: exp.Select) -> int | None:
+def count_shown_rows(tree: exp.Select) -> int | None:
     """How many rows are shown at least, if there are so many; None if that is not said as a number.
 
     >>> import sqlglot
-    >>> [most_shown(sqlglot.parse_one(f"SELECT a FROM t LIMIT {n}", read="duckdb")) for n in ("3", "3%", "3 OFFSET 1")]
+    >>> trees = [sqlglot.parse_one(f"SELECT a FROM t LIMIT {n}", read="duckdb") for n in ("3", "3%", "3 OFFSET 1")]
+    >>> [count_shown_rows(tree) for tree in trees]
     [3, None, None]
     """
     limit = tree.args.get("limit")
     if tree.args.get("qualify") is not None or tree.args.get("offset") is not None or limit is None:
         return None
-    return _amount(limit)
+    return _read_amount(limit)
 
 
-def rows_shown(tree: exp.Select) -> RowRange | None:
+def read_row_range(tree: exp.Select) -> RowRange | None:
     """Which rows of the order are shown; None if that is not said as numbers, or is said twice.
 
     >>> import sqlglot
-    >>> found = rows_shown(sqlglot.parse_one("SELECT a FROM t ORDER BY a LIMIT 3 OFFSET 2"))
+    >>> found = read_row_range(sqlglot.parse_one("SELECT a FROM t ORDER BY a LIMIT 3 OFFSET 2"))
     >>> found.skipped, found.shown
     (2, 3)
     """
@@ -53,9 +54,13 @@ def rows_shown(tree: exp.Select) -> RowRange | None:
     if tree.args.get("fetch") is not None or tree.args.get("distinct") is not None:
         return None
     if qualify is not None:
-        return None if limit is not None or offset is not None else _numbered(bare(qualify.this), tree)
-    skipped = 0 if offset is None else _number(offset.args.get("expression"))
-    shown = None if limit is None else _amount(limit)
+        return (
+            None
+            if limit is not None or offset is not None
+            else _read_row_number_test(strip_parentheses(qualify.this), tree)
+        )
+    skipped = 0 if offset is None else _read_number(offset.args.get("expression"))
+    shown = None if limit is None else _read_amount(limit)
     options = None if limit is None else limit.args.get("limit_options")
     ties = options is not None and options.args.get("with_ties")
     if skipped is None or (shown is None and limit is not None) or ties:
@@ -63,46 +68,50 @@ def rows_shown(tree: exp.Select) -> RowRange | None:
     return RowRange(skipped, shown)
 
 
-def sort_of(
+def read_order_term(
     node: exp.Expr, ordered: exp.Expr, reader: AggregateReader, key_of: Mapping[str, int], *, key: bool
 ) -> OrderTerm | None:
     """A term of ORDER BY over public keys, or the count of a group; None for any other."""
     how = bool(ordered.args.get("desc")), bool(ordered.args.get("nulls_first"))
     if ordered.args.get("with_fill") is not None:
         return None
-    if reader.aggregates(node):
-        asked = reader.question(node, "")
+    if reader.has_aggregate(node):
+        asked = reader.read_question(node, "")
         whole = Query(Aggregate.SUM, (Term(None, reader.scope.where),), label=asked.label)
-        return OrderTerm(COUNTED, *how) if asked == whole and not reader.secrets(reader.scope.where) else None
+        return (
+            OrderTerm(COUNTED, *how) if asked == whole and not reader.list_private_columns(reader.scope.where) else None
+        )
     if not key or reader.touches_private(node):
         return None
     if isinstance(node, exp.Column):
-        found = reader.columns_in(node)
+        found = reader.list_columns(node)
         if len(found) == 1 and quote_name(found[0].name) in key_of:
             return OrderTerm(quote_name(found[0].name), *how)
-    return OrderTerm(reader.public(node).sql, *how)
+    return OrderTerm(reader.read_public(node).sql, *how)
 
 
-def _amount(limit: exp.Expr) -> int | None:
+def _read_amount(limit: exp.Expr) -> int | None:
     options = limit.args.get("limit_options")
     if limit.this is not None or limit.args.get("offset") is not None or limit.expressions:
         return None
     if options is not None and options.args.get("percent"):
         return None
-    return _number(limit.args.get("expression") or limit.args.get("count"))
+    return _read_number(limit.args.get("expression") or limit.args.get("count"))
 
 
-def _number(node: object) -> int | None:
+def _read_number(node: object) -> int | None:
     while isinstance(node, exp.Paren):
         node = node.this
     return int(node.name) if isinstance(node, exp.Literal) and not node.is_string and node.name.isdigit() else None
 
 
-def _numbered(test: exp.Expr, tree: exp.Select) -> RowRange | None:
+def _read_row_number_test(test: exp.Expr, tree: exp.Select) -> RowRange | None:
     """ROW_NUMBER() OVER (ORDER BY ...) <= n, < n or = n."""
-    if not isinstance(test, exp.LTE | exp.LT | exp.EQ) or not isinstance(window := bare(test.this), exp.Window):
+    if not isinstance(test, exp.LTE | exp.LT | exp.EQ) or not isinstance(
+        window := strip_parentheses(test.this), exp.Window
+    ):
         return None
-    count, order = _number(bare(test.expression)), window.args.get("order")
+    count, order = _read_number(strip_parentheses(test.expression)), window.args.get("order")
     more = any(value for name, value in window.args.items() if name not in ("this", "order", "over"))
     if not isinstance(window.this, exp.RowNumber) or count is None or order is None or more:
         return None
@@ -116,7 +125,11 @@ def _numbered(test: exp.Expr, tree: exp.Select) -> RowRange | None:
 
 def _plain(node: exp.Expr, tree: exp.Select) -> bool:
     """Does it mean the same in ORDER BY: no position, and no alias of something else?"""
-    if not isinstance(bare(node), exp.Column):
+    if not isinstance(strip_parentheses(node), exp.Column):
         return False
-    mine = [i for i in tree.expressions if isinstance(i, exp.Alias) and folded(i.alias) == folded(bare(node).name)]
-    return all(i.this == bare(node) for i in mine)
+    mine = [
+        i
+        for i in tree.expressions
+        if isinstance(i, exp.Alias) and folded(i.alias) == folded(strip_parentheses(node).name)
+    ]
+    return all(i.this == strip_parentheses(node) for i in mine)

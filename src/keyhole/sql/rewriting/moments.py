@@ -24,7 +24,7 @@ _PRODUCT = (exp.Column, exp.Identifier, exp.Literal, exp.Mul, exp.Add, exp.Sub, 
 
 
 @dataclass(frozen=True, slots=True)
-class ComputedFrom:
+class Moments:
     """`sums` determine the aggregate; or the counts of each `value` (a tuple: of each combination) do, among those who
     satisfy `where` (None: all).
     """
@@ -41,7 +41,7 @@ def is_aggregate(node: exp.Expr) -> bool:
     return isinstance(node, exp.AggFunc | exp.Filter | exp.WithinGroup) and not isinstance(node, exp.Grouping)
 
 
-def moments(node: exp.Expr, secret: Collection[str]) -> ComputedFrom:
+def find_moments(node: exp.Expr, secret: Collection[str]) -> Moments:
     """What determines one aggregate: itself, where that is a sum, a count or an order statistic.
 
     An average is SUM(x) / COUNT(x); a variance is a function of SUM(x), SUM(x*x) and COUNT(x); CORR, COVAR_* and REGR_*
@@ -49,37 +49,37 @@ def moments(node: exp.Expr, secret: Collection[str]) -> ComputedFrom:
     value.
 
     >>> import sqlglot
-    >>> [part.sql() for part in moments(sqlglot.parse_one("STDDEV_POP(x)"), ()).sums]
+    >>> [part.sql() for part in find_moments(sqlglot.parse_one("STDDEV_POP(x)"), ()).sums]
     ['SUM(x)', 'SUM(x * x)', 'COUNT(x)']
     """
     where = node.expression.this if isinstance(node, exp.Filter) else None
     inner = node.this if isinstance(node, exp.Filter) else node
-    if (together := _together(inner, secret)) is not None:
-        return ComputedFrom(value=together, where=where)
+    if (together := _find_joint_columns(inner, secret)) is not None:
+        return Moments(value=together, where=where)
     if isinstance(inner, _SPREADS) and inner.this is not None:
         x = inner.this
-        found: list[exp.Expr] = [exp.Sum(this=x.copy()), exp.Sum(this=_times(x, x)), exp.Count(this=x.copy())]
-        return ComputedFrom(tuple(_filtered(part, where) for part in found))
+        found: list[exp.Expr] = [exp.Sum(this=x.copy()), exp.Sum(this=_multiply(x, x)), exp.Count(this=x.copy())]
+        return Moments(tuple(_filter(part, where) for part in found))
     if isinstance(inner, exp.Anonymous):  # SQLite's TOTAL, 0 over nobody
-        return ComputedFrom((_filtered(exp.Sum(this=inner.expressions[0].copy()), where),))
+        return Moments((_filter(exp.Sum(this=inner.expressions[0].copy()), where),))
     if isinstance(inner, exp.CountIf) and inner.this is not None:
         one = exp.Case(ifs=[exp.If(this=inner.this.copy(), true=exp.Literal.number(1))], default=exp.Literal.number(0))
-        return ComputedFrom((_filtered(exp.Sum(this=one), where),))
+        return Moments((_filter(exp.Sum(this=one), where),))
     if isinstance(inner, exp.Avg) and inner.this is not None and not isinstance(inner.this, exp.Distinct):
         found = [exp.Sum(this=inner.this.copy()), exp.Count(this=inner.this.copy())]
-        return ComputedFrom(tuple(_filtered(part, where) for part in found))
+        return Moments(tuple(_filter(part, where) for part in found))
     if isinstance(inner, _PAIRS) and inner.this is not None and isinstance(inner.args.get("expression"), exp.Expr):
-        return ComputedFrom(tuple(_filtered(part, where) for part in _of_pairs(inner.this, inner.expression)))
+        return Moments(tuple(_filter(part, where) for part in _list_joint_sums(inner.this, inner.expression)))
     distinct = inner.this if isinstance(inner.this, exp.Distinct) else None
     value = distinct.expressions[0] if distinct is not None and len(distinct.expressions) == 1 else None
     if isinstance(inner, exp.ApproxDistinct):  # not MODE: of values as frequent the first is taken, which is about who
         value = inner.this
     if isinstance(value, exp.Expr) and any(folded(c.name) in secret for c in value.find_all(exp.Column)):
-        return ComputedFrom(value=value, where=where)
-    return ComputedFrom((node,))
+        return Moments(value=value, where=where)
+    return Moments((node,))
 
 
-def _together(inner: exp.Expr, secret: Collection[str]) -> exp.Tuple | None:
+def _find_joint_columns(inner: exp.Expr, secret: Collection[str]) -> exp.Tuple | None:
     """The columns that a product of two private ones looks at, or CORR of two: how many people have each combination
     of their values determines it.
     """
@@ -93,7 +93,7 @@ def _together(inner: exp.Expr, secret: Collection[str]) -> exp.Tuple | None:
     return exp.Tuple(expressions=[columns[name].copy() for name in sorted(columns)])
 
 
-def _of_pairs(y: exp.Expr, x: exp.Expr) -> list[exp.Expr]:
+def _list_joint_sums(y: exp.Expr, x: exp.Expr) -> list[exp.Expr]:
     def where_both(part: exp.Expr, other: exp.Expr) -> exp.Expr:
         there = exp.Not(this=exp.Is(this=other.copy(), expression=exp.Null()))
         return exp.Case(ifs=[exp.If(this=there, true=part.copy())])
@@ -102,17 +102,17 @@ def _of_pairs(y: exp.Expr, x: exp.Expr) -> list[exp.Expr]:
     return [
         exp.Sum(this=where_both(y, x)),
         exp.Sum(this=where_both(x, y)),
-        exp.Sum(this=_times(x, y)),
-        exp.Sum(this=where_both(_times(y, y), x)),
-        exp.Sum(this=where_both(_times(x, x), y)),
+        exp.Sum(this=_multiply(x, y)),
+        exp.Sum(this=where_both(_multiply(y, y), x)),
+        exp.Sum(this=where_both(_multiply(x, x), y)),
         exp.Count(this=where_both(both, y)),
     ]
 
 
-def _times(x: exp.Expr, y: exp.Expr) -> exp.Expr:
+def _multiply(x: exp.Expr, y: exp.Expr) -> exp.Expr:
     left, right = (part.copy() if isinstance(part, exp.Column) else exp.paren(part.copy()) for part in (x, y))
     return exp.Mul(this=left, expression=right)
 
 
-def _filtered(node: exp.Expr, where: exp.Expr | None) -> exp.Expr:
+def _filter(node: exp.Expr, where: exp.Expr | None) -> exp.Expr:
     return node if where is None else exp.Filter(this=node, expression=exp.Where(this=where.copy()))

@@ -14,7 +14,7 @@ from sqlglot import exp
 
 from keyhole.model.schema import Schema, folded
 from keyhole.sql.rewriting.moments import is_aggregate
-from keyhole.sql.statements.table_names import is_file_or_catalog, of_with
+from keyhole.sql.statements.table_names import is_file_or_catalog, is_with_query
 
 _READ = frozenset(("kind", "expressions", "from_", "joins", "where", "with_", "order", "limit", "offset", "distinct"))
 _CUT = ("limit", "offset", "fetch")
@@ -67,14 +67,14 @@ class RowGrouping:
     is_cut: bool
     plain: bool
 
-    def whole(self) -> exp.Select:
+    def group_by_all_columns(self) -> exp.Select:
         """The grouping by all columns, which says the same as the rows without their order."""
         if not self.select.args.get("distinct"):
-            return self._grouped(self.columns, (_counted(),))
-        somebody = exp.GT(this=_counted(), expression=exp.Literal.number(0))
+            return self._grouped(self.columns, (_count_rows(),))
+        somebody = exp.GT(this=_count_rows(), expression=exp.Literal.number(0))
         return self._grouped(self.columns, ()).having(somebody)
 
-    def alone(
+    def group_by_public_columns(
         self, private: Collection[ShownColumn], numbers: Collection[ShownColumn], *, counted: bool
     ) -> Iterator[tuple[exp.Select, tuple[int, ...]]]:
         """Groupings by the public columns, which say the same where these point to one record each.
@@ -86,11 +86,11 @@ class RowGrouping:
         sums = [exp.Sum(this=column.node.copy()) for column in private if column in numbers]
         places = [column.place for column in private if column in numbers]
         if sums or counted:
-            figures = (*sums, _counted()) if counted else sums
+            figures = (*sums, _count_rows()) if counted else sums
             yield self._grouped(public, figures), (*places, 0) if counted else tuple(places)
         for column in private:
             if column not in numbers:
-                yield self._grouped((*public, column), (_counted(),)), (0,)
+                yield self._grouped((*public, column), (_count_rows(),)), (0,)
 
     def _grouped(self, keys: Collection[ShownColumn], figures: Iterable[exp.Expr]) -> exp.Select:
         made = self.select.copy()
@@ -111,9 +111,9 @@ def group_rows(tree: exp.Expr, schema: Schema) -> RowGrouping | None:
     >>> from keyhole.model.schema import Column, Kind, Role
     >>> staff = Schema("t", (Column("pay", Kind.INTEGER, Role.PRIVATE), Column("dept", Kind.TEXT)))
     >>> found = group_rows(sqlglot.parse_one("SELECT dept, pay FROM t"), staff)
-    >>> found.whole().sql()
+    >>> found.group_by_all_columns().sql()
     'SELECT dept, pay, COUNT(*) FROM t GROUP BY dept, pay'
-    >>> [part.sql() for part, _ in found.alone(found.columns[1:], found.columns[1:], counted=False)]
+    >>> [part.sql() for part, _ in found.group_by_public_columns(found.columns[1:], found.columns[1:], counted=False)]
     ['SELECT dept, SUM(pay) FROM t GROUP BY dept']
     """
     if not isinstance(tree, exp.Select) or any(v and name not in _READ for name, v in tree.args.items()):
@@ -121,7 +121,7 @@ def group_rows(tree: exp.Expr, schema: Schema) -> RowGrouping | None:
     distinct, from_ = tree.args.get("distinct"), tree.args.get("from_")
     if from_ is None or (distinct is not None and distinct.args.get("on") is not None):
         return None
-    plain = isinstance(from_.this, exp.Table) and not of_with(from_.this) and not tree.args.get("joins")
+    plain = isinstance(from_.this, exp.Table) and not is_with_query(from_.this) and not tree.args.get("joins")
     shown = _shown_columns(tree, schema, plain=plain)
     if shown is None or any(_is_computed(column.node) for column in shown):
         return None
@@ -129,7 +129,7 @@ def group_rows(tree: exp.Expr, schema: Schema) -> RowGrouping | None:
     if len({folded(column.name) for column in shown}) != len(shown) or (distinct is not None and not columns):
         return None  # the answer does not say which of two columns is meant
     secret = {folded(c.name) for c in schema.columns if c.secret}
-    in_order = _order_of(tree, columns, secret if plain else None)
+    in_order = _covers_order(tree, columns, secret if plain else None)
     if in_order is None:
         return None
     return RowGrouping(tree, columns, len(shown), in_order, any(tree.args.get(name) for name in _CUT), plain)
@@ -150,7 +150,7 @@ def shows_private_values(tree: exp.Expr, schema: Schema) -> bool:
     for select in _outer_selects(tree):
         from_ = select.args.get("from_")
         sources = [part.this for part in (*([from_] if from_ else ()), *(select.args.get("joins") or ()))]
-        tables = [node for node in sources if isinstance(node, exp.Table) and not of_with(node)]
+        tables = [node for node in sources if isinstance(node, exp.Table) and not is_with_query(node)]
         names = [tuple(part for part in (node.catalog, node.db, node.name) if part) for node in tables]
         if not any(name and (schema.is_people(name) or not is_file_or_catalog(name)) for name in names):
             continue
@@ -160,7 +160,7 @@ def shows_private_values(tree: exp.Expr, schema: Schema) -> bool:
                 return bool(secret)
             if isinstance(node, exp.Column) and folded(node.name) in secret:
                 return True
-            if any(columns_in(part) & secret for part in node.walk() if _lists(part)):
+            if any(list_columns(part) & secret for part in node.walk() if _is_list_aggregate(part)):
                 return True
     return False
 
@@ -181,12 +181,14 @@ def may_show_private_values(tree: exp.Expr | None, schema: Schema) -> bool:
         if any(_outside_of_figures(item, secret) for item in items):
             return True
         figures = all(_is_figure(item) or item.find(exp.Column, exp.Query) is None for item in items)
-        if not figures and any(columns_in(part) & secret for name, part in _clauses(select) if name != "expressions"):
+        if not figures and any(
+            list_columns(part) & secret for name, part in _list_clauses(select) if name != "expressions"
+        ):
             return True
     return tree.find(exp.Select) is None
 
 
-def _counted() -> exp.Expr:
+def _count_rows() -> exp.Expr:
     return exp.Count(this=exp.Star())
 
 
@@ -210,7 +212,7 @@ def _shown_columns(select: exp.Select, schema: Schema, *, plain: bool) -> list[S
     return found
 
 
-def _order_of(select: exp.Select, columns: Collection[ShownColumn], secret: set[str] | None) -> bool | None:
+def _covers_order(select: exp.Select, columns: Collection[ShownColumn], secret: set[str] | None) -> bool | None:
     """Does ORDER BY leave nothing open but the order of equal rows? None if it looks at private values not shown.
 
     `secret` are the names of private columns; None if names may mean something else.
@@ -226,7 +228,7 @@ def _order_of(select: exp.Select, columns: Collection[ShownColumn], secret: set[
         if isinstance(node, exp.Literal) and not node.is_string and node.name.isdigit():
             ordered.add(int(node.name))
             continue
-        looked_at = columns_in(node) if secret is None else columns_in(node) & secret
+        looked_at = list_columns(node) if secret is None else list_columns(node) & secret
         alias = isinstance(node, exp.Column) and not node.table and folded(node.name) in names
         if _is_computed(node) or not (alias or looked_at <= themselves):
             return None
@@ -240,7 +242,7 @@ def _is_computed(node: exp.Expr) -> bool:
     return any(is_aggregate(part) or isinstance(part, exp.Window | exp.Query | exp.Unnest) for part in node.walk())
 
 
-def columns_in(node: exp.Expr | None) -> set[str]:
+def list_columns(node: exp.Expr | None) -> set[str]:
     """The names of columns in an expression, case folded."""
     return set() if node is None else {folded(column.name) for column in node.find_all(exp.Column)}
 
@@ -255,7 +257,7 @@ def _outer_selects(tree: exp.Expr) -> Iterator[exp.Select]:
         yield tree
 
 
-def _lists(node: exp.Expr) -> bool:
+def _is_list_aggregate(node: exp.Expr) -> bool:
     """Is it an aggregate that lists values?"""
     called = str(node.this).lower() if isinstance(node, exp.Anonymous | exp.AnonymousAggFunc) else ""
     return isinstance(node, _LISTS) or called in _LIST_NAMES
@@ -264,7 +266,7 @@ def _lists(node: exp.Expr) -> bool:
 def _is_figure(node: exp.Expr) -> bool:
     """Is it made of aggregates that give one figure, and constants?"""
     if isinstance(node, _FIGURES):
-        return not any(map(_lists, node.walk()))
+        return not any(map(_is_list_aggregate, node.walk()))
     if isinstance(node, exp.Column | exp.Query | exp.Window):
         return False
     return all(map(_is_figure, node.iter_expressions()))
@@ -272,18 +274,18 @@ def _is_figure(node: exp.Expr) -> bool:
 
 def _outside_of_figures(node: exp.Expr, secret: set[str]) -> bool:
     """Is there a private column outside of aggregates that give one figure?"""
-    if isinstance(node, _VALUES) and columns_in(node) & secret:
+    if isinstance(node, _VALUES) and list_columns(node) & secret:
         return True  # somebody's value as it is
     if isinstance(node, _FIGURES) and not isinstance(node.parent, exp.Window):
-        return any(columns_in(part) & secret for part in node.walk() if _lists(part))
+        return any(list_columns(part) & secret for part in node.walk() if _is_list_aggregate(part))
     if isinstance(node, exp.Column):
         return folded(node.name) in secret
     if isinstance(node, exp.Query):
-        return bool(columns_in(node) & secret)  # a figure for each row
+        return bool(list_columns(node) & secret)  # a figure for each row
     return any(_outside_of_figures(part, secret) for part in node.iter_expressions())
 
 
-def _clauses(select: exp.Select) -> Iterator[tuple[str, exp.Expr]]:
+def _list_clauses(select: exp.Select) -> Iterator[tuple[str, exp.Expr]]:
     for name, value in select.args.items():
         for part in value if isinstance(value, list) else [value]:
             if isinstance(part, exp.Expr) and name not in ("with_", "from_"):

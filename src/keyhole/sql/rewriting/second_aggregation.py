@@ -18,9 +18,16 @@ from sqlglot import exp
 from keyhole.model.predicate import quote_name
 from keyhole.model.schema import Kind, Role, Schema, WholeTableColumn, folded
 from keyhole.sql.lowering.grammar import orders_by_shown
-from keyhole.sql.rewriting.flatten import aggregated, names_of, only, plain_group, put, source_of
+from keyhole.sql.rewriting.flatten import (
+    find_subquery,
+    has_aggregate,
+    has_only_clauses,
+    is_plain_group,
+    name_columns,
+    replace_columns,
+)
 from keyhole.sql.rewriting.moments import is_aggregate
-from keyhole.sql.rewriting.upper_bound import NotTold, resolved_keys
+from keyhole.sql.rewriting.upper_bound import NoUpperBound, resolve_group_keys
 from keyhole.sql.rewriting.whole_table import ALLOWED, PEOPLE
 
 _OUTER = ("expressions", "from_", "where", "group", "order", "with_")
@@ -57,7 +64,7 @@ class SecondAggregation:
         return str(made.sql(dialect="duckdb"))
 
 
-def second_aggregation(tree: exp.Expr, schema: Schema) -> SecondAggregation | None:
+def open_second_aggregation(tree: exp.Expr, schema: Schema) -> SecondAggregation | None:
     """A SELECT over one grouped subquery of the table, opened; None if it is none, or nothing in it is linear.
 
     Guarantee: `kept` and `over_records` give the same rows, whatever the private values are, if each column holds what
@@ -66,13 +73,13 @@ def second_aggregation(tree: exp.Expr, schema: Schema) -> SecondAggregation | No
     >>> from keyhole.model.schema import Column
     >>> staff = Schema("t", (Column("pay", Kind.INTEGER, Role.PRIVATE), Column("dept", Kind.TEXT)))
     >>> text = "SELECT AVG(m) FROM (SELECT dept, AVG(pay) AS m FROM t GROUP BY dept)"
-    >>> found = second_aggregation(sqlglot.parse_one(text, read="duckdb"), staff)
+    >>> found = open_second_aggregation(sqlglot.parse_one(text, read="duckdb"), staff)
     >>> found.over_records({found.divisors[0].name: [6, 4]}).replace(found.divisors[0].name, "n")
     'SELECT SUM(CASE "n" WHEN 6 THEN (pay) / 6 WHEN 4 THEN (pay) / 4 END) FROM t'
     """
     try:
-        return _Second(tree, schema).made() if isinstance(tree, exp.Select) else None
-    except NotTold:
+        return _SecondAggregationReader(tree, schema).made() if isinstance(tree, exp.Select) else None
+    except NoUpperBound:
         return None
 
 
@@ -80,22 +87,27 @@ def _mark(at: int) -> str:
     return f"keyhole divisor {at}"
 
 
-class _Second:
+class _SecondAggregationReader:
     def __init__(self, outer: exp.Select, schema: Schema) -> None:
         self.outer, self.schema = outer, schema
-        inner, self.alias = source_of(outer)
-        if inner is None or not only(outer, _OUTER) or not only(inner, _INNER) or outer.args.get("joins"):
-            raise NotTold("no grouped subquery")
+        inner, self.alias = find_subquery(outer)
+        if (
+            inner is None
+            or not has_only_clauses(outer, _OUTER)
+            or not has_only_clauses(inner, _INNER)
+            or outer.args.get("joins")
+        ):
+            raise NoUpperBound("no grouped subquery")
         if not orders_by_shown(outer.args.get("order"), {folded(item.alias_or_name) for item in outer.expressions}):
-            raise NotTold("an order by what is not shown")
-        names = names_of(inner)
+            raise NoUpperBound("an order by what is not shown")
+        names = name_columns(inner)
         table: Any = inner.args["from_"].this if inner.args.get("from_") is not None else None
         if names is None or inner.args.get("group") is None or not _plain_table(table, outer, schema):
-            raise NotTold("no groups of the records of a table")
+            raise NoUpperBound("no groups of the records of a table")
         self.inner, self.names = inner, names
         self.table_alias = quote_name(table.alias or table.name)
         self.keys = self.grouped(inner, {n: p for n, p in names.items() if schema.find(n) is None})
-        self.plain = {name: part for name, part in names.items() if not aggregated(part)}
+        self.plain = {name: part for name, part in names.items() if not has_aggregate(part)}
         aliases = {folded(i.alias): i.this for i in outer.expressions if isinstance(i, exp.Alias)}
         by = (
             self.grouped(outer, {n: p for n, p in aliases.items() if n not in names}) if outer.args.get("group") else []
@@ -119,15 +131,15 @@ class _Second:
         for place, item in enumerate(self.outer.expressions, 1):
             try:
                 part = self.item(item.unalias())
-            except NotTold:
-                if not aggregated(item):
+            except NoUpperBound:
+                if not has_aggregate(item):
                     raise
                 continue
             kept.append(item.copy())
             places.append(place)
             items.append(exp.alias_(part, item.alias or item.name, quoted=True) if item.alias_or_name else part)
         if not self.divisors or not self.private:
-            raise NotTold("nothing of it is linear in private values and no sum of its own")
+            raise NoUpperBound("nothing of it is linear in private values and no sum of its own")
         shown = self.outer.copy()
         shown.set("expressions", kept)
         shown.set("order", None)
@@ -148,37 +160,37 @@ class _Second:
 
     def grouped(self, select: exp.Select, aliases: dict[str, exp.Expr]) -> list[exp.Expr]:
         """The keys of a plain GROUP BY."""
-        clause, keys = resolved_keys(select, [item.unalias() for item in select.expressions], aliases)
+        clause, keys = resolve_group_keys(select, [item.unalias() for item in select.expressions], aliases)
         if (
             clause is None
-            or not plain_group(clause)
+            or not is_plain_group(clause)
             or any(isinstance(k, exp.Tuple | exp.Rollup | exp.Cube) for k in keys)
         ):
-            raise NotTold("grouping sets")
+            raise NoUpperBound("grouping sets")
         return keys
 
     def placed(self, node: exp.Expr) -> exp.Expr:
         """An expression over keys of the subquery as one over the table."""
-        found = put(node, self.plain, self.alias)
+        found = replace_columns(node, self.plain, self.alias)
         if found is None:
-            raise NotTold("it looks at more than the keys")
+            raise NoUpperBound("it looks at more than the keys")
         return found
 
     def check(self, node: exp.Expr) -> None:
         """Only public columns, and only what is the same at each run."""
         for part in node.walk():
             if type(part) not in ALLOWED or isinstance(part, exp.Query | exp.Window | exp.AggFunc | exp.Star):
-                raise NotTold("more than columns and functions of them")
+                raise NoUpperBound("more than columns and functions of them")
             if isinstance(part, exp.Column):
                 column = self.schema.find(part.name)
                 if column is None or column.secret:
-                    raise NotTold("no public column")
+                    raise NoUpperBound("no public column")
 
     def item(self, node: exp.Expr) -> exp.Expr:
-        """An item of the SELECT list over the records; raises `NotTold` if it is not linear."""
+        """An item of the SELECT list over the records; raises `NoUpperBound` if it is not linear."""
         if node.find(exp.Window, exp.Query) is not None:
-            raise NotTold("a window or subquery")
-        if not aggregated(node):
+            raise NoUpperBound("a window or subquery")
+        if not has_aggregate(node):
             return self.placed(node)
 
         def replaced(part: exp.Expr) -> exp.Expr:
@@ -193,15 +205,15 @@ class _Second:
         if isinstance(node, exp.Count) and isinstance(node.this, exp.Star):
             return self.figure(node, [])
         if not isinstance(node, exp.Sum | exp.Avg | exp.Count) or not isinstance(node.this, exp.Column):
-            raise NotTold("no sum, count or average of the groups")
-        first = put(node.this, self.names, self.alias)
+            raise NoUpperBound("no sum, count or average of the groups")
+        first = replace_columns(node.this, self.names, self.alias)
         while isinstance(first, exp.Paren):
             first = first.this
         if not isinstance(first, exp.Sum | exp.Avg | exp.Count) or first.expressions:
-            raise NotTold("no sum, count or average of the records")
+            raise NoUpperBound("no sum, count or average of the records")
         counts = isinstance(first, exp.Count)
         if counts and not isinstance(first.this, exp.Star):
-            raise NotTold("a count of values")
+            raise NoUpperBound("a count of values")
         present = [] if counts else self.present(first.this)
         if isinstance(node, exp.Count):
             return self.figure(node, present)
@@ -230,16 +242,16 @@ class _Second:
         found: dict[str, str] = {}
         for part in summed.walk():
             if not isinstance(part, _ARITHMETIC) or (isinstance(part, exp.Literal) and part.is_string):
-                raise NotTold("more than arithmetic")
+                raise NoUpperBound("more than arithmetic")
             if isinstance(part, exp.Column):
                 column = self.schema.find(part.name)
                 if column is None or not column.kind.numeric or (column.secret and column.role is not Role.PRIVATE):
-                    raise NotTold("no number of the table")
+                    raise NoUpperBound("no number of the table")
                 self.private = self.private or column.secret
                 self.rounded = self.rounded or column.kind is Kind.DOUBLE
                 found[column.name] = part.sql(dialect="duckdb")
         if not found:
-            raise NotTold("a constant")
+            raise NoUpperBound("a constant")
         return list(found.values())
 
     def public_number(self, present: Sequence[str], *, by_group: bool, groups: bool, absent: bool = False) -> str:
@@ -274,4 +286,4 @@ def _plain_table(node: Any, outer: exp.Select, schema: Schema) -> bool:
     return bool(node.db) or folded(node.name) not in named
 
 
-__all__ = ["SecondAggregation", "second_aggregation"]
+__all__ = ["SecondAggregation", "open_second_aggregation"]

@@ -14,46 +14,46 @@ from sqlglot import exp
 
 from keyhole.model.schema import Column, Kind, Schema, folded
 from keyhole.sql.lowering.grammar import orders_by_shown
-from keyhole.sql.rewriting.moments import is_aggregate, moments
+from keyhole.sql.rewriting.moments import find_moments, is_aggregate
 
 MAX_SELECTS = 64
 _SPINES = (exp.Values, exp.Unnest, exp.GenerateSeries, exp.GenerateDateArray)
 
 
-class NotTold(Exception):
+class NoUpperBound(Exception):
     """The answer is no function of grouped answers; the text says why, and what to do."""
 
 
 @dataclass(frozen=True, slots=True)
-class Named:
+class NamedQuery:
     """A query of WITH: `rows` passes records on, else it is computed from grouped answers."""
 
     cte: exp.CTE
     rows: bool
 
 
-def finer(tree: exp.Expr, schema: Schema) -> list[exp.Select]:
+def find_upper_bound(tree: exp.Expr, schema: Schema) -> list[exp.Select]:
     """Plain SELECTs whose answers, all together, determine the answer of the statement.
 
     Guarantee: every read of the table is inside one of them, under the same WHERE, and whatever else the statement
-    looks at is a key or an aggregate that they show. Raises `NotTold`. Cost: one walk over the tree.
+    looks at is a key or an aggregate that they show. Raises `NoUpperBound`. Cost: one walk over the tree.
 
     >>> import sqlglot
     >>> from keyhole.model.schema import Column, Kind, Role
     >>> staff = Schema("t", (Column("pay", Kind.INTEGER, Role.PRIVATE), Column("dept", Kind.TEXT)))
     >>> text = "SELECT dept, MAX(pay) - MIN(pay) AS gap FROM t GROUP BY 1 HAVING COUNT(*) > 5 ORDER BY gap LIMIT 3"
-    >>> [found.sql() for found in finer(sqlglot.parse_one(text), staff)]
+    >>> [found.sql() for found in find_upper_bound(sqlglot.parse_one(text), staff)]
     ['SELECT dept, MAX(pay), MIN(pay), COUNT(*) FROM t GROUP BY dept']
     """
-    reader = _Finer(schema)
+    reader = _UpperBound(schema)
     if reader.query(tree, {}):
-        raise NotTold("it lists records: only what is computed from aggregates is judged")
+        raise NoUpperBound("it lists records: only what is computed from aggregates is judged")
     if not reader.found:
-        raise NotTold("it asks nothing of the table")
+        raise NoUpperBound("it asks nothing of the table")
     return list({select.sql(): select for select in reader.found}.values())
 
 
-class _Finer:
+class _UpperBound:
     def __init__(self, schema: Schema) -> None:
         self.columns = {folded(c.name) for c in schema.columns}
         self.secret = {folded(c.name) for c in schema.columns if c.secret}
@@ -62,26 +62,26 @@ class _Finer:
         self.keys: list[set[str]] = []  # of the SELECTs over records in whose expressions the reader is
         self.visible: list[set[str]] = []  # there: the names and aliases (with a dot) in FROM of queries around
 
-    def query(self, node: exp.Expr, known: dict[str, Named]) -> bool:
+    def query(self, node: exp.Expr, known: dict[str, NamedQuery]) -> bool:
         """Opens a query; True if it passes records on."""
         while isinstance(node, exp.Subquery | exp.Paren):
             node = node.this
         if not isinstance(node, exp.Select | exp.SetOperation):
-            raise NotTold("only a SELECT with aggregates over the one table is judged")
+            raise NoUpperBound("only a SELECT with aggregates over the one table is judged")
         known = self.named(node, known)
         if isinstance(node, exp.SetOperation):
             if self.query(node.this, known) or self.query(node.expression, known):
-                raise NotTold("a UNION of records is not judged: put it in --view")
+                raise NoUpperBound("a UNION of records is not judged: put it in --view")
             return False
         if node.args.get("into"):
-            raise NotTold("SELECT INTO writes a table: only reading is judged")
+            raise NoUpperBound("SELECT INTO writes a table: only reading is judged")
         from_, joins = node.args.get("from_"), node.args.get("joins") or []
         if node.args.get("laterals") or node.args.get("sample") or node.args.get("pivots"):
-            raise NotTold("LATERAL, PIVOT and samples are not judged: put them in --view")
+            raise NoUpperBound("LATERAL, PIVOT and samples are not judged: put them in --view")
         sources = [part.this for part in (*([from_] if from_ else []), *joins)]
         rows = [self.source(source, known) for source in sources]
         if not any(rows):
-            parts = [*_parts(node), *(part for join in joins for part in _parts(join, "this"))]
+            parts = [*_list_parts(node), *(part for join in joins for part in _list_parts(join, "this"))]
             self.visible.append({name for source in sources for name in _names_of_source(source, known)})
             if self.keys:
                 self.check_names(parts)
@@ -89,21 +89,21 @@ class _Finer:
             self.visible.pop()
             return False
         if len(rows) > 1:
-            raise NotTold("a join with the records of the table is not judged: put it in --view")
+            raise NoUpperBound("a join with the records of the table is not judged: put it in --view")
         where = node.args.get("where")
         if where is not None and where.find(exp.Query) is not None:
-            raise NotTold("a subquery in WHERE is not judged: write the value, or put the condition into --view")
+            raise NoUpperBound("a subquery in WHERE is not judged: write the value, or put the condition into --view")
         return self.select(node, known)
 
-    def named(self, node: exp.Expr, known: dict[str, Named]) -> dict[str, Named]:
+    def named(self, node: exp.Expr, known: dict[str, NamedQuery]) -> dict[str, NamedQuery]:
         with_, known = node.args.get("with_") or exp.With(expressions=[]), dict(known)
         for cte in with_.expressions:
             if with_.args.get("recursive") or cte.args["alias"].args.get("columns"):
-                raise NotTold("WITH RECURSIVE, or with a list of columns, is not judged: use AS in the SELECT")
-            known[folded(cte.alias)] = Named(cte, self.query(cte.this, known))
+                raise NoUpperBound("WITH RECURSIVE, or with a list of columns, is not judged: use AS in the SELECT")
+            known[folded(cte.alias)] = NamedQuery(cte, self.query(cte.this, known))
         return known
 
-    def source(self, node: exp.Expr, known: dict[str, Named]) -> bool:
+    def source(self, node: exp.Expr, known: dict[str, NamedQuery]) -> bool:
         """Does this part of FROM pass records on?"""
         if isinstance(node, exp.Subquery):
             return self.query(node.this, known)
@@ -111,60 +111,62 @@ class _Finer:
         if isinstance(inner, _SPINES) and node.find(exp.Column, exp.Query) is None:
             return False  # a list of constants
         if not isinstance(node, exp.Table) or not isinstance(inner, exp.Identifier):
-            raise NotTold("FROM takes the one table, or subqueries over it: put the rest in --view")
+            raise NoUpperBound("FROM takes the one table, or subqueries over it: put the rest in --view")
         named = known.get(folded(node.name)) if not node.args.get("db") else None
         return named is None or named.rows
 
-    def inside(self, parts: Iterable[exp.Expr], known: dict[str, Named]) -> None:
+    def inside(self, parts: Iterable[exp.Expr], known: dict[str, NamedQuery]) -> None:
         """Queries inside of expressions, which must not pass records on."""
         for part in parts:
-            for inner in _queries(part):
+            for inner in _find_queries(part):
                 if self.query(inner, known):
-                    raise NotTold("a subquery that lists records is not judged: put it in --view")
+                    raise NoUpperBound("a subquery that lists records is not judged: put it in --view")
 
     def check_names(self, parts: Iterable[exp.Expr]) -> None:
         """A name that no source of a query has means the records outside of it: `(SELECT MAX(pay))` is theirs."""
         for part in parts:
             for column in _columns_outside_queries(part):
                 name = f"{folded(column.table)}." if column.table else folded(column.name)
-                if not any(name in names for names in self.visible) and not any(_text(column) in k for k in self.keys):
-                    raise NotTold(f"{column.name} in a subquery means records outside of it: write it outside")
+                if not any(name in names for names in self.visible) and not any(
+                    _normalize(column) in k for k in self.keys
+                ):
+                    raise NoUpperBound(f"{column.name} in a subquery means records outside of it: write it outside")
 
-    def select(self, node: exp.Select, known: dict[str, Named]) -> bool:
+    def select(self, node: exp.Select, known: dict[str, NamedQuery]) -> bool:
         """A SELECT over records: True if it passes them on, else what it shows is noted."""
         items = [item.unalias() for item in node.expressions]
-        grouped = node.args.get("group") is not None or any(map(_aggregated, _parts(node)))
+        grouped = node.args.get("group") is not None or any(map(_has_aggregate, _list_parts(node)))
         if not grouped and not node.args.get("distinct") and not node.find(exp.Window):
             return True
         if any(isinstance(i, exp.Star) or (isinstance(i, exp.Column) and i.is_star) for i in items):
-            raise NotTold("* beside an aggregate or a window is not judged: name the columns")
+            raise NoUpperBound("* beside an aggregate or a window is not judged: name the columns")
         aliases = {folded(item.alias): item.this for item in node.expressions if isinstance(item, exp.Alias)}
         aliases = {name: part for name, part in aliases.items() if name not in self.columns}
-        shown = _Shown(self, known, aliases)
+        shown = _GroupedSelect(self, known, aliases)
         if not grouped:
             shown.windows(node, items)
         else:
-            clause, keys = resolved_keys(node, items, aliases)
+            clause, keys = resolve_group_keys(node, items, aliases)
             shown.grouped(node, clause, keys)
         if len(self.found) > MAX_SELECTS:
-            raise NotTold(f"it is computed from more than {MAX_SELECTS} SELECTs: ask for them separately")
+            raise NoUpperBound(f"it is computed from more than {MAX_SELECTS} SELECTs: ask for them separately")
         return False
 
 
-class _Shown:
+class _GroupedSelect:
     """What one SELECT over records computes its answer from."""
 
-    def __init__(self, reader: _Finer, known: dict[str, Named], aliases: dict[str, exp.Expr]) -> None:
+    def __init__(self, reader: _UpperBound, known: dict[str, NamedQuery], aliases: dict[str, exp.Expr]) -> None:
         self.reader, self.known, self.aliases = reader, known, aliases
         self.sums: dict[str, exp.Expr] = {}
         self.values: dict[str, tuple[exp.Expr, exp.Expr | None]] = {}  # whose distinct values are counted, and of whom
 
     def grouped(self, node: exp.Select, clause: exp.Group | None, keys: list[exp.Expr]) -> None:
         """GROUP BY: keys and aggregates."""
-        texts = {_text(key) for key in keys}
+        texts = {_normalize(key) for key in keys}
         shown = {folded(item.alias) for item in node.expressions if isinstance(item, exp.Alias)}
         ordered = [each.this for each in node.args["order"].expressions] if node.args.get("order") else []
-        for part in (*_parts(node, "where", "group", "order"), *ordered):
+        for part in (*_list_parts(node, "where", "group", "order"), *ordered):
             named = isinstance(part, exp.Column) and len(part.parts) == 1 and folded(part.name) in shown
             if not (named and any(part is each for each in ordered)):  # in ORDER BY an alias goes before a column
                 self.collect(part, texts)
@@ -177,30 +179,30 @@ class _Shown:
         """
         found = list(node.find_all(exp.Window))
         if found and not self.reader.public.issuperset(self.beside(node)):
-            raise NotTold("beside a window function over records only public columns are judged: use GROUP BY")
+            raise NoUpperBound("beside a window function over records only public columns are judged: use GROUP BY")
         for window in found:
             if window.args.get("alias") is not None or window.args.get("spec") is not None:
-                raise NotTold("a named window, or one with a frame, over records is not judged: use GROUP BY")
+                raise NoUpperBound("a named window, or one with a frame, over records is not judged: use GROUP BY")
             ordered = [o.this for o in window.args["order"].expressions] if window.args.get("order") else []
             keys = [*(window.args.get("partition_by") or []), *ordered]
-            each = _Shown(self.reader, self.known, self.aliases)
+            each = _GroupedSelect(self.reader, self.known, self.aliases)
             if is_aggregate(window.this) and window.this.find(exp.Column, exp.Star) is not None:
                 each.note(window.this)
             each.add(node, exp.Group(expressions=[k.copy() for k in keys]) if keys else None, keys)
         shown = {folded(item.alias_or_name) for item in node.expressions}
         if not found and not orders_by_shown(node.args.get("order"), shown):
-            raise NotTold("ORDER BY of DISTINCT is judged by columns that it shows: add the expression to SELECT")
+            raise NoUpperBound("ORDER BY of DISTINCT is judged by columns that it shows: add the expression to SELECT")
         plain = [item for item in items if item.find(exp.Window) is None]
         if node.args.get("distinct") and plain:
             self.add(node, exp.Group(expressions=[p.copy() for p in plain]), plain)
 
     def beside(self, node: exp.Select) -> Iterator[str]:
         """The columns that a SELECT with windows looks at outside of the functions of these."""
-        waiting = _parts(node)
+        waiting = _list_parts(node)
         while waiting:
             part = waiting.pop()
             if isinstance(part, exp.Query):
-                raise NotTold("a subquery beside a window function is not judged: use GROUP BY")
+                raise NoUpperBound("a subquery beside a window function is not judged: use GROUP BY")
             if isinstance(part, exp.Window):
                 waiting += [child for child in part.iter_expressions() if child is not part.this]
             elif isinstance(part, exp.Column):
@@ -211,7 +213,7 @@ class _Shown:
 
     def collect(self, node: exp.Expr, keys: set[str]) -> None:
         """Notes the aggregates below a node; everything else there must be a key or look at nothing."""
-        if _text(node) in keys:
+        if _normalize(node) in keys:
             return
         if isinstance(node, exp.Query):
             self.reader.keys.append(keys)
@@ -227,7 +229,9 @@ class _Shown:
             self.note(node)
         elif isinstance(node, exp.Column):
             if len(node.parts) > 1 or folded(node.name) not in self.aliases:
-                raise NotTold(f"{node.name} is neither in GROUP BY nor in an aggregate: only aggregates are judged")
+                raise NoUpperBound(
+                    f"{node.name} is neither in GROUP BY nor in an aggregate: only aggregates are judged"
+                )
         else:
             for child in node.iter_expressions():
                 self.collect(child, keys)
@@ -241,11 +245,11 @@ class _Shown:
                 self.collect(child, keys)
 
     def note(self, node: exp.Expr) -> None:
-        found = moments(node, self.reader.secret)
+        found = find_moments(node, self.reader.secret)
         for part in found.sums:
             self.sums.setdefault(part.sql(), part)
         if found.value is not None:
-            self.values[_text(node)] = (found.value, found.where)
+            self.values[_normalize(node)] = (found.value, found.where)
 
     def add(self, node: exp.Select, clause: exp.Group | None, keys: list[exp.Expr]) -> None:
         """The SELECTs that show all this."""
@@ -270,13 +274,13 @@ class _Shown:
                 made.set(name, node.args[name].copy())
         if clause is not None and (clause.expressions or any(clause.args.values())):
             made.set("group", clause.copy())
-        used = list(_used(made, self.known))
+        used = list(_list_used_queries(made, self.known))
         if used:
             made.set("with_", exp.With(expressions=[name.cte.copy() for name in used]))
         return made
 
 
-def _used(made: exp.Expr, known: dict[str, Named]) -> Iterator[Named]:
+def _list_used_queries(made: exp.Expr, known: dict[str, NamedQuery]) -> Iterator[NamedQuery]:
     """The queries of WITH that a SELECT needs, in their order."""
     wanted = {folded(table.name) for table in made.find_all(exp.Table) if not table.args.get("db")}
     for name, each in reversed(known.items()):
@@ -285,7 +289,7 @@ def _used(made: exp.Expr, known: dict[str, Named]) -> Iterator[Named]:
     yield from (each for name, each in known.items() if name in wanted and each.rows)
 
 
-def _parts(node: exp.Expr, *without: str) -> list[exp.Expr]:
+def _list_parts(node: exp.Expr, *without: str) -> list[exp.Expr]:
     """What a SELECT or a join says besides WITH, FROM and JOIN."""
     found: list[exp.Expr] = []
     for name, value in node.args.items():
@@ -294,13 +298,13 @@ def _parts(node: exp.Expr, *without: str) -> list[exp.Expr]:
     return [part.this if isinstance(part, exp.Alias) else part for part in found]
 
 
-def _queries(node: exp.Expr) -> Iterator[exp.Expr]:
+def _find_queries(node: exp.Expr) -> Iterator[exp.Expr]:
     """The outermost queries inside of an expression."""
     if isinstance(node, exp.Query):
         yield node
         return
     for child in node.iter_expressions():
-        yield from _queries(child)
+        yield from _find_queries(child)
 
 
 def _columns_outside_queries(node: exp.Expr) -> Iterator[exp.Column]:
@@ -313,7 +317,7 @@ def _columns_outside_queries(node: exp.Expr) -> Iterator[exp.Column]:
         yield from _columns_outside_queries(child)
 
 
-def _names_of_source(source: exp.Expr, known: dict[str, Named]) -> set[str]:
+def _names_of_source(source: exp.Expr, known: dict[str, NamedQuery]) -> set[str]:
     """The names that a part of FROM has: its columns, and its alias with a dot."""
     named = known.get(folded(source.name)) if isinstance(source, exp.Table) and not source.args.get("db") else None
     query = source.this if isinstance(source, exp.Subquery) else named.cte.this if named is not None else None
@@ -324,7 +328,7 @@ def _names_of_source(source: exp.Expr, known: dict[str, Named]) -> set[str]:
     return names | {folded(column.name) for column in (alias.args.get("columns") if alias is not None else None) or ()}
 
 
-def _names_of_query(query: exp.Expr, known: dict[str, Named]) -> set[str]:
+def _names_of_query(query: exp.Expr, known: dict[str, NamedQuery]) -> set[str]:
     """The columns that a query has; of * those of its sources."""
     while isinstance(query, exp.Subquery | exp.Paren | exp.SetOperation):
         query = query.this
@@ -338,7 +342,7 @@ def _names_of_query(query: exp.Expr, known: dict[str, Named]) -> set[str]:
     return {name for name in names if not name.endswith(".")}
 
 
-def _aggregated(node: exp.Expr) -> bool:
+def _has_aggregate(node: exp.Expr) -> bool:
     """Is there an aggregate of records in an expression? The function of a window is none, what is in it may be."""
     if isinstance(node, exp.Query):
         return False
@@ -348,11 +352,11 @@ def _aggregated(node: exp.Expr) -> bool:
         if isinstance(function, exp.Filter | exp.IgnoreNulls | exp.RespectNulls):
             below += [child for child in function.iter_expressions() if child is not function.this]
             function = function.this
-        return any(map(_aggregated, (*below, *function.iter_expressions())))
-    return is_aggregate(node) or any(map(_aggregated, node.iter_expressions()))
+        return any(map(_has_aggregate, (*below, *function.iter_expressions())))
+    return is_aggregate(node) or any(map(_has_aggregate, node.iter_expressions()))
 
 
-def resolved_keys(
+def resolve_group_keys(
     node: exp.Select, items: list[exp.Expr], aliases: dict[str, exp.Expr]
 ) -> tuple[exp.Group | None, list[exp.Expr]]:
     """GROUP BY with positions and aliases replaced by what they stand for, and the keys in it."""
@@ -362,7 +366,7 @@ def resolved_keys(
     clause = group.copy()
     if clause.args.get("all"):
         clause = exp.Group(
-            expressions=[item.copy() for item in items if not _aggregated(item) and item.find(exp.Column)]
+            expressions=[item.copy() for item in items if not _has_aggregate(item) and item.find(exp.Column)]
         )
     keys: list[exp.Expr] = []
 
@@ -374,13 +378,13 @@ def resolved_keys(
             part = part.this
         if isinstance(part, exp.Literal) and not part.is_string:
             if not part.name.isdigit() or not 1 <= int(part.name) <= len(items):
-                raise NotTold(f"GROUP BY {part.name}: the SELECT list has {len(items)} items")
+                raise NoUpperBound(f"GROUP BY {part.name}: the SELECT list has {len(items)} items")
             part = items[int(part.name) - 1].copy()
         elif isinstance(part, exp.Column) and len(part.parts) == 1 and folded(part.name) in aliases:
             part = aliases[folded(part.name)].copy()
-        if _aggregated(part) or part.find(exp.Query, exp.Window) is not None:
-            raise NotTold("GROUP BY takes columns and expressions over them")
-        if _text(part) not in {_text(key) for key in keys}:
+        if _has_aggregate(part) or part.find(exp.Query, exp.Window) is not None:
+            raise NoUpperBound("GROUP BY takes columns and expressions over them")
+        if _normalize(part) not in {_normalize(key) for key in keys}:
             keys.append(part.copy())
         return part
 
@@ -391,7 +395,7 @@ def resolved_keys(
     return clause, keys
 
 
-def _text(node: exp.Expr) -> str:
+def _normalize(node: exp.Expr) -> str:
     """An expression to compare with others: without what stands before the dots, and without capitals in names."""
 
     def plain(part: exp.Expr) -> exp.Expr:
@@ -408,14 +412,14 @@ def _text(node: exp.Expr) -> str:
 # What a statement shows as it is, beside what it computes from it: `SELECT dept, SUM(pay), RANK() OVER (...) ...`.
 #
 # The sums stand in the answer, whatever is computed beside them. So the SELECT with its plain items alone was shown,
-# and counts as such; what the whole is computed from (`finer`) still stands beside it, for the all-clear.
+# and counts as such; what the whole is computed from (`find_upper_bound`) still stands beside it, for the all-clear.
 
 
 MAX_ITEMS = 40
 _CUT_OFF = ("limit", "offset", "qualify", "fetch", "distinct")
 
 
-def plain_part(
+def keep_plain_items(
     tree: exp.Expr, columns: Collection[str], can_be_read: Callable[[exp.Select], bool]
 ) -> exp.Select | None:
     """The SELECT with its keys and those of its aggregates that can be read, if it shows all of its rows and keys.
@@ -425,18 +429,18 @@ def plain_part(
 
     >>> import sqlglot
     >>> tree = sqlglot.parse_one("SELECT d AS dept, SUM(x) AS s, RANK() OVER (ORDER BY SUM(x)) FROM t GROUP BY 1")
-    >>> plain_part(tree, {"d", "x"}, lambda made: True).sql()
+    >>> keep_plain_items(tree, {"d", "x"}, lambda made: True).sql()
     'SELECT d, SUM(x), 0 FROM t GROUP BY d'
     >>> tree = sqlglot.parse_one("SELECT SUM(x), RANK() OVER (ORDER BY SUM(x)) FROM t GROUP BY d")
-    >>> plain_part(tree, {"d", "x"}, lambda made: True)
+    >>> keep_plain_items(tree, {"d", "x"}, lambda made: True)
     """
     if not isinstance(tree, exp.Select) or any(tree.args.get(name) is not None for name in _CUT_OFF):
         return None
     items = [item.unalias() for item in tree.expressions]
     aliases = {folded(item.alias): item.this for item in tree.expressions if isinstance(item, exp.Alias)}
     try:
-        clause, keys = resolved_keys(tree, items, {n: part for n, part in aliases.items() if n not in columns})
-    except NotTold:
+        clause, keys = resolve_group_keys(tree, items, {n: part for n, part in aliases.items() if n not in columns})
+    except NoUpperBound:
         return None
     if len(items) > MAX_ITEMS or not all(key in items for key in keys):
         return None
@@ -444,13 +448,13 @@ def plain_part(
     bare.set("order", None)
     bare.set("group", clause)
     rest = [item for item in items if item not in keys and item.find(exp.Window, exp.Query, exp.Grouping) is None]
-    told = [item for item in rest if can_be_read(_showing(bare, [*keys, item]))]
+    told = [item for item in rest if can_be_read(_with_items(bare, [*keys, item]))]
     if not told or len(told) + len(keys) >= len(items):
         return None
-    return _showing(bare, [item if item in keys or item in told else exp.Literal.number(0) for item in items])
+    return _with_items(bare, [item if item in keys or item in told else exp.Literal.number(0) for item in items])
 
 
-def _showing(bare: exp.Select, items: list[exp.Expr]) -> exp.Select:
+def _with_items(bare: exp.Select, items: list[exp.Expr]) -> exp.Select:
     made = bare.copy()
     made.set("expressions", [item.copy() for item in items])
     return made
@@ -481,7 +485,7 @@ _PLAIN = (
 )
 
 
-def ranked(tree: exp.Expr, schema: Schema) -> list[exp.Select]:
+def count_ranked_values(tree: exp.Expr, schema: Schema) -> list[exp.Select]:
     """The SELECT that tells at least as much as one over places in a private order; none if it is no such statement.
 
     Guarantee: two tables in which each combination of the columns shown comes equally often give the same answer (but
@@ -491,14 +495,15 @@ def ranked(tree: exp.Expr, schema: Schema) -> list[exp.Select]:
     >>> from keyhole.model.schema import Role
     >>> staff = Schema("t", (Column("pay", Kind.INTEGER, Role.PRIVATE), Column("dept", Kind.TEXT)))
     >>> inner = "SELECT pay, NTILE(4) OVER (ORDER BY pay) AS q FROM t WHERE dept = 'legal'"
-    >>> [found.sql() for found in ranked(sqlglot.parse_one(f"SELECT q, MAX(pay) FROM ({inner}) GROUP BY q"), staff)]
+    >>> tree = sqlglot.parse_one(f"SELECT q, MAX(pay) FROM ({inner}) GROUP BY q")
+    >>> [select.sql() for select in count_ranked_values(tree, staff)]
     ["SELECT pay, COUNT(*) FROM t WHERE dept = 'legal' GROUP BY pay"]
     """
-    inner = _inner_select(tree)
-    if inner is None or not isinstance(tree, exp.Select) or not _sums_up(tree):
+    inner = _find_inner_select(tree)
+    if inner is None or not isinstance(tree, exp.Select) or not _is_summary(tree):
         return []
     windows = [item.unalias() for item in inner.expressions if isinstance(item.unalias(), exp.Window)]
-    columns = _looked_at(tree, inner, schema)
+    columns = _list_columns_looked_at(tree, inner, schema)
     if not windows or columns is None:
         return []
     by = _order_column(windows, schema)
@@ -525,7 +530,7 @@ def ranked(tree: exp.Expr, schema: Schema) -> list[exp.Select]:
     return [made]
 
 
-def _inner_select(tree: exp.Expr) -> exp.Select | None:
+def _find_inner_select(tree: exp.Expr) -> exp.Select | None:
     """The SELECT over the table in FROM or WITH, if that is all there is."""
     from_ = tree.args.get("from_")
     source = from_.this if from_ is not None else None
@@ -541,7 +546,7 @@ def _inner_select(tree: exp.Expr) -> exp.Select | None:
     return found if plain and all(query is found for query in found.find_all(exp.Query)) else None
 
 
-def _looked_at(tree: exp.Select, inner: exp.Select, schema: Schema) -> list[str] | None:
+def _list_columns_looked_at(tree: exp.Select, inner: exp.Select, schema: Schema) -> list[str] | None:
     """The columns of the table that the outer SELECT looks at through the inner one; None if it may be more."""
     passed: dict[str, exp.Expr] = {}
     every = False
@@ -565,7 +570,7 @@ def _looked_at(tree: exp.Select, inner: exp.Select, schema: Schema) -> list[str]
     return list(dict.fromkeys(found))
 
 
-def _sums_up(tree: exp.Select) -> bool:
+def _is_summary(tree: exp.Select) -> bool:
     """Is it one SELECT with aggregates of the plain kind, which do not look at the order of rows?"""
     if not {k for k, v in tree.args.items() if v} <= _OUTER:
         return False

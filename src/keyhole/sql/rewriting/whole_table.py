@@ -14,7 +14,7 @@ from sqlglot import exp
 
 from keyhole.model.predicate import quote_name
 from keyhole.model.schema import Kind, Schema, WholeTableColumn, folded
-from keyhole.sql.rewriting.upper_bound import NotTold
+from keyhole.sql.rewriting.upper_bound import NoUpperBound
 
 PEOPLE = "people"
 _BY_PLACE = (exp.RowNumber, exp.Ntile, exp.Lag, exp.Lead, exp.FirstValue, exp.LastValue, exp.NthValue)
@@ -36,18 +36,18 @@ ALLOWED = frozenset(
 _PASSES = frozenset(("expressions", "from_", "where", "with_"))  # clauses of a SELECT that passes records on
 
 
-def whole_table(tree: exp.Expr, schema: Schema) -> tuple[exp.Expr, tuple[WholeTableColumn, ...]]:
+def replace_whole_table_parts(tree: exp.Expr, schema: Schema) -> tuple[exp.Expr, tuple[WholeTableColumn, ...]]:
     """The statement with columns in the place of what looks at the whole table, and what these columns are.
 
     Guarantee: each column looks at public columns of the one table alone and is the same at each run where `ties` gives
     nothing; a window sees the records that its SELECT keeps. Without a column nothing of the kind is in it. Raises
-    `NotTold`. Cost: one walk over the tree.
+    `NoUpperBound`. Cost: one walk over the tree.
 
     >>> import sqlglot
     >>> from keyhole.model.schema import Column, Role
     >>> staff = Schema("t", (Column("pay", Kind.INTEGER, Role.PRIVATE), Column("age", Kind.INTEGER)))
     >>> tree = sqlglot.parse_one("SELECT SUM(pay) FROM t WHERE age > (SELECT AVG(age) FROM t)", read="duckdb")
-    >>> made, (column,) = whole_table(tree, staff)
+    >>> made, (column,) = replace_whole_table_parts(tree, staff)
     >>> made.sql(dialect="duckdb")
     'SELECT SUM(pay) FROM t WHERE age > "(SELECT AVG(age) FROM t)"'
     >>> column.sql
@@ -72,8 +72,8 @@ class _WholeTable:
         if self.schema.several and len(self.tables) != 1:
             return self.tree, ()
         if len(self.tables) != 1 or self.schema.table_named(next(iter(self.tables))[-1]) is not None:
-            raise NotTold("subqueries and windows over several tables are not judged: put them in --view")
-        for node in list(_outermost(self.tree)):
+            raise NoUpperBound("subqueries and windows over several tables are not judged: put them in --view")
+        for node in list(_find_outermost(self.tree)):
             self.replaced(node)
         if self.with_ is not None:
             self.without_unused(self.with_)
@@ -93,7 +93,7 @@ class _WholeTable:
     def replaced(self, node: exp.Expr) -> None:
         owner = node.find_ancestor(exp.Select)
         if owner is None or not self.over_records(owner):
-            raise NotTold("a subquery or window beside a join or another subquery is not judged: use GROUP BY")
+            raise NoUpperBound("a subquery or window beside a join or another subquery is not judged: use GROUP BY")
         self.check(node)
         table = owner.args["from_"].this
         alias = quote_name(table.alias or table.name)
@@ -101,7 +101,7 @@ class _WholeTable:
         name = node.sql(dialect="duckdb")
         if isinstance(node, exp.Window):
             if not {k for k, v in owner.args.items() if v} <= _PASSES or node.args.get("alias") is not None:
-                raise NotTold("a window beside DISTINCT, LIMIT or GROUP BY, or a named one, is not judged here")
+                raise NoUpperBound("a window beside DISTINCT, LIMIT or GROUP BY, or a named one, is not judged here")
             if (kept := owner.args.get("where")) is not None:
                 self.check(kept.this)
                 where = f" WHERE {self.over_people(kept.this)}"
@@ -161,26 +161,28 @@ class _WholeTable:
             if isinstance(part, exp.Column):
                 self.check_column(part, named)
             elif type(part) not in ALLOWED:
-                raise NotTold(f"{_word(part)} inside a subquery or window is not judged: put it in --view")
+                raise NoUpperBound(f"{_name_node(part)} inside a subquery or window is not judged: put it in --view")
             elif isinstance(part, exp.Star) and not isinstance(part.parent, exp.Count | exp.Select):
-                raise NotTold("* inside a subquery is not judged: name the columns")
+                raise NoUpperBound("* inside a subquery is not judged: name the columns")
             elif isinstance(part, exp.Select) and any(part.args.get(n) for n in ("limit", "offset", "sample", "joins")):
-                raise NotTold("LIMIT, samples and joins inside a subquery are not judged: put them in --view")
+                raise NoUpperBound("LIMIT, samples and joins inside a subquery are not judged: put them in --view")
             elif isinstance(part, exp.Select) and not isinstance(part.parent, exp.Exists):
                 if any(isinstance(item, exp.Star) or item.is_star for item in part.expressions):
-                    raise NotTold("* inside a subquery is not judged: name the columns")
+                    raise NoUpperBound("* inside a subquery is not judged: name the columns")
             elif isinstance(part, _ADDED) and any(folded(c.name) in self.rough for c in part.find_all(exp.Column)):
-                raise NotTold("a sum of DOUBLE inside a subquery changes with the order of its rows: put it in --view")
+                raise NoUpperBound(
+                    "a sum of DOUBLE inside a subquery changes with the order of its rows: put it in --view"
+                )
 
     def check_column(self, column: exp.Column, named: set[str]) -> None:
         name = folded(column.name)
         if name in self.secret:
-            raise NotTold(_private(column, self.secret[name]))
+            raise NoUpperBound(_explain_private_column(column, self.secret[name]))
         if name not in self.public and name not in named:
-            raise NotTold(f"{column.name} inside a subquery or window is no public column of the table")
+            raise NoUpperBound(f"{column.name} inside a subquery or window is no public column of the table")
 
 
-def _outermost(node: exp.Expr) -> Iterator[exp.Expr]:
+def _find_outermost(node: exp.Expr) -> Iterator[exp.Expr]:
     """What looks at more than one record and is no aggregate of its own SELECT, from the outside."""
     parent = node.parent
     quantified = isinstance(node, exp.Binary) and isinstance(node.args.get("expression"), exp.Any | exp.All)
@@ -190,16 +192,16 @@ def _outermost(node: exp.Expr) -> Iterator[exp.Expr]:
         yield node
         return
     for child in node.iter_expressions():
-        yield from _outermost(child)
+        yield from _find_outermost(child)
 
 
-def _private(column: exp.Column, name: str) -> str:
+def _explain_private_column(column: exp.Column, name: str) -> str:
     """Why a private column there is not judged, and what to ask instead."""
     window = column.find_ancestor(exp.Window)
     if window is not None and isinstance(window.this, (*_RANKS, *_BY_PLACE)):
         return (
-            f"{_word(window.this)} puts people in order by {name}, which is private, so who is in which part depends "
-            f"on everybody: group by fixed bounds (CASE WHEN {name} < 1000 THEN ...), or ask for quantiles"
+            f"{_name_node(window.this)} puts people in order by {name}, which is private, so who is in which part "
+            f"depends on everybody: group by fixed bounds (CASE WHEN {name} < 1000 THEN ...), or ask for quantiles"
         )
     return (
         f"a subquery or window that looks at {name}, which is private, decides who is meant: ask for its value by "
@@ -207,8 +209,8 @@ def _private(column: exp.Column, name: str) -> str:
     )
 
 
-def _word(node: exp.Expr) -> str:
+def _name_node(node: exp.Expr) -> str:
     return node.sql_name().upper() if isinstance(node, exp.Func) else node.key.upper()
 
 
-__all__ = ["whole_table"]
+__all__ = ["replace_whole_table_parts"]

@@ -11,8 +11,8 @@ from sqlglot.errors import SqlglotError
 
 from keyhole.errors import ConfigError
 from keyhole.sql.dialects.engine import Dialect, find_engine
-from keyhole.sql.lowering.date_arithmetic import added, shifted, truncated
-from keyhole.sql.statements.split import comment_in_doubt
+from keyhole.sql.lowering.date_arithmetic import add_interval, shift_date, truncate_date
+from keyhole.sql.statements.split import explain_doubtful_comment
 
 _TODAY = frozenset(["today", "curdate"])
 _NOW = frozenset(["now", "getdate", "sysdate", "sysdatetime", "localtimestamp", "get_current_timestamp"])
@@ -25,21 +25,22 @@ _MOMENTS = (exp.CurrentTimestamp, exp.CurrentDatetime)
 _COMPUTED = (exp.Add, exp.Sub, exp.DateAdd, exp.DateSub, exp.TsOrDsAdd, exp.DateTrunc, exp.TimestampTrunc)
 
 
-def as_it_ran(sql: str, dialect: str, time: str | None, now: dt.date | None = None) -> str:
+def write_time_as_it_ran(sql: str, dialect: str, time: str | None, now: dt.date | None = None) -> str:
     """The statement with the time written out at which it ran: that of the log, else `now`; as it is without both.
 
-    >>> as_it_ran("SELECT COUNT(*) FROM t WHERE d = CURRENT_DATE", "duckdb", "2025-06-30 12:00:00+02")
+    >>> write_time_as_it_ran("SELECT COUNT(*) FROM t WHERE d = CURRENT_DATE", "duckdb", "2025-06-30 12:00:00+02")
     "SELECT COUNT(*) FROM t WHERE d = CAST('2025-06-30' AS DATE)"
     """
-    when = stamped(time) or now
-    return sql if when is None or comment_in_doubt(sql, dialect) else told(sql, dialect, when)
+    when = read_time_stamp(time) or now
+    return sql if when is None or explain_doubtful_comment(sql, dialect) else write_out_time(sql, dialect, when)
 
 
-def stamped(said: str | None) -> dt.datetime | None:
+def read_time_stamp(said: str | None) -> dt.datetime | None:
     """The time stamp of a log, as its clock showed it; None if there is none that can be read.
 
-    >>> stamped("2026-11-16 10:00:00.123 UTC"), stamped("2026-11-16 10:00:00 -0800"), stamped("yesterday")
-    (datetime.datetime(2026, 11, 16, 10, 0, 0, 123000), datetime.datetime(2026, 11, 16, 10, 0), None)
+    >>> [str(read_time_stamp(f"2026-11-16 10:00:00{zone}")) for zone in (".123 UTC", " -0800", "")]
+    ['2026-11-16 10:00:00.123000', '2026-11-16 10:00:00', '2026-11-16 10:00:00']
+    >>> read_time_stamp("yesterday")
     """
     try:
         bare = None if said is None else _ZONE.sub(r"\1", str(said).strip())
@@ -48,7 +49,7 @@ def stamped(said: str | None) -> dt.datetime | None:
         return None
 
 
-def said_now(now: str | None) -> dt.date | None:
+def parse_now(now: str | None) -> dt.date | None:
     """What --now says: a day, or a moment."""
     try:
         if now is not None and len(now.strip()) == len("2026-11-15"):
@@ -58,41 +59,42 @@ def said_now(now: str | None) -> dt.date | None:
         raise ConfigError(f"--now {now!r} is no time: write 2026-11-15 or 2026-11-15 12:00") from None
 
 
-def told(sql: str, dialect: str, now: dt.date) -> str:
+def write_out_time(sql: str, dialect: str, now: dt.date) -> str:
     """The statement with today's date and, if `now` has one, the current time written out.
 
     Where the engine is not DuckDB, what is computed from them (an interval added, the first of the month) is written
     out too, since every engine counts days, months and years alike; nothing that looks at a column is.
 
-    >>> told("SELECT COUNT(*) FROM t WHERE d >= CURRENT_DATE - INTERVAL 30 DAY", "mysql", dt.date(2025, 6, 30))
+    >>> sql = "SELECT COUNT(*) FROM t WHERE d >= CURRENT_DATE - INTERVAL 30 DAY"
+    >>> write_out_time(sql, "mysql", dt.date(2025, 6, 30))
     "SELECT COUNT(*) FROM t WHERE d >= CAST('2025-05-31' AS DATE)"
     """
     if _SAID.search(sql) is None:
         return sql
     engine = find_engine(dialect)
-    write = _as_text if engine.dates_are_texts else _written_out
+    write = _write_out_as_text if engine.dates_are_texts else _write_out_node
     try:
         found = sqlglot.parse(sql, read=engine.parser)
         if len(found) != 1 or found[0] is None:
             return sql
         made = found[0].copy().transform(lambda node: write(node, now))
         if engine.dialect is not Dialect.DUCKDB and not engine.dates_are_texts:
-            made = _computed(made)
+            made = _compute_dates(made)
         return str(made.sql(dialect=engine.parser)) if made != found[0] else sql
     except (SqlglotError, RecursionError, ValueError, AttributeError, TypeError, IndexError, KeyError):
         return sql
 
 
-def _written_out(node: exp.Expr, now: dt.date) -> exp.Expr:
+def _write_out_node(node: exp.Expr, now: dt.date) -> exp.Expr:
     name = str(node.this).lower() if isinstance(node, exp.Anonymous) and not node.expressions else ""
     if isinstance(node, exp.CurrentDate) or name in _TODAY:
-        return _day(now.date() if isinstance(now, dt.datetime) else now)
+        return _make_date(now.date() if isinstance(now, dt.datetime) else now)
     if (isinstance(node, _MOMENTS) or name in _NOW) and isinstance(now, dt.datetime):
-        return _day(now)
+        return _make_date(now)
     return node
 
 
-def _as_text(node: exp.Expr, now: dt.date) -> exp.Expr:
+def _write_out_as_text(node: exp.Expr, now: dt.date) -> exp.Expr:
     """SQLite's date('now', '-30 days'): a text there."""
     today = now.date() if isinstance(now, dt.datetime) else now
     if isinstance(node, exp.CurrentDate):
@@ -102,26 +104,26 @@ def _as_text(node: exp.Expr, now: dt.date) -> exp.Expr:
         return node
     if not said or not all(isinstance(part, exp.Literal) and part.is_string for part in said) or said[0].name != "now":
         return node
-    day = _shifted(today, [part.name for part in said[1:]])
+    day = _apply_modifiers(today, [part.name for part in said[1:]])
     return node if day is None else exp.Literal.string(str(day))
 
 
-def _day(moment: dt.date) -> exp.Expr:
+def _make_date(moment: dt.date) -> exp.Expr:
     timed = isinstance(moment, dt.datetime) and moment.time() != dt.time()
     text = str(moment) if timed else str(moment)[:10]
     return exp.cast(exp.Literal.string(text), "timestamp" if timed else "date")
 
 
-def _computed(tree: exp.Expr) -> exp.Expr:
+def _compute_dates(tree: exp.Expr) -> exp.Expr:
     """The tree with what is computed from constant days alone written out, from the inside."""
     for node in reversed(list(tree.walk())):
-        moment = _moment(node)
+        moment = _read_moment(node)
         if moment is not None and node.parent is not None and not isinstance(node, exp.Cast):
-            node.replace(_day(moment))
+            node.replace(_make_date(moment))
     return tree
 
 
-def _moment(node: exp.Expr) -> dt.date | None:
+def _read_moment(node: exp.Expr) -> dt.date | None:
     if isinstance(node, exp.Cast) and isinstance(node.this, exp.Literal) and node.to.is_type("date", "timestamp"):
         try:
             found = dt.datetime.fromisoformat(node.this.name)
@@ -130,23 +132,23 @@ def _moment(node: exp.Expr) -> dt.date | None:
         return found.date() if node.to.is_type("date") else found
     if not isinstance(node, _COMPUTED):
         return None
-    start = _moment(node.this)
+    start = _read_moment(node.this)
     if start is None:
         return None
     if isinstance(node, exp.DateTrunc | exp.TimestampTrunc):
-        return truncated(start, node.args["unit"].name) if node.args.get("unit") is not None else None
+        return truncate_date(start, node.args["unit"].name) if node.args.get("unit") is not None else None
     sign = -1 if isinstance(node, exp.Sub | exp.DateSub) else 1
     span, unit = node.expression, node.args.get("unit")
     if isinstance(span, exp.Interval):
-        return _bare(start, added(start, span, sign))
+        return _keep_day(start, add_interval(start, span, sign))
     number = span.this if isinstance(span, exp.Neg) else span
     if unit is None or not isinstance(number, exp.Literal) or not number.name.isdigit():
         return None
     amount = int(number.name) * sign * (-1 if isinstance(span, exp.Neg) else 1)
-    return _bare(start, shifted(start, amount, unit.name))
+    return _keep_day(start, shift_date(start, amount, unit.name))
 
 
-def _shifted(start: dt.date, shifts: list[str]) -> dt.date | None:
+def _apply_modifiers(start: dt.date, shifts: list[str]) -> dt.date | None:
     """SQLite's modifiers: '-30 days', 'start of month'; None where it goes on into the next month, as it does."""
     day: dt.date | None = start
     for shift in shifts:
@@ -155,14 +157,14 @@ def _shifted(start: dt.date, shifts: list[str]) -> dt.date | None:
         if day is None or not (plain or first) or (plain and plain[2] != "day" and day.day > 28):
             return None
         if plain:
-            moment = shifted(day, int(plain[1]), plain[2])
+            moment = shift_date(day, int(plain[1]), plain[2])
             day = None if moment is None else moment.date()
         elif first:
-            day = truncated(day, first[1])
+            day = truncate_date(day, first[1])
     return day
 
 
-def _bare(start: dt.date, moment: dt.date | None) -> dt.date | None:
+def _keep_day(start: dt.date, moment: dt.date | None) -> dt.date | None:
     """A day stays one, if nothing smaller was added."""
     if isinstance(moment, dt.datetime) and not isinstance(start, dt.datetime) and moment.time() == dt.time():
         return moment.date()

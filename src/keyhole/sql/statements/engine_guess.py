@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 
 from keyhole.sql.dialects.engine import BACKTICKS, ENGINES, Dialect, find_engine
-from keyhole.sql.statements.split import masked
+from keyhole.sql.statements.split import mask_quotes
 
 _SIGNS = (  # patterns outside of texts and comments, and how they are shown, if not as they stand there
     *(
@@ -21,15 +21,15 @@ _SIGNS = (  # patterns outside of texts and comments, and how they are shown, if
 )
 
 
-def looks_like(sql: str, said: str = Dialect.DUCKDB) -> tuple[Dialect, str] | None:
+def guess_engine(sql: str, said: str = Dialect.DUCKDB) -> tuple[Dialect, str] | None:
     """The engine that a statement looks like, and by what; None if by nothing, or if it is the one that was said.
 
-    >>> looks_like("SELECT TOP 5 SUM([Blood sugar]) FROM [people]")
+    >>> guess_engine("SELECT TOP 5 SUM([Blood sugar]) FROM [people]")
     (<Dialect.TSQL: 'tsql'>, 'TOP, [names] in brackets')
-    >>> looks_like("SELECT SUM(x) FROM t WHERE a = '[b]'") is None
+    >>> guess_engine("SELECT SUM(x) FROM t WHERE a = '[b]'") is None
     True
     """
-    quoted = masked(sql, Dialect.DUCKDB)
+    quoted = mask_quotes(sql, Dialect.DUCKDB)
     found: dict[Dialect, list[str]] = {}
     for dialect, sign, title in _SIGNS:
         if (match := sign.search(quoted)) is not None:
@@ -42,13 +42,13 @@ def looks_like(sql: str, said: str = Dialect.DUCKDB) -> tuple[Dialect, str] | No
     return None if best == said else (best, ", ".join(found[best]))
 
 
-def suspicion(sql: str, said: str = Dialect.DUCKDB) -> str:
+def describe_guess(sql: str, said: str = Dialect.DUCKDB) -> str:
     """The same as the end of a message; empty if there is none.
 
-    >>> suspicion("SELECT SUM(`x`) FROM t")
+    >>> describe_guess("SELECT SUM(`x`) FROM t")
     '; it looks like MySQL (`names` in backticks): if so, say --dialect mysql (or bigquery, spark)'
     """
-    found = looks_like(sql, said)
+    found = guess_engine(sql, said)
     if found is None:
         return ""
     also = " (or bigquery, spark)" if found == (Dialect.MYSQL, BACKTICKS) else ""

@@ -73,13 +73,20 @@ class SourceText:
         return UnsupportedQuery(message, self.text, self.position(node))
 
 
-def parse(text: str) -> tuple[SourceText, exp.Select]:
+def strip_parentheses(node: exp.Expr) -> exp.Expr:
+    """The expression without the parentheses around it."""
+    while isinstance(node, exp.Paren):
+        node = node.this
+    return node
+
+
+def parse_select(text: str) -> tuple[SourceText, exp.Select]:
     """The syntax tree of the one SELECT that `text` holds.
 
     Raises `ParseError` with the caret at the token that does not fit, `UnsupportedQuery` for anything that is SQL but
     not one SELECT. Cost: one pass of sqlglot's tokenizer and parser.
 
-    >>> parse("SELECT SUM(x) FROM t")[1].key
+    >>> parse_select("SELECT SUM(x) FROM t")[1].key
     'select'
     """
     if len(text) > MAX_LENGTH:
@@ -108,7 +115,7 @@ def parse(text: str) -> tuple[SourceText, exp.Select]:
             f"this is not SQL: {str(error).splitlines()[0] if str(error) else 'no parse'}", text, 0
         ) from None
     tree = trees[0] if trees else None
-    while isinstance(tree, exp.Subquery) and not _others(tree, ("this",)):
+    while isinstance(tree, exp.Subquery) and not _list_other_arguments(tree, ("this",)):
         tree = tree.this
     if not isinstance(tree, exp.Select):
         if isinstance(tree, exp.SetOperation):
@@ -119,7 +126,7 @@ def parse(text: str) -> tuple[SourceText, exp.Select]:
     return source, tree
 
 
-def _others(node: exp.Expr, known: tuple[str, ...]) -> list[str]:
+def _list_other_arguments(node: exp.Expr, known: tuple[str, ...]) -> list[str]:
     return [name for name, value in node.args.items() if name not in known and value]
 
 
@@ -237,15 +244,15 @@ class _Shapes(threading.local):
 _SHAPES = _Shapes()
 
 
-def forget() -> None:
+def forget_trees() -> None:
     """Drops every kept tree of this thread."""
     _SHAPES.known.clear()
 
 
-def shape_of(text: str) -> tuple[str, list[tuple[int, int]]] | None:
+def read_shape(text: str) -> tuple[str, list[tuple[int, int]]] | None:
     """The text with its constants blanked, and where they stood; None if the text is not worth keeping.
 
-    >>> shape_of("SELECT SUM(x2) FROM t WHERE a = 'b' AND c < 1.5")
+    >>> read_shape("SELECT SUM(x2) FROM t WHERE a = 'b' AND c < 1.5")
     ("SELECT SUM(x2) FROM t WHERE a = '' AND c < 0", [(32, 35), (44, 47)])
     """
     if len(text) > MAX_SHAPE_LENGTH or any(mark in text for mark in _UNSAFE):
@@ -264,7 +271,7 @@ def shape_of(text: str) -> tuple[str, list[tuple[int, int]]] | None:
     return "".join(pieces), places
 
 
-def recall(text: str, shape: str, places: list[tuple[int, int]]) -> tuple[SourceText, exp.Select] | None:
+def recall_tree(text: str, shape: str, places: list[tuple[int, int]]) -> tuple[SourceText, exp.Select] | None:
     """The kept tree of the shape, with the constants of `text` in it."""
     template = _SHAPES.known.get(shape)
     if template is None:
@@ -279,7 +286,7 @@ def recall(text: str, shape: str, places: list[tuple[int, int]]) -> tuple[Source
     return source, template.tree
 
 
-def keep(
+def keep_tree(
     source: SourceText, tree: exp.Select, shape: str, places: list[tuple[int, int]], spans: list[tuple[int, int]]
 ) -> None:
     """Keeps the tree of a text that was lowered; `spans` are the places of its labels."""
@@ -293,7 +300,7 @@ def keep(
         if not isinstance(node.parent, _PARENTS):
             return
     if len(_SHAPES.known) >= MAX_SHAPES:
-        forget()
+        forget_trees()
     labels = tuple(_pieces_of_label(source.text, span, places) for span in spans)
     _SHAPES.known[shape] = Template(tree, tuple(constants), labels)
 

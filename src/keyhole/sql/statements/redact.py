@@ -17,12 +17,12 @@ _PIECE = re.compile(
 )
 
 
-def without_constants(text: str) -> str:
+def remove_constants(text: str) -> str:
     """The text with every text constant as 'x' and every number as 0; comments are gone, since they may tell anything.
 
-    >>> without_constants("SELECT SUM(x2) FROM t WHERE name = 'O''Neil' AND zip > 32.5e3 -- Neil's")
+    >>> remove_constants("SELECT SUM(x2) FROM t WHERE name = 'O''Neil' AND zip > 32.5e3 -- Neil's")
     "SELECT SUM(x2) FROM t WHERE name = 'x' AND zip > 0"
-    >>> without_constants("c = 0x1F AND d = $q$it's$q$ /* 5 */")
+    >>> remove_constants("c = 0x1F AND d = $q$it's$q$ /* 5 */")
     "c = 0 AND d = 'x'"
     """
     shown = {"comment": "", "text": "'x'", "number": "0"}
@@ -43,12 +43,13 @@ _WORD = re.compile(
 _BARE = re.compile(r"[^\W\d][\w$]*")
 
 
-def shape_of(text: str, names: Iterable[str]) -> str:
+def redact_statement(text: str, names: Iterable[str]) -> str:
     """The text without constants and without any word that is not SQL's own, a function, or one of `names`.
 
     An alias, a schema and, in some dialects, a text constant in double quotes can be anybody's name.
 
-    >>> shape_of('SELECT SUM(pay) AS ann FROM ward.staff WHERE "Ann" = name AND zip = 5', ["pay", "staff", "name"])
+    >>> sql = 'SELECT SUM(pay) AS ann FROM ward.staff WHERE "Ann" = name AND zip = 5'
+    >>> redact_statement(sql, ["pay", "staff", "name"])
     'SELECT SUM(pay) AS x FROM x.staff WHERE "x" = name AND x = 0'
     """
     known = {name.lower() for name in names}
@@ -62,17 +63,17 @@ def shape_of(text: str, names: Iterable[str]) -> str:
         own = called or word.lower() in known or word.upper() in _keywords()
         return match[0] if own else f"x{match['call'] or ''}"
 
-    pieces = re.split(r"('x')", without_constants(text))
+    pieces = re.split(r"('x')", remove_constants(text))
     return "".join(piece if piece == "'x'" else _WORD.sub(kept, piece) for piece in pieces)
 
 
-def withheld_words(text: str, names: Iterable[str]) -> frozenset[str]:
+def list_withheld_words(text: str, names: Iterable[str]) -> frozenset[str]:
     """The words of a statement that its shape does not show, in lower case.
 
-    >>> sorted(withheld_words("SELECT SUM(pay) FROM staff WHERE name = Zoe -- Eve", ["pay", "name"]))
+    >>> sorted(list_withheld_words("SELECT SUM(pay) FROM staff WHERE name = Zoe -- Eve", ["pay", "name"]))
     ['eve', 'staff', 'zoe']
     """
-    shown = {word.lower() for word in _BARE.findall(shape_of(text, names))}
+    shown = {word.lower() for word in _BARE.findall(redact_statement(text, names))}
     return frozenset(word.lower() for word in _BARE.findall(text)) - shown
 
 

@@ -1,7 +1,7 @@
 """Scripts: what in a log steers a session, what asks, and what asks in a wrapping (blocks, PREPARE, COPY, cursors).
 
 Nothing that may hold a question is dropped: it is opened, or listed with the reason why it is not judged. Words in
-comments and quotes are no words (`masked`).
+comments and quotes are no words (`mask_quotes`).
 """
 
 from __future__ import annotations
@@ -17,9 +17,9 @@ from sqlglot.errors import SqlglotError
 
 from keyhole.model.schema import folded
 from keyhole.sql.dialects.engine import Dialect, find_engine
-from keyhole.sql.statements.engine_guess import suspicion
-from keyhole.sql.statements.split import Fragment, masked, split
-from keyhole.sql.statements.views import NotResolved, with_views
+from keyhole.sql.statements.engine_guess import describe_guess
+from keyhole.sql.statements.split import Fragment, mask_quotes, split_statements
+from keyhole.sql.statements.views import NotResolved, insert_views
 
 _I = re.IGNORECASE | re.DOTALL
 _PLAIN = re.compile(r"(?:SELECT|WITH)\b", _I)
@@ -219,9 +219,9 @@ SHORT = 2000  # characters of a text that is worth remembering: logs repeat thei
 
 
 @lru_cache(maxsize=4096)
-def told_apart(text: str, dialect: str) -> tuple[Fragment, ...]:
-    """What `split` finds, remembered."""
-    return tuple(split(text, dialect))
+def split_remembered(text: str, dialect: str) -> tuple[Fragment, ...]:
+    """What `split_statements` finds, remembered."""
+    return tuple(split_statements(text, dialect))
 
 
 @dataclass(frozen=True, slots=True)
@@ -257,7 +257,9 @@ class Script:
         >>> [step.sql for step in Script().steps("COPY (SELECT SUM(x) FROM t) TO 'f.csv'; SET @y = (SELECT 1)")]
         ['SELECT SUM(x) FROM t', 'SELECT 1']
         """
-        for part in told_apart(text, self.dialect) if len(text) <= SHORT else split(text, self.dialect):
+        for part in (
+            split_remembered(text, self.dialect) if len(text) <= SHORT else split_statements(text, self.dialect)
+        ):
             opened = part.opened + at - 1 if part.opened else 0
             yield from self.step(part if at == 1 else replace(part, line=part.line + at - 1, opened=opened))
 
@@ -275,14 +277,14 @@ class Script:
         if not self.views:
             return step
         try:
-            return replace(step, sql=with_views(step.sql, self.dialect, self.views))
+            return replace(step, sql=insert_views(step.sql, self.dialect, self.views))
         except NotResolved as error:
             return replace(step, unjudged=str(error))
 
     def step(self, part: Fragment) -> Iterator[ScriptStep]:
         """The steps of one statement."""
         if part.doubt:
-            yield ScriptStep(part.sql, part.line, unjudged=part.doubt + suspicion(part.sql, self.dialect))
+            yield ScriptStep(part.sql, part.line, unjudged=part.doubt + describe_guess(part.sql, self.dialect))
         elif _PLAIN.match(part.sql):
             yield self._viewed(ScriptStep(part.sql, part.line))
         else:
@@ -291,10 +293,10 @@ class Script:
 
     def _opened(self, sql: str, part: Fragment) -> Iterator[ScriptStep]:
         """One statement: passed, opened, or listed."""
-        said = masked(sql, self.dialect)
+        said = mask_quotes(sql, self.dialect)
         if not said.strip():
             if sql.strip():  # a comment, or a text that is no statement
-                yield ScriptStep(sql, part.line, steers=not split(sql, self.dialect))
+                yield ScriptStep(sql, part.line, steers=not split_statements(sql, self.dialect))
             return
         start = len(said) - len(said.lstrip())
         sql = sql[start:].rstrip()
@@ -359,7 +361,7 @@ class Script:
         if known is None:
             return None
         values = "" if match["values"] is None else sql[slice(*match.span("values"))]
-        ran = known.executed(values)
+        ran = known.fill(values)
         return [ScriptStep(sql, unjudged=NO_PREPARE)] if ran is None else list(self._opened(ran, part))
 
     def _immediate(self, sql: str, _said: str, _match: re.Match[str], part: Fragment) -> list[ScriptStep]:
@@ -373,7 +375,7 @@ class Script:
 
     def _copy(self, sql: str, said: str, match: re.Match[str], part: Fragment) -> list[ScriptStep]:
         if _COPY_QUERY.match(said):
-            inner = _inside(said, said.index("("))
+            inner = _find_parenthesized(said, said.index("("))
             return [ScriptStep(sql, unjudged=INSIDE)] if inner is None else list(self._opened(sql[slice(*inner)], part))
         return [ScriptStep(sql, unjudged=ROWS_OUT if match["way"].upper() == "TO" else ROWS_IN)]
 
@@ -391,13 +393,13 @@ class Script:
 
     def _view(self, sql: str, _said: str, match: re.Match[str], _part: Fragment) -> list[ScriptStep]:
         """It shows nothing yet: what reads it does, and that is opened if it is asked in this script."""
-        self.views[_view_name(match["name"])] = sql[slice(*match.span("sql"))]
+        self.views[_normalize_view_name(match["name"])] = sql[slice(*match.span("sql"))]
         return [ScriptStep(sql, steers=self.whole, unjudged="" if self.whole else KEPT)]
 
     def _drop(self, sql: str, _said: str, _match: re.Match[str], _part: Fragment) -> list[ScriptStep] | None:
         """Views of this script are gone, and who reads them is not judged; others were never known."""
         found = _DROP.fullmatch(sql)  # names in quotes are masked elsewhere
-        names = [] if found is None else [_view_name(name.strip()) for name in found["names"].split(",")]
+        names = [] if found is None else [_normalize_view_name(name.strip()) for name in found["names"].split(",")]
         mine = [name for name in names if name in self.views]
         self.views.update(dict.fromkeys(mine, ""))
         return [ScriptStep(sql, steers=True)] if mine and mine == names else None
@@ -438,7 +440,7 @@ class Script:
                 return sets
             why = STATISTICS if measures else COMPUTES if _computes(said) else _find_unset(said)
             return [ScriptStep(sql, steers=not why, unjudged=why)]
-        inner = _inside(said, said.index("(")) if _ASSIGNED.match(said) else None
+        inner = _find_parenthesized(said, said.index("(")) if _ASSIGNED.match(said) else None
         if inner is None or said[inner[1] + 1 :].strip(" )"):
             return [ScriptStep(sql, unjudged=INSIDE)]
         return [*sets, *self._opened(sql[slice(*inner)], part)]
@@ -477,7 +479,7 @@ def find_changed_setting(sql: str, said: str, dialect: str, variables: Collectio
     `said` is the text without quotes and comments. Variables are no settings.
 
     >>> texts = ["SET default_collation = 'NOCASE'", "SET work_mem TO '1GB'", "SET @x = 3", "SET NAMES utf8mb4"]
-    >>> [find_changed_setting(sql, masked(sql, "mysql"), "mysql") for sql in texts]
+    >>> [find_changed_setting(sql, mask_quotes(sql, "mysql"), "mysql") for sql in texts]
     ['default_collation', '', '', '']
     >>> [find_changed_setting(sql, sql, "tsql") for sql in ("SET NOCOUNT ON", "SET ANSI_NULLS, ANSI_WARNINGS OFF")]
     ['', 'ANSI_NULLS']
@@ -543,12 +545,12 @@ def _computes(said: str) -> bool:
     return _VARIABLE.match(said) is not None and not all(_TYPE.fullmatch(c.group()) for c in _CALLS.finditer(said))
 
 
-def _view_name(written: str) -> str:
+def _normalize_view_name(written: str) -> str:
     """The name under which a view is remembered: case folded, without quotes and what stands before the dot."""
     return folded(written.split(".")[-1].strip('"`[]'))
 
 
-def _inside(said: str, opened: int) -> tuple[int, int] | None:
+def _find_parenthesized(said: str, opened: int) -> tuple[int, int] | None:
     """Where the text between this parenthesis and its partner stands."""
     depth = 0
     for at in range(opened, len(said)):
@@ -581,15 +583,15 @@ class Prepared:
     types: tuple[str, ...]
     dialect: str
 
-    def executed(self, values: str) -> str | None:
+    def fill(self, values: str) -> str | None:
         """The statement with these values in their places; None where that cannot be said exactly.
 
         Each value must be a constant. One with a declared type is cast to it, unless it is of that type as it is
         written, so that a numeric 10 does not divide as a whole number would.
 
-        >>> Prepared("SELECT SUM(x) FROM t WHERE a > $1 AND b = $2", ("int", "text"), "postgres").executed("-3, 'v'")
+        >>> Prepared("SELECT SUM(x) FROM t WHERE a > $1 AND b = $2", ("int", "text"), "postgres").fill("-3, 'v'")
         "SELECT SUM(x) FROM t WHERE a > -3 AND b = 'v'"
-        >>> Prepared("SELECT SUM(x) FROM t WHERE a / $1 > 2", ("numeric",), "postgres").executed("10")
+        >>> Prepared("SELECT SUM(x) FROM t WHERE a / $1 > 2", ("numeric",), "postgres").fill("10")
         'SELECT SUM(x) FROM t WHERE a / CAST(10 AS DECIMAL) > 2'
         """
         try:

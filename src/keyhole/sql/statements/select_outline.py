@@ -7,22 +7,22 @@ from sqlglot import exp
 from sqlglot.errors import SqlglotError
 
 from keyhole.errors import QueryError
-from keyhole.sql.statements.parse import parse
+from keyhole.sql.statements.parse import parse_select
 
 
-def aggregate_positions(sql: str) -> tuple[int, ...]:
+def find_aggregate_positions(sql: str) -> tuple[int, ...]:
     """Places (from 1) of the items of the outermost SELECT that aggregate; none if the text cannot be parsed.
 
-    >>> aggregate_positions("SELECT dept, SUM(pay), 'x' AS note, COUNT(*) - 1 FROM t GROUP BY dept")
+    >>> find_aggregate_positions("SELECT dept, SUM(pay), 'x' AS note, COUNT(*) - 1 FROM t GROUP BY dept")
     (2, 4)
     """
     return tuple(i for i, item in enumerate(_list_items(sql), 1) if item.find(exp.AggFunc) is not None)
 
 
-def item_names(sql: str) -> tuple[str, ...]:
+def list_item_names(sql: str) -> tuple[str, ...]:
     """The names of the columns of an answer, empty where an item has none; nothing if the text cannot be parsed.
 
-    >>> item_names("SELECT dept AS d, zip, SUM(pay) FROM t GROUP BY dept, zip")
+    >>> list_item_names("SELECT dept AS d, zip, SUM(pay) FROM t GROUP BY dept, zip")
     ('d', 'zip', '')
     """
     return tuple(item.alias_or_name for item in _list_items(sql))
@@ -39,10 +39,10 @@ def _list_items(sql: str) -> list[exp.Expr]:
     return tree.expressions
 
 
-def table_names(sql: str) -> frozenset[str]:
+def list_table_names(sql: str) -> frozenset[str]:
     """The names that a statement selects from, as written; with a dot where they are qualified.
 
-    >>> sorted(table_names("WITH q AS (SELECT * FROM staff) SELECT SUM(pay) FROM q JOIN hr.pay USING (id)"))
+    >>> sorted(list_table_names("WITH q AS (SELECT * FROM staff) SELECT SUM(pay) FROM q JOIN hr.pay USING (id)"))
     ['hr.pay', 'staff']
     """
     try:
@@ -61,7 +61,7 @@ def divides_before_adding(text: str) -> bool:
     (True, False)
     """
     try:
-        tree = parse(text)[1]
+        tree = parse_select(text)[1]
     except QueryError:
         return True
     return any(
@@ -70,12 +70,12 @@ def divides_before_adding(text: str) -> bool:
     )
 
 
-def coarser(text: str) -> list[str]:
+def list_coarser_statements(text: str) -> list[str]:
     """The statement with one part of its WHERE or one key of its GROUP BY left out, and with several, fewest first.
 
     From the text alone. What cannot be parsed has none.
 
-    >>> coarser("SELECT AVG(pay) FROM staff WHERE dept = 'law' AND age < 30")
+    >>> list_coarser_statements("SELECT AVG(pay) FROM staff WHERE dept = 'law' AND age < 30")
     ['SELECT AVG(pay) FROM staff WHERE age < 30', "SELECT AVG(pay) FROM staff WHERE dept = 'law'", \
 'SELECT AVG(pay) FROM staff']
     """

@@ -59,7 +59,7 @@ class Fragment:
     def doubt(self) -> str:
         """Why it is not known what was asked; empty if it is.
 
-        >>> split("SELECT 1;\\nCOMMIT /* all; SELECT 2")[1].doubt
+        >>> split_statements("SELECT 1;\\nCOMMIT /* all; SELECT 2")[1].doubt
         'line 2: the comment /* is never closed, so it is not known what was asked from there on: close it'
         """
         if not self.unclosed:
@@ -78,7 +78,7 @@ class Fragment:
         )
 
 
-def split(text: str, dialect: str = Dialect.DUCKDB) -> list[Fragment]:
+def split_statements(text: str, dialect: str = Dialect.DUCKDB) -> list[Fragment]:
     """The statements of `text`, in order; empty ones and those that are only comments are dropped.
 
     Knows `'...'` with `''`, `"..."`, `--`, nested `/* */` and `$tag$...$tag$`, and what the dialect quotes with beside
@@ -89,11 +89,11 @@ def split(text: str, dialect: str = Dialect.DUCKDB) -> list[Fragment]:
     a line `GO` ends a statement, and so does the end of a line behind which another one begins. Linear in the length of
     the text, except after an unterminated quote, where each one costs a look ahead.
 
-    >>> [f.sql for f in split("SELECT 1; -- a; b\\nSELECT ';' /* c; /* d */ ; */;;")]
+    >>> [f.sql for f in split_statements("SELECT 1; -- a; b\\nSELECT ';' /* c; /* d */ ; */;;")]
     ['SELECT 1', "SELECT ';'"]
-    >>> split("SELECT 1;\\n  SELECT 2")[1]
+    >>> split_statements("SELECT 1;\\n  SELECT 2")[1]
     Fragment(sql='SELECT 2', line=2, column=3, unclosed='', opened=0)
-    >>> [f.sql for f in split("SELECT 1\\nGO 3\\nSELECT 2", "tsql")]
+    >>> [f.sql for f in split_statements("SELECT 1\\nGO 3\\nSELECT 2", "tsql")]
     ['SELECT 1', 'SELECT 2']
     """
     return Scan(text, dialect).fragments()
@@ -194,7 +194,7 @@ class Scan:
                 return escaped.end()
         if kind == "command":  # inside a statement: only its mark, so that the rest is read
             return match.start() + 1
-        if kind == "open" or (kind == "quote" and _swallows(text)):
+        if kind == "open" or (kind == "quote" and _swallows_statement(text)):
             self.doubt = self.doubt or kind == "open"
             return self.break_off(text[0], match.start())
         if kind in ("dollar", "tag"):
@@ -266,7 +266,7 @@ class Scan:
             self.sure = self.ended
 
 
-def _swallows(quoted: str) -> bool:
+def _swallows_statement(quoted: str) -> bool:
     # A string that holds a semicolon at the end of a line, followed by a line that starts a statement, is taken for
     # an unterminated one: its closing mark is the opening mark of a later statement.
     return ";" in quoted and _NEXT_STATEMENT.search(quoted) is not None
@@ -292,10 +292,10 @@ def _end_of_comment(text: str, at: int, flat: bool) -> int:
     return -1
 
 
-def masked(sql: str, dialect: str = Dialect.DUCKDB) -> str:
+def mask_quotes(sql: str, dialect: str = Dialect.DUCKDB) -> str:
     """The text with comments and whatever is quoted blanked, each character by a blank: where words are only words.
 
-    >>> masked("SET x = 'SELECT' -- SELECT")
+    >>> mask_quotes("SET x = 'SELECT' -- SELECT")
     'SET x =                    '
     """
     engine, pattern, at = find_engine(dialect), _pattern(dialect), 0
@@ -316,16 +316,16 @@ def masked(sql: str, dialect: str = Dialect.DUCKDB) -> str:
     return "".join([*parts, sql[at:]])
 
 
-def comment_in_doubt(sql: str, dialect: str) -> str:
+def explain_doubtful_comment(sql: str, dialect: str) -> str:
     r"""Why it is not known what is a comment; empty if it is. DuckDB and PostgreSQL end one at a carriage return.
 
-    >>> comment_in_doubt("SELECT 1 -- all\r WHERE 2 > 1", "postgres")
+    >>> explain_doubtful_comment("SELECT 1 -- all\r WHERE 2 > 1", "postgres")
     ''
-    >>> comment_in_doubt("SELECT 1 -- all\r WHERE 2 > 1", "sqlite")[:45]
+    >>> explain_doubtful_comment("SELECT 1 -- all\r WHERE 2 > 1", "sqlite")[:45]
     'written for SQLite: a carriage return ends a '
-    >>> comment_in_doubt("SELECT 1 /* all /* of */ them */", "snowflake")[:58]
+    >>> explain_doubtful_comment("SELECT 1 /* all /* of */ them */", "snowflake")[:58]
     'written for Snowflake: a comment stands inside a comment, '
-    >>> comment_in_doubt("SELECT 1 /*! WHERE 2 > 1 */", "mysql")[:43]
+    >>> explain_doubtful_comment("SELECT 1 /*! WHERE 2 > 1 */", "mysql")[:43]
     'written for MySQL: what stands in /*! ... *'
     """
     if dialect == Dialect.DUCKDB or not ("\r" in sql or "!" in sql or "/*" in sql or "--" in sql):
@@ -336,7 +336,7 @@ def comment_in_doubt(sql: str, dialect: str) -> str:
     elif not engine.carriage_return_ends_comment and _CARRIAGE_RETURN.search(sql):
         why = "a carriage return ends a comment in some engines and not in others: write the statement without it"
     else:
-        marks = {part.unclosed for part in split(sql, engine.dialect)}
+        marks = {part.unclosed for part in split_statements(sql, engine.dialect)}
         if NESTED in marks:
             why = "a comment stands inside a comment, and engines differ in where it ends: write it without"
         elif DASHES in marks:
@@ -351,25 +351,27 @@ def comment_in_doubt(sql: str, dialect: str) -> str:
 PATIENCE = 1 << 24  # characters in which a quote that was opened may still close
 
 
-def pieces(lines: Iterable[str], dialect: str = Dialect.DUCKDB, patience: int = PATIENCE) -> Iterator[Fragment]:
-    """The statements of `"".join(lines)`, as `split` finds them, but for a quote that closes later than `patience`.
+def split_lines(lines: Iterable[str], dialect: str = Dialect.DUCKDB, patience: int = PATIENCE) -> Iterator[Fragment]:
+    """The statements of `"".join(lines)`, as `split_statements` finds them.
+
+    Only a quote that closes later than `patience` is read otherwise.
 
     With `patience` 0 a quote that is open at the semicolon that ends a line is taken for broken at once, as is right
     where statements come one by one. Memory: the statement under way. Cost: linear; what stays open is scanned again
     when it has doubled.
 
-    >>> [f.sql for f in pieces(["SELECT 1; SELECT\\n", "2;\\n", "SELECT ';\\n", "'; SELECT 4"])]
+    >>> [f.sql for f in split_lines(["SELECT 1; SELECT\\n", "2;\\n", "SELECT ';\\n", "'; SELECT 4"])]
     ['SELECT 1', 'SELECT\\n2', "SELECT ';\\n'", 'SELECT 4']
-    >>> [f.sql for f in pieces(["SELECT ';\\n", "SELECT 2;\\n"], patience=0)]
+    >>> [f.sql for f in split_lines(["SELECT ';\\n", "SELECT 2;\\n"], patience=0)]
     ["SELECT '", 'SELECT 2']
     """
-    waiting = Waiting(dialect, patience)
+    waiting = StatementBuffer(dialect, patience)
     for text in lines:
-        yield from waiting.taken(text)
-    yield from waiting.rest()
+        yield from waiting.take_line(text)
+    yield from waiting.take_rest()
 
 
-class Waiting:
+class StatementBuffer:
     """The text that is not told apart yet, and the line and column where it begins (from 1 and from 0).
 
     What begins within a line keeps a semicolon in front, so that it is not taken for the beginning of a line.
@@ -387,7 +389,7 @@ class Waiting:
         """Is everything told apart?"""
         return not self._parts
 
-    def taken(self, text: str) -> list[Fragment]:
+    def take_line(self, text: str) -> list[Fragment]:
         """One line more; the statements that are whole now.
 
         An empty text says that nothing more is there at the moment. A comment that is open then, with a semicolon at
@@ -410,7 +412,7 @@ class Waiting:
         self._again = again if scan.doubt or scan.engine.lines_end_statements else 0
         return whole
 
-    def rest(self) -> list[Fragment]:
+    def take_rest(self) -> list[Fragment]:
         """What is there when nothing more comes."""
         return [self._moved(f) for f in Scan("".join(self._parts), self.dialect).fragments(self.column > 0)]
 

@@ -18,15 +18,15 @@ from sqlglot.errors import SqlglotError
 
 from keyhole.model.schema import folded
 from keyhole.sql.dialects.engine import Dialect, find_engine
-from keyhole.sql.statements.split import comment_in_doubt
+from keyhole.sql.statements.split import explain_doubtful_comment
 
 
-def of_with(table: exp.Table) -> bool:
+def is_with_query(table: exp.Table) -> bool:
     """Does this name mean a query of WITH?
 
     >>> import sqlglot
     >>> tree = sqlglot.parse_one("WITH a AS (SELECT 1 FROM a), b AS (SELECT 2 FROM a) SELECT * FROM a, b, c")
-    >>> [(table.name, of_with(table)) for table in tree.find_all(exp.Table)]
+    >>> [(table.name, is_with_query(table)) for table in tree.find_all(exp.Table)]
     [('a', True), ('b', True), ('c', False), ('a', False), ('a', True)]
     """
     if table.args.get("db") is not None or not isinstance(table.this, exp.Identifier):
@@ -37,14 +37,14 @@ def of_with(table: exp.Table) -> bool:
         if isinstance(node, exp.CTE):
             inside = node
         elif (with_ := node.args.get("with_")) is not None:
-            if any(folded(cte.alias) == name for cte in _seen(with_, inside, table)):
+            if any(folded(cte.alias) == name for cte in _list_visible_queries(with_, inside, table)):
                 return True
             inside = None
         node = node.parent
     return False
 
 
-def _seen(with_: exp.With, inside: exp.Expr | None, table: exp.Table) -> list[exp.CTE]:
+def _list_visible_queries(with_: exp.With, inside: exp.Expr | None, table: exp.Table) -> list[exp.CTE]:
     """The queries of a WITH that a name sees which stands in one of them, or in none."""
     ctes: list[exp.CTE] = with_.expressions
     at = next((at for at, cte in enumerate(ctes) if cte is inside), None)
@@ -98,17 +98,17 @@ def is_file_or_catalog(name: Sequence[str]) -> bool:
     return _FILE.search(table) is not None or _CATALOG.match(f"{schema}.{table}") is not None
 
 
-def tables_read(sql: str, dialect: str = Dialect.DUCKDB) -> frozenset[TableName]:
+def list_tables_read(sql: str, dialect: str = Dialect.DUCKDB) -> frozenset[TableName]:
     """The names of tables that a query reads; queries of WITH are none. Empty for what is no query, or cannot be read.
 
     Cost: one parse for all texts that differ in constants alone.
 
-    >>> sorted(tables_read("WITH q AS (SELECT x FROM hr.Staff) SELECT SUM(x) FROM q, Orders WHERE x > 3"))
+    >>> sorted(list_tables_read("WITH q AS (SELECT x FROM hr.Staff) SELECT SUM(x) FROM q, Orders WHERE x > 3"))
     [('hr', 'staff'), ('orders',)]
     """
     plain = sql if _OTHER_QUOTES.search(sql) else _CONSTANT.sub(_plain_constant, sql)
-    names = _tables_read(plain, dialect)
-    return (_tables_read(sql, dialect) if names is None else names) or frozenset()
+    names = _list_tables_read(plain, dialect)
+    return (_list_tables_read(sql, dialect) if names is None else names) or frozenset()
 
 
 def _plain_constant(constant: re.Match[str]) -> str:
@@ -118,19 +118,19 @@ def _plain_constant(constant: re.Match[str]) -> str:
 
 
 @lru_cache(maxsize=4096)
-def _tables_read(sql: str, dialect: str) -> frozenset[TableName] | None:
-    trees = _parsed(sql, dialect)
+def _list_tables_read(sql: str, dialect: str) -> frozenset[TableName] | None:
+    trees = _parse(sql, dialect)
     if trees is None:
         return None
     found = (table for tree in trees if isinstance(tree, exp.Query) for table in tree.find_all(exp.Table))
     return frozenset(
         tuple(folded(part) for part in (table.catalog, table.db, table.name) if part)
         for table in found
-        if isinstance(table.this, exp.Identifier) and not of_with(table)
+        if isinstance(table.this, exp.Identifier) and not is_with_query(table)
     )
 
 
-def _parsed(sql: str, dialect: str) -> list[exp.Expr | None] | None:
+def _parse(sql: str, dialect: str) -> list[exp.Expr | None] | None:
     try:
         return list(sqlglot.parse(sql, read=find_engine(dialect).parser))
     except (SqlglotError, RecursionError, ValueError, AttributeError, TypeError, IndexError, KeyError):
@@ -166,9 +166,9 @@ def reads_nothing_of_people(sql: str, dialect: str = Dialect.DUCKDB, ignored: Co
     >>> reads_nothing_of_people("SELECT * FROM orders JOIN sales.items USING (id)", ignored=("orders", "sales.*"))
     True
     """
-    if comment_in_doubt(sql, dialect):
+    if explain_doubtful_comment(sql, dialect):
         return False
-    trees = _parsed(sql, dialect)
+    trees = _parse(sql, dialect)
     return bool(trees) and all(tree is not None and _reads_nothing(tree, ignored) for tree in trees or ())
 
 
@@ -186,7 +186,7 @@ def _reads_nothing(tree: exp.Expr, ignored: Collection[str]) -> bool:
             return False  # WITH q AS (MAX(x)): an expression over what stands elsewhere
         if isinstance(node, exp.Command | exp.Into | exp.Placeholder) or _is_variable(node):
             return False
-        if isinstance(node, exp.Table) and not (of_with(node) or _is_ignored_table(node, ignored)):
+        if isinstance(node, exp.Table) and not (is_with_query(node) or _is_ignored_table(node, ignored)):
             return False
     return True
 

@@ -11,7 +11,7 @@ from sqlglot.errors import SqlglotError
 
 from keyhole.model.schema import folded
 from keyhole.sql.dialects.engine import find_engine
-from keyhole.sql.statements.table_names import of_with
+from keyhole.sql.statements.table_names import is_with_query
 
 CYCLE = "its views read each other in a circle, so none of them has rows: is this the right script or manifest?"
 DROPPED = "it reads a view that was dropped before: nobody says what stands under that name now"
@@ -24,26 +24,26 @@ class NotResolved(Exception):
     """A view that is read cannot be put into the statement; the text says why."""
 
 
-def with_views(sql: str, dialect: str, views: Mapping[str, str]) -> str:
+def insert_views(sql: str, dialect: str, views: Mapping[str, str]) -> str:
     """The statement with the views that it reads as queries of WITH; the text itself if it reads none.
 
     `views` are queries by name (case folded, without what stands before the dot; empty: it was dropped). Raises
     `NotResolved`. Cost: one parse of the statement and of each view that it needs.
 
-    >>> with_views("SELECT SUM(p) FROM legal", "duckdb", {"legal": "SELECT pay AS p FROM staff WHERE dept = 'legal'"})
+    >>> insert_views("SELECT SUM(p) FROM legal", "duckdb", {"legal": "SELECT pay AS p FROM staff WHERE dept = 'legal'"})
     "WITH legal AS (SELECT pay AS p FROM staff WHERE dept = 'legal') SELECT SUM(p) FROM legal"
     """
     if not any(re.search(rf"\b{re.escape(name)}\b", sql, re.IGNORECASE) for name in views):
         return sql
-    tree = _tree(sql, dialect)
+    tree = _parse(sql, dialect)
     if tree is None:
         return sql  # refused where it is read
-    wanted = _read(tree, views)
+    wanted = _find_views_read(tree, views)
     if not wanted:
         return sql
     made: dict[str, exp.Expr] = {}
     for name in wanted:
-        _need(name, dialect, views, made, ())
+        _add_view(name, dialect, views, made, ())
     own = tree.args.get("with_")
     ctes = [exp.CTE(this=query, alias=exp.TableAlias(this=exp.to_identifier(name))) for name, query in made.items()]
     kept = own.expressions if own is not None else []
@@ -51,7 +51,9 @@ def with_views(sql: str, dialect: str, views: Mapping[str, str]) -> str:
     return str(tree.sql(dialect=find_engine(dialect).parser))
 
 
-def _need(name: str, dialect: str, views: Mapping[str, str], made: dict[str, exp.Expr], above: tuple[str, ...]) -> None:
+def _add_view(
+    name: str, dialect: str, views: Mapping[str, str], made: dict[str, exp.Expr], above: tuple[str, ...]
+) -> None:
     """The query of a view, behind those of the views that it reads."""
     if name in above:
         raise NotResolved(CYCLE)
@@ -59,21 +61,21 @@ def _need(name: str, dialect: str, views: Mapping[str, str], made: dict[str, exp
         return
     if not views[name]:
         raise NotResolved(DROPPED)
-    tree = _tree(views[name], dialect)
+    tree = _parse(views[name], dialect)
     if tree is None:
         raise NotResolved(UNREADABLE)
-    for other in _read(tree, views):
-        _need(other, dialect, views, made, (*above, name))
+    for other in _find_views_read(tree, views):
+        _add_view(other, dialect, views, made, (*above, name))
     made[name] = tree
 
 
-def _read(tree: exp.Expr, views: Mapping[str, str]) -> list[str]:
+def _find_views_read(tree: exp.Expr, views: Mapping[str, str]) -> list[str]:
     """The views that a query reads, each under its bare name from now on."""
     own = {folded(cte.alias) for cte in tree.find_all(exp.CTE)}
     found: dict[str, None] = {}
     for table in tree.find_all(exp.Table):
         name = folded(table.name)
-        if name in views and not of_with(table):
+        if name in views and not is_with_query(table):
             if name in own:  # in front of it, the view would hide it, or be hidden
                 raise NotResolved(HIDDEN)
             table.set("db", None)
@@ -82,7 +84,7 @@ def _read(tree: exp.Expr, views: Mapping[str, str]) -> list[str]:
     return list(found)
 
 
-def _tree(sql: str, dialect: str) -> exp.Expr | None:
+def _parse(sql: str, dialect: str) -> exp.Expr | None:
     try:
         found = sqlglot.parse(sql, read=find_engine(dialect).parser)
     except (SqlglotError, RecursionError, ValueError, AttributeError, TypeError, IndexError, KeyError):
