@@ -6,16 +6,18 @@ private column, with public weights. Conditions are disjoint; where none holds t
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from fractions import Fraction
 
 from sqlglot import exp
 from sqlglot.expressions import DataType
 
+from keyhole.errors import UnsupportedQuery
 from keyhole.model.predicate import FALSE, TRUE, Comparison, IsNull, Predicate, conjunction, is_true, negation
 from keyhole.model.schema import Column, Kind
 from keyhole.sql.lowering.condition import ConditionReader
-from keyhole.sql.lowering.constants import NotConstant
+from keyhole.sql.lowering.constants import NotConstant, Value
 from keyhole.sql.lowering.functions import CONDITIONS, REFUSED
 from keyhole.sql.lowering.names import DerivedColumn, Scope
 from keyhole.sql.lowering.public_expressions import PublicExpression, invert, multiply
@@ -65,47 +67,35 @@ class LinearReader(ConditionReader):
         if isinstance(node, exp.Column):
             return self._of_column(node)
         value = self.fold_constant(node)
-        if value is None:
-            return []
-        if isinstance(value, Fraction):
-            return [LinearTerm(TRUE, ((ONE, value),) if value else ())]
         if not isinstance(value, NotConstant):
-            raise self.refuse("a number is needed here", node)
+            return self._read_number(value, node)
         if isinstance(node, exp.Sub) and not self.touches_private(node) and self._dated(node.this):
             return self._weight(self.read_public(node), node)
-        if isinstance(node, exp.Add | exp.Sub):
-            return self._sum(
-                self.read_linear(node.this),
-                self.read_linear(node.expression),
-                -1 if isinstance(node, exp.Sub) else 1,
-                node,
-            )
-        if isinstance(node, exp.Neg):
-            return [_scale(p, Fraction(-1)) for p in self.read_linear(node.this)]
-        if isinstance(node, exp.Mul):
-            return self._product(self.read_linear(node.this), self.read_linear(node.expression), node)
-        if isinstance(node, exp.Div):
-            return self._quotient(node)
-        if isinstance(node, exp.Case | exp.If):
-            return self._cases(node)
-        if isinstance(node, exp.Coalesce):
-            return self._coalesce(node)
+        if (method := _ARITHMETIC.get(type(node))) is not None:
+            return method(self, node)
         if isinstance(node, CONDITIONS):
             return _split_condition(self.read_condition(node))
         if not self.touches_private(node):
             return self._weight(self.read_public(node), node)
-        if isinstance(node, exp.Pow) and self.fold_constant(node.expression) in (1, 2):
-            base = self.read_linear(node.this)
-            return base if self.fold_constant(node.expression) == 1 else self._product(base, base, node)
+        if isinstance(node, exp.Pow):
+            return self._power(node)
         if isinstance(node, exp.Cast):
             return self._widened(node)
-        if isinstance(node, exp.Pow):
-            raise self.refuse(f"a {self.word} column may be squared, not raised further", node)
+        raise self._refuse_nonlinear(node)
+
+    def _read_number(self, value: Value, node: exp.Expr) -> list[LinearTerm]:
+        if value is None:
+            return []
+        if isinstance(value, Fraction):
+            return [LinearTerm(TRUE, ((ONE, value),) if value else ())]
+        raise self.refuse("a number is needed here", node)
+
+    def _refuse_nonlinear(self, node: exp.Expr) -> UnsupportedQuery:
         if isinstance(node, exp.AggFunc):
-            raise self.refuse("an aggregate inside an aggregate is not judged", node)
+            return self.refuse("an aggregate inside an aggregate is not judged", node)
         if isinstance(node, tuple(REFUSED)):
-            raise self.refuse_unknown(node)
-        raise self.refuse(
+            return self.refuse_unknown(node)
+        return self.refuse(
             f"only sums and products of a {self.word} column can be judged: this is another function", node
         )
 
@@ -137,7 +127,9 @@ class LinearReader(ConditionReader):
             raise self.refuse(f"this is {made.kind.value}: only numbers can be summed", node)
         return [LinearTerm(made.when_present(), ((Power(weight=made), Fraction(1)),))]
 
-    def _sum(self, left: list[LinearTerm], right: list[LinearTerm], sign: int, node: exp.Expr) -> list[LinearTerm]:
+    def _sum(self, node: exp.Add | exp.Sub) -> list[LinearTerm]:
+        left, right = self.read_linear(node.this), self.read_linear(node.expression)
+        sign = -1 if isinstance(node, exp.Sub) else 1
         return self._crossed(
             [
                 LinearTerm(
@@ -148,6 +140,19 @@ class LinearReader(ConditionReader):
             ],
             node,
         )
+
+    def _negative(self, node: exp.Neg) -> list[LinearTerm]:
+        return [_scale(p, Fraction(-1)) for p in self.read_linear(node.this)]
+
+    def _multiplied(self, node: exp.Mul) -> list[LinearTerm]:
+        return self._product(self.read_linear(node.this), self.read_linear(node.expression), node)
+
+    def _power(self, node: exp.Pow) -> list[LinearTerm]:
+        power = self.fold_constant(node.expression)
+        if power not in (1, 2):
+            raise self.refuse(f"a {self.word} column may be squared, not raised further", node)
+        base = self.read_linear(node.this)
+        return base if power == 1 else self._product(base, base, node)
 
     def _product(self, left: list[LinearTerm], right: list[LinearTerm], node: exp.Expr) -> list[LinearTerm]:
         return self._crossed(
@@ -294,3 +299,15 @@ def _collect_powers(powers: tuple[tuple[Power, Fraction], ...]) -> tuple[tuple[P
     for power, factor in powers:
         total[power] = total.get(power, Fraction(0)) + factor
     return tuple((p, f) for p, f in total.items() if f)
+
+
+_ARITHMETIC: dict[type[exp.Expr], Callable[..., list[LinearTerm]]] = {
+    exp.Add: LinearReader._sum,
+    exp.Sub: LinearReader._sum,
+    exp.Neg: LinearReader._negative,
+    exp.Mul: LinearReader._multiplied,
+    exp.Div: LinearReader._quotient,
+    exp.Case: LinearReader._cases,
+    exp.If: LinearReader._cases,
+    exp.Coalesce: LinearReader._coalesce,
+}
