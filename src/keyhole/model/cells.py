@@ -75,19 +75,19 @@ def partition(column: Column, leaves: Iterable[Leaf], prior: Prior) -> Partition
     >>> len(p.cells)
     2
     """
-    asked = tuple(dict.fromkeys(leaves))
+    constants = tuple(dict.fromkeys(leaves))
     found: dict[tuple[bool | None, ...], list[Piece]] = {}
-    for piece, sample, free in _pieces(column, asked, prior):
+    for piece, sample, free in _pieces(column, constants, prior):
         for choice in product((True, False), repeat=len(free)):
             forced = dict(zip(free, choice, strict=True))
-            truths = tuple(forced[f] if f in forced else leaf_truth(f, sample) for f in asked)
+            truths = tuple(forced[f] if f in forced else leaf_truth(f, sample) for f in constants)
             found.setdefault(truths, []).append(piece)
     cells = [Cell(column.name, tuple(pieces), truths) for truths, pieces in found.items()]
     # the broadest cell last: its indicator is the one left out of the unknowns
     cells.sort(key=lambda c: (c.point is None, any(p.other or p.lo is None or p.hi is None for p in c.pieces)))
     if column.nullable:
-        cells.append(Cell(column.name, (), tuple(leaf_truth(f, None) for f in asked), null=True))
-    return Partition(column, asked, tuple(cells))
+        cells.append(Cell(column.name, (), tuple(leaf_truth(f, None) for f in constants), null=True))
+    return Partition(column, constants, tuple(cells))
 
 
 def _pieces(column: Column, leaves: Sequence[Leaf], prior: Prior) -> Iterable[tuple[Piece, Scalar, tuple[Leaf, ...]]]:

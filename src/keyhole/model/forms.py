@@ -189,10 +189,10 @@ class Unknowns:
 
     def parts(self, terms: Iterable[Term]) -> tuple[Part, ...]:
         """A sum of terms over the features; what is public of it on `ONE`."""
-        found: list[Part] = []
+        parts: list[Part] = []
         for term in terms:
             if term.column is None and not private_leaves(term.where, self._secret):
-                found.append(Part(ONE, term.where, term.factor, term.weight))
+                parts.append(Part(ONE, term.where, term.factor, term.weight))
                 continue
             family: Family = (term.column, term.power if term.column else 1)
             number, groups = self._wheres[family][term.where], self._groups[family]
@@ -200,11 +200,11 @@ class Unknowns:
                 if g.reads[number] == FALSE:
                     continue
                 part = Part(g.feature, conjunction(g.reads[number], g.guard), term.factor, term.weight)
-                found.append(part)
+                parts.append(part)
                 if g.feature == ONE:  # 1[reference cell] = 1 - the other indicators of its NULL pattern
                     others = [o.feature for o in groups if o.pattern == g.pattern and o.feature != ONE]
-                    found.extend(replace(part, feature=f, factor=-term.factor) for f in others)
-        return combined(found)
+                    parts.extend(replace(part, feature=f, factor=-term.factor) for f in others)
+        return combined(parts)
 
     def _grouped(self, family: Family, wheres: tuple[Predicate, ...]) -> list[_Group]:
         indicator = family[0] is None
@@ -215,16 +215,16 @@ class Unknowns:
             reads = tuple(_read(where, truth) for where in wheres)
             classes.setdefault((reads, _pattern(joint) if indicator else ()), []).append(joint)
         last = {key[1]: key for key in classes}
-        found = []
+        grouped = []
         for key, joints in classes.items():
-            held = list(dict.fromkeys(_pattern(joint) for joint in joints))
-            guard = TRUE if len(held) == len(patterns) else disjunction(*(self._guard(p) for p in held))
+            values = list(dict.fromkeys(_pattern(joint) for joint in joints))
+            guard = TRUE if len(values) == len(patterns) else disjunction(*(self._guard(p) for p in values))
             number = ONE
             if not indicator or last[key[1]] is not key:
                 number = len(self.features)
                 self.features.append(Feature(*family, tuple(joints), None if guard == TRUE else guard))
-            found.append(_Group(tuple(joints), key[0], guard, held[0], number))
-        return found
+            grouped.append(_Group(tuple(joints), key[0], guard, values[0], number))
+        return grouped
 
     def _truth(self, joint: Sequence[Cell]) -> dict[Leaf, Constant]:
         """Each private condition on a cell."""

@@ -77,7 +77,7 @@ def quantile(values: Sequence[Fraction], query: Query) -> Fraction:
     return (1 - f) * values[j - 1] + f * values[k - 1]
 
 
-def rounds(rounding: str, shown: Fraction, step: Fraction) -> tuple[Fraction, Fraction]:
+def rounds(rounding: str, printed: Fraction, step: Fraction) -> tuple[Fraction, Fraction]:
     """How far a number may lie below and above what is shown of it, rounded to multiples of `step`; ends included.
 
     ROUND and CAST go to the nearest one (a half away from zero), FLOOR down, CEIL up, TRUNC toward zero.
@@ -90,7 +90,7 @@ def rounds(rounding: str, shown: Fraction, step: Fraction) -> tuple[Fraction, Fr
         return step / 2, step / 2
     if rounding in (FLOOR, CEIL):
         return (none, step) if rounding == FLOOR else (step, none)
-    return (step if shown <= 0 else none), (step if shown >= 0 else none)
+    return (step if printed <= 0 else none), (step if printed >= 0 else none)
 
 
 def rounded(number: Fraction, rounding: str, step: Fraction) -> Fraction:

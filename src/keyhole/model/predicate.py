@@ -221,13 +221,13 @@ def leaves(predicate: Predicate) -> tuple[Leaf, ...]:
 
 def columns(predicate: Predicate) -> frozenset[str]:
     """The columns a predicate looks at."""
-    found: set[str] = set()
+    names: set[str] = set()
     for leaf in leaves(predicate):
         if isinstance(leaf, Has):
-            found |= {mine for mine, _ in leaf.on}
+            names |= {mine for mine, _ in leaf.on}
         else:
-            found |= leaf.columns if isinstance(leaf, Opaque) else {leaf.column}
-    return frozenset(found)
+            names |= leaf.columns if isinstance(leaf, Opaque) else {leaf.column}
+    return frozenset(names)
 
 
 def restrict(predicate: Predicate, decide: Callable[[Leaf], Predicate]) -> Predicate:

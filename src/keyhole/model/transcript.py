@@ -240,23 +240,23 @@ def _not_a_number(text: str) -> Decimal:
     raise ValueError(f"{text} is not a JSON number")
 
 
-def parse_answer(given: Given, noise: Noise | None, radius: Fraction = Fraction(0)) -> Answer:
+def parse_answer(text: Given, noise: Noise | None, radius: Fraction = Fraction(0)) -> Answer:
     """One JSON answer as an `Answer`; `radius` is the stated error of floating-point summation."""
-    if given is None:
+    if text is None:
         return NULL_ANSWER
-    if isinstance(given, bool):
-        return Answer(given, None, None, noise)
-    if isinstance(given, dict):
-        pair = given.get("suppressed") if set(given) == {"suppressed"} else None
-        if set(given) == {"lo", "hi"}:
-            pair = [given["lo"], given["hi"]]
+    if isinstance(text, bool):
+        return Answer(text, None, None, noise)
+    if isinstance(text, dict):
+        pair = text.get("suppressed") if set(text) == {"suppressed"} else None
+        if set(text) == {"lo", "hi"}:
+            pair = [text["lo"], text["hi"]]
         if not isinstance(pair, list) or len(pair) != 2:
             raise LogError(ANSWERS)
         lo, hi = (None if end is None else Fraction(_number(end)) for end in pair)
         if lo is not None and hi is not None and lo > hi:
             raise LogError("lo of the answer is above its hi")
         return _between(lo, hi, noise)
-    value = _number(given)
+    value = _number(text)
     if noise is not None and noise.bounded:
         return Answer(value, Fraction(value) - noise.scale, Fraction(value) + noise.scale, noise)
     if noise is not None:

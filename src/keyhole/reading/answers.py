@@ -77,7 +77,7 @@ def compute_rows(trial: Trial, filled: FilledTable) -> list[tuple[Any, ...]] | N
 
     None if rounding decides which groups HAVING shows, or if a bucket of private values is not what its condition says.
     """
-    found = []
+    rows = []
     statement = trial.statement
     for chosen in (*statement.sets, *statement.again):
         names = [statement.keys[i].sql for i in chosen]
@@ -93,10 +93,10 @@ def compute_rows(trial: Trial, filled: FilledTable) -> list[tuple[Any, ...]] | N
         for g in range(groups.count):
             if all(passed(test, _truth(tests, g)) is True for test in statement.having):
                 row = [cells[g] for cells in numbers]
-                found.append(
+                rows.append(
                     tuple(_show_cell(item, statement, names, groups, g, row, filled) for item in statement.shown)
                 )
-    return found
+    return rows
 
 
 def _show_cell(
@@ -161,15 +161,15 @@ def _compute_numbers(
     top, size = _sum_terms(query.terms, trial, groups, filled)
     per, below = _sum_terms(query.per, trial, groups, filled) if query.per else (_NOTHING * groups.count, [])
     met = _are_needs_met(query, trial, groups, filled)
-    found = []
+    answers = []
     for g in range(groups.count):
         number = value(query, top[g], per[g], met=met[g])
         slack = (filled.n + 8) * _ULP * size[g]
         if isinstance(number, Fraction) and query.per:
             slack = (slack + abs(float(number)) * (filled.n + 8) * _ULP * below[g]) / abs(float(per[g]))
         zeros = not size[g] and all(term.weight is None for term in query.per)  # 0 in floating point, too
-        found.append(_make_answer(query, number, slack, _is_whole(query.terms, size[g], filled), zeros=zeros))
-    return found
+        answers.append(_make_answer(query, number, slack, _is_whole(query.terms, size[g], filled), zeros=zeros))
+    return answers
 
 
 def _is_whole(terms: Sequence[Term], size: float, filled: FilledTable) -> bool:
@@ -244,14 +244,16 @@ def _compute_statistic(query: Query, trial: Trial, filled: FilledTable, inside: 
         return _compute_spread(query, values)
     if not values:
         return _make_answer(query, None, slack)
-    found = term.factor * quantile(values, query)
+    number = term.factor * quantile(values, query)
     column = filled.placed.probe.schema.find(term.column or "")
     if column is not None and column.kind is Kind.DECIMAL and query.aggregate in CUT:
         if query.digits is None and query.test is None:
-            return FormAnswer(found, slack, len(str(summed.over)) - 1, rounding=ZERO)  # cut to the digits of the column
+            return FormAnswer(
+                number, slack, len(str(summed.over)) - 1, rounding=ZERO
+            )  # cut to the digits of the column
         slack += float(abs(term.factor)) / summed.over
     extreme = query.aggregate in (Aggregate.MIN, Aggregate.MAX)
-    return _make_answer(query, found, slack, extreme and summed.over == 1 and term.factor.denominator == 1)
+    return _make_answer(query, number, slack, extreme and summed.over == 1 and term.factor.denominator == 1)
 
 
 def _compute_public_statistic(query: Query, trial: Trial, filled: FilledTable, inside: Mask) -> FormAnswer:

@@ -42,15 +42,15 @@ class PlacedRows:
 
     def prepare(self, wanted: Iterable[Leaf]) -> None:
         """Look up the truths of public conditions; all that need the engine at once."""
-        asked = []
+        missing_leaves = []
         for leaf in wanted:
             if leaf not in self._truths:
                 simple = self._simple(leaf)
                 if simple is None:
-                    asked.append(leaf)
+                    missing_leaves.append(leaf)
                 else:
                     self._truths[leaf] = simple
-        for leaf, found in self.probe.truths(list(dict.fromkeys(asked)), public=True).items():
+        for leaf, found in self.probe.truths(list(dict.fromkeys(missing_leaves)), public=True).items():
             self._truths[leaf] = (found == 1, found == 0)
 
     def truth(self, leaf: Leaf) -> Truths:
@@ -163,8 +163,8 @@ class FilledTable:
 
     def prepare(self, wanted: Iterable[Leaf]) -> None:
         """Look up the truths of private conditions, all at once."""
-        asked = [leaf for leaf in wanted if leaf not in self._truths] if self.n else []
-        for leaf, found in self.placed.probe.truths(list(dict.fromkeys(asked)), public=False).items():
+        missing_leaves = [leaf for leaf in wanted if leaf not in self._truths] if self.n else []
+        for leaf, found in self.placed.probe.truths(list(dict.fromkeys(missing_leaves)), public=False).items():
             self._truths[leaf] = self._spread(found == 1), self._spread(found == 0)
 
     def true(self, trial: Trial, predicate: Predicate) -> Mask:

@@ -175,15 +175,15 @@ def assign_new_keys(
     """
     base = list(rows) or [dict(sample[at % len(sample)])] if sample else []
     asked = {leaf.column for leaf in trial.public if hasattr(leaf, "column")}
-    found = []
+    assigned = []
     for i, row in enumerate([*base, *base[:1] * COPIES]):
         made = dict(row)
         for name, column in keys.items():
             if name not in asked:
                 number = i // 2 if name in ids else i
                 made[name] = None if column.nullable and i % 5 == 4 else _make_key(column, at * 64 + number)
-        found.append(made)
-    return found
+        assigned.append(made)
+    return assigned
 
 
 def _make_key(column: Column, number: int) -> Scalar | None:
@@ -199,23 +199,25 @@ def make_up_rows(
 
     Where rows are public, they are the same in every filling.
     """
-    found: dict[str, list[Record]] = {r.name: [] for r in schema.related if not r.dimension}
+    rows_of_tables: dict[str, list[Record]] = {r.name: [] for r in schema.related if not r.dimension}
     tables = {r.name: r for r in schema.related}
     for trial, mine in zip(trials, records, strict=True):
         for j, leaf in enumerate(_list_row_conditions(trial)):
             related = tables[leaf.table]
             right = make_satisfying_row(leaf.where, related)
             wrong = list(_make_failing_rows(leaf.where, related, right)) or [right]
-            found[leaf.table] += [right | dict.fromkeys(_key_names(related)), right | _keys_of_nobody(related)]
+            rows_of_tables[leaf.table] += [right | dict.fromkeys(_key_names(related)), right | _keys_of_nobody(related)]
             for i, record in enumerate(mine):
                 if len(related.keys) > 1 and (i + j + filling) % 4 == 1:  # a row of the person, and of no record
-                    found[leaf.table].append(right | _keys_of_nobody(related) | _keys_of_record(related, record, {}, 1))
+                    rows_of_tables[leaf.table].append(
+                        right | _keys_of_nobody(related) | _keys_of_record(related, record, {}, 1)
+                    )
                 for row in _choose_rows(right, wrong, i, j, filling if related.secret else Filling.FIRST):
                     other = mine[(i + 3) % len(mine)]
-                    found[leaf.table].append(
+                    rows_of_tables[leaf.table].append(
                         row | _keys_of_record(related, record, other if (i + filling) % 3 == 2 else record)
                     )
-    return found
+    return rows_of_tables
 
 
 def _list_row_conditions(trial: Trial) -> Iterator[Has]:

@@ -45,15 +45,15 @@ class Trial:
 
     def private_constants(self) -> dict[str, list[Scalar]]:
         """What private columns are compared with, and where a rounded aggregate of them turns."""
-        found: dict[str, list[Scalar]] = {}
+        constants: dict[str, list[Scalar]] = {}
         for query in (*self.statement.queries, *self.statement.tested):
             if query.test is not None and query.test.unit is not None:
                 for name in query.columns:
-                    found.setdefault(name, []).append(query.test.value)
+                    constants.setdefault(name, []).append(query.test.value)
         for leaf in self.private:
             if not isinstance(leaf, Opaque | Has):
-                found.setdefault(leaf.column, []).extend(list_constants(leaf))
-        return found
+                constants.setdefault(leaf.column, []).extend(list_constants(leaf))
+        return constants
 
 
 def _list_leaves(predicate: Predicate) -> tuple[Leaf, ...]:
@@ -77,16 +77,16 @@ def looks_at_columns(leaf: Leaf, names: AbstractSet[str]) -> bool:
 
 def list_conditions(statement: Statement) -> list[Predicate]:
     """Every condition of a statement; once, if they are few."""
-    found: list[Predicate] = [statement.where]
+    conditions: list[Predicate] = [statement.where]
     for query in (*statement.queries, *statement.tested):
         for condition in list_query_conditions(query):
-            if len(found) > FEW or condition not in found:
-                found.append(condition)
+            if len(conditions) > FEW or condition not in conditions:
+                conditions.append(condition)
     for key in statement.keys:
-        found += [condition for _, condition in key.cases]
+        conditions += [condition for _, condition in key.cases]
         if key.steps is not None:
-            found += [key.steps.of(q) for q in (0, 3)]
-    return found
+            conditions += [key.steps.of(q) for q in (0, 3)]
+    return conditions
 
 
 def list_query_conditions(query: Query) -> Iterator[Predicate]:

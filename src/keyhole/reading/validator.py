@@ -58,18 +58,18 @@ class Validator:
 
     def reasons(self, statements: Iterable[Statement]) -> list[str]:
         """Why each statement cannot be trusted to be read as the engine reads it; empty if it can."""
-        asked = list(statements)
-        if len(self._known) + len(asked) > REMEMBERED:
+        asked_statements = list(statements)
+        if len(self._known) + len(asked_statements) > REMEMBERED:
             self._known.clear()
             self._nobody.clear()
-        new = {s.text: s for s in asked if s.text not in self._known}
+        new = {s.text: s for s in asked_statements if s.text not in self._known}
         for told_apart in (True, False):  # where it matters that an id is one record's, or not
             some = [s for s in new.values() if _says_distinct(s) is told_apart]
             for start in range(0, len(some), BATCH):
                 batch = some[start : start + BATCH]
                 for statement, reason in zip(batch, self._checked(batch), strict=True):
                     self._known[statement.text] = reason
-        return [self._known[s.text] or ("" if self._keys.hold(s) else DIFFERS) for s in asked]
+        return [self._known[s.text] or ("" if self._keys.hold(s) else DIFFERS) for s in asked_statements]
 
     def _checked(self, batch: Sequence[Statement]) -> list[str]:
         """A statement that fails beside others is looked at again alone: their rows are not its own."""
@@ -105,14 +105,16 @@ class Validator:
                 constants.setdefault(name, []).extend(values)
         with suppress(Exception):  # one condition that fails: each statement then looks up its own
             placed.prepare(leaf for trial in trials for leaf in trial.public)
-        said = [""] * len(trials)
+        reasons = [""] * len(trials)
         for filling in Filling:
-            some = [i for i, trial in enumerate(trials) if not said[i] and _runs_on(trial.statement, filling, schema)]
+            some = [
+                i for i, trial in enumerate(trials) if not reasons[i] and _runs_on(trial.statement, filling, schema)
+            ]
             rows = make_up_rows(trials, own, schema, filling) if schema.people and some else {}
             found = self._filled(filling, [trials[i] for i in some], placed, constants, rows) if some else []
             for i, reason in zip(some, found, strict=True):
-                said[i] = reason
-        return said
+                reasons[i] = reason
+        return reasons
 
     def _filled(
         self,
@@ -203,24 +205,24 @@ def _is_key(claim: Any) -> bool:
     return not isinstance(claim, FormAnswer) and claim is not FREE
 
 
-def _cells_agree(found: Any, claim: Any) -> bool:
+def _cells_agree(cell: Any, claim: Any) -> bool:
     if claim is FREE:
         return True
     if not isinstance(claim, FormAnswer):
-        return bool(_normalize(found) == _normalize(claim))
+        return bool(_normalize(cell) == _normalize(claim))
     if claim.number is OVER_ZERO:
-        return found is None or isinstance(found, bool) or (isinstance(found, float) and not isfinite(found))
+        return cell is None or isinstance(cell, bool) or (isinstance(cell, float) and not isfinite(cell))
     if claim.asks:
-        return found is claim.truth or (claim.close and isinstance(found, bool))
-    if claim.number is None or found is None:
-        return found is None and claim.number is None
-    if isinstance(found, bool) or not isinstance(found, int | float | Decimal) or not isfinite(found):
+        return cell is claim.truth or (claim.close and isinstance(cell, bool))
+    if claim.number is None or cell is None:
+        return cell is None and claim.number is None
+    if isinstance(cell, bool) or not isinstance(cell, int | float | Decimal) or not isfinite(cell):
         return False
-    if claim.digits is None and type(found) is int:
-        return bool(found == claim.number)
-    exact = Fraction(found)
+    if claim.digits is None and type(cell) is int:
+        return bool(cell == claim.number)
+    exact = Fraction(cell)
     if claim.digits is None:
-        return exact == claim.number or (isinstance(found, float) and abs(exact - claim.number) <= claim.slack)
+        return exact == claim.number or (isinstance(cell, float) and abs(exact - claim.number) <= claim.slack)
     step = Fraction(1) / Fraction(10) ** claim.digits
     off = abs(exact / step - round(exact / step))
     below, above = rounds(claim.rounding, exact, step)

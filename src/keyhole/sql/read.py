@@ -76,9 +76,9 @@ def read_statement(sql: str, dialect: str, schema: Schema, now: dt.date | None =
         refused = UnsupportedQuery(carry.reason)
     try:
         tree, opening = _parse(sql, dialect), _StatementReader(dialect, schema)
-        found = opening.open_statement(tree, carry)
-        if all(part.certainty == FINER for part in found):
-            found = (*opening.read_plain_part(tree), *found)
+        statements = opening.open_statement(tree, carry)
+        if all(part.certainty == FINER for part in statements):
+            statements = (*opening.read_plain_part(tree), *statements)
     except (QueryError, NoUpperBound, Unread, RecursionError) as error:
         if isinstance(error, Unread):
             raise
@@ -88,7 +88,7 @@ def read_statement(sql: str, dialect: str, schema: Schema, now: dt.date | None =
     whole = transpile_to_duckdb(tree, dialect) if carry.reason else carry
     if whole.reason:
         raise Unread(whole.reason)
-    return attach_written_text(found, whole.sql)
+    return attach_written_text(statements, whole.sql)
 
 
 def attach_written_text(parts: Iterable[Statement], text: str) -> tuple[Statement, ...]:
@@ -140,25 +140,29 @@ class _StatementReader:
 
     def read_rows(self, tree: exp.Expr) -> Statement | None:
         """A SELECT that hands out rows, as groupings by what it shows; None if it is none, or cannot be read so."""
-        found = group_rows(tree, self.schema)
-        if found is None or (found.is_cut and read_row_range(found.select) is None):
+        grouping_of_rows = group_rows(tree, self.schema)
+        if grouping_of_rows is None or (grouping_of_rows.is_cut and read_row_range(grouping_of_rows.select) is None):
             return None
         secret = {c.name: c for c in self.schema.columns if c.secret}
-        whole = self.try_lowering(found.group_by_all_columns())
-        if whole is not None and len(whole.keys) == len(found.columns):
+        whole = self.try_lowering(grouping_of_rows.group_by_all_columns())
+        if whole is not None and len(whole.keys) == len(grouping_of_rows.columns):
             hidden = [k.hidden(secret.keys()) for k in whole.keys]
             numeric = [k.column in secret and secret[k.column].kind.numeric for k in whole.keys]
-        elif found.plain:
+        elif grouping_of_rows.plain:
             names, whole = {folded(name) for name in secret}, None
-            hidden = numeric = [bool(list_columns(column.node) & names) for column in found.columns]
+            hidden = numeric = [bool(list_columns(column.node) & names) for column in grouping_of_rows.columns]
         else:
             return None
-        private = [column for column, is_hidden in zip(found.columns, hidden, strict=True) if is_hidden]
-        numbers = [column for column, is_number in zip(found.columns, numeric, strict=True) if is_number]
+        private = [column for column, is_hidden in zip(grouping_of_rows.columns, hidden, strict=True) if is_hidden]
+        numbers = [column for column, is_number in zip(grouping_of_rows.columns, numeric, strict=True) if is_number]
         counted = not private or whole is None or bool(columns(whole.where) & secret.keys())
         alone: list[Statement] = []
-        for grouping, places in found.group_by_public_columns(private, numbers, counted=counted):
-            made = self.read_cut_rows(grouping, found) if found.is_cut else self.try_lowering(grouping)
+        for grouping, places in grouping_of_rows.group_by_public_columns(private, numbers, counted=counted):
+            made = (
+                self.read_cut_rows(grouping, grouping_of_rows)
+                if grouping_of_rows.is_cut
+                else self.try_lowering(grouping)
+            )
             if made is None or len(made.queries) != len(places):
                 return None
             asked = zip(made.queries, places, strict=True)
@@ -166,10 +170,17 @@ class _StatementReader:
             alone.append(replace(made, queries=items))
         if whole is not None:
             whole = replace(whole, queries=tuple(replace(query, item=COUNTED_ROWS) for query in whole.queries))
-        if found.is_cut and whole is not None:
+        if grouping_of_rows.is_cut and whole is not None:
             whole = replace(whole, certainty=FINER)
-        shown = tuple((column.name, column.place) for column in found.columns)
-        rows = RowList(shown, found.width, tuple(c.name for c in private), whole, tuple(alone), found.in_order)
+        shown = tuple((column.name, column.place) for column in grouping_of_rows.columns)
+        rows = RowList(
+            shown,
+            grouping_of_rows.width,
+            tuple(c.name for c in private),
+            whole,
+            tuple(alone),
+            grouping_of_rows.in_order,
+        )
         return replace(alone[0] if whole is None else whole, rows=rows)
 
     def read_cut_rows(self, grouping: exp.Select, rows: RowGrouping) -> Statement | None:
@@ -267,14 +278,14 @@ class _StatementReader:
         with_ = tree.args.get("with_")
         if with_ is not None:
             sides = [_prepend_with(side, with_) for side in sides]
-        found = [self.open_statement(side) for side in sides]
+        statements_of_sides = [self.open_statement(side) for side in sides]
         certainty = ""
         merged = tree.args.get("distinct", True) and not _have_distinct_constants(sides)
         if merged or not isinstance(tree, exp.Union):
             certainty = FINER
         elif _is_cut(tree):
             certainty = IF_SHOWN
-        parts = [part for side in found for part in side]
+        parts = [part for side in statements_of_sides for part in side]
         if tree.args.get("order") is not None:
             parts = [replace(part, mixed=True) for part in parts]
         if not certainty:

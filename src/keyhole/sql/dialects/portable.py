@@ -196,7 +196,9 @@ def explain_case_difference(
     ', where texts are compared without regard to '
     """
     names = {c.name.casefold() for c in tree.find_all(exp.Column)} & set(texts)
-    said = {leaf.name for leaf in tree.find_all(exp.Literal) if leaf.is_string and not is_text_test(leaf.parent, spelt)}
+    constants = {
+        leaf.name for leaf in tree.find_all(exp.Literal) if leaf.is_string and not is_text_test(leaf.parent, spelt)
+    }
     if any(part.find(exp.Column, exp.Literal) for part in tree.find_all(exp.Min, exp.Max) if _looks_at(part, names)):
         return WITHOUT_CASE
     for comparison in tree.find_all(exp.EQ, exp.NEQ, exp.NullSafeEQ, exp.NullSafeNEQ):
@@ -205,9 +207,11 @@ def explain_case_difference(
     for name in names:
         if name not in spelt:
             return WITHOUT_CASE  # a private column, or one that the statement makes
-        if not _are_distinct_without_case(spelt[name] | said):
+        if not _are_distinct_without_case(spelt[name] | constants):
             return WITHOUT_CASE
-    return "" if _are_distinct_without_case(said) and _are_distinct_without_case(said | made) else WITHOUT_CASE
+    return (
+        "" if _are_distinct_without_case(constants) and _are_distinct_without_case(constants | made) else WITHOUT_CASE
+    )
 
 
 def replace_lengths(tree: exp.Expr, spelt: Mapping[str, frozenset[str]]) -> exp.Expr:

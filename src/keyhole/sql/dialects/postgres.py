@@ -58,38 +58,38 @@ class PostgresTranslator(Translator):
         super().__init__(schema)
         self.digits = {folded(c.name): c.digits for c in schema.columns if not c.secret}
 
-    def check_text_constant(self, said: exp.Expr, other: SqlType) -> None:
+    def check_text_constant(self, constant: exp.Expr, other: SqlType) -> None:
         """A constant takes the type of what it meets: read as PostgreSQL and DuckDB both read it, or not judged."""
         if other is SqlType.TEXT:
             return
-        if other not in _FITS or _FITS[other].fullmatch(said.name) is None:
+        if other not in _FITS or _FITS[other].fullmatch(constant.name) is None:
             raise NotPortable(
-                f": '{said.name}' is compared with {other}: write it as a number, as TRUE or as YYYY-MM-DD"
+                f": '{constant.name}' is compared with {other}: write it as a number, as TRUE or as YYYY-MM-DD"
             )
         if other.numeric:
-            self._number(said, said.name, other)
+            self._number(constant, constant.name, other)
 
     def _meeting(self, node: exp.Expr) -> None:
         """A text constant beside a whole number is one: what a driver sends as a parameter is logged in quotes."""
         for part, other in ((node.this, node.expression), (node.expression, node.this)):
-            said = strip_parentheses(part)
+            constant = strip_parentheses(part)
             if (
                 type_of(part) is SqlType.TEXT_CONSTANT
                 and type_of(other) is SqlType.INTEGER
-                and WHOLE_NUMBER.fullmatch(said.name)
+                and WHOLE_NUMBER.fullmatch(constant.name)
             ):
-                self._number(said, said.name, SqlType.INTEGER)
+                self._number(constant, constant.name, SqlType.INTEGER)
 
     def _arithmetic(self, node: exp.Expr) -> SqlType:
         """A product of decimals has any number of digits there, and may have too many for DuckDB's DECIMAL."""
-        found = super()._arithmetic(node)
-        if isinstance(node, exp.Mul) and found is SqlType.DECIMAL and decides_membership(node):
+        result = super()._arithmetic(node)
+        if isinstance(node, exp.Mul) and result is SqlType.DECIMAL and decides_membership(node):
             said = [text for part in (node.this, node.expression) if (text := read_number(part)) is not None]
             if not any(len(text) <= FEW_DIGITS for text in said):
                 raise NotPortable(
                     ": a product of decimals may have more digits than DuckDB keeps: multiply by a constant"
                 )
-        return found
+        return result
 
     def _add(self, node: exp.Expr) -> SqlType:
         self._meeting(node)
@@ -159,17 +159,17 @@ class PostgresTranslator(Translator):
     def _cast(self, node: exp.Cast) -> SqlType:
         to, inner, of = node.to, node.this, type_of(node.this)
         digits = [read_integer(p.this) for p in to.expressions]
-        said = strip_parentheses(inner).name if of is SqlType.TEXT_CONSTANT else ""
+        text = strip_parentheses(inner).name if of is SqlType.TEXT_CONSTANT else ""
         if to.this in _WHOLE:
-            if of is SqlType.TEXT_CONSTANT and WHOLE_NUMBER.fullmatch(said):
-                return self._number(node, said, SqlType.INTEGER)
+            if of is SqlType.TEXT_CONSTANT and WHOLE_NUMBER.fullmatch(text):
+                return self._number(node, text, SqlType.INTEGER)
             if of in (SqlType.INTEGER, SqlType.DECIMAL, SqlType.DOUBLE) or (
                 of is SqlType.CONDITION and to.this is _T.INT
             ):
                 return SqlType.INTEGER
         elif to.this is _T.DECIMAL:
-            if of is SqlType.TEXT_CONSTANT and not digits and DECIMAL_NUMBER.fullmatch(said):
-                return self._number(node, said, SqlType.DECIMAL)
+            if of is SqlType.TEXT_CONSTANT and not digits and DECIMAL_NUMBER.fullmatch(text):
+                return self._number(node, text, SqlType.DECIMAL)
             if of in (SqlType.INTEGER, SqlType.DECIMAL) and (not digits or of is SqlType.INTEGER):
                 return self.replace_node(node, exp.Paren(this=inner.copy()), SqlType.DECIMAL)
             width, scale = [*digits, 0, 0][:2]
@@ -183,12 +183,12 @@ class PostgresTranslator(Translator):
             and of in (SqlType.INTEGER, SqlType.TEXT, SqlType.TEXT_CONSTANT, SqlType.CONDITION)
         ):
             return SqlType.TEXT
-        elif to.this is _T.DATE and (of.dated or (of is SqlType.TEXT_CONSTANT and ISO_DAY.fullmatch(said))):
+        elif to.this is _T.DATE and (of.dated or (of is SqlType.TEXT_CONSTANT and ISO_DAY.fullmatch(text))):
             return SqlType.DATE
         elif (
             to.this is _T.TIMESTAMP
             and not digits
-            and (of.dated or (of is SqlType.TEXT_CONSTANT and ISO_MOMENT.fullmatch(said)))
+            and (of.dated or (of is SqlType.TEXT_CONSTANT and ISO_MOMENT.fullmatch(text)))
         ):
             return SqlType.TIMESTAMP
         raise NotPortable(
@@ -454,10 +454,10 @@ def expand_width_bucket(node: exp.WidthBucket, digits: int | None, whole: bool) 
     """
     if node.args.get("threshold") is not None:
         return _case_of_buckets(node.this, _bounds_of_array(node.args["threshold"]), exp.LT)
-    said = [read_number(node.args.get(name)) for name in ("min_value", "max_value", "num_buckets")]
-    if None in said:
+    constants = [read_number(node.args.get(name)) for name in ("min_value", "max_value", "num_buckets")]
+    if None in constants:
         raise NotPortable(": WIDTH_BUCKET is judged between constants, with a constant number of buckets")
-    first, last, count = (Fraction(text) for text in said if text is not None)
+    first, last, count = (Fraction(text) for text in constants if text is not None)
     if not 1 <= count <= MOST_BUCKETS or count.denominator != 1 or first == last:
         raise NotPortable(f": WIDTH_BUCKET is judged for 1 to {MOST_BUCKETS} buckets between two bounds")
     ends = [first + (last - first) * k / count for k in range(int(count) + 1)]
@@ -472,12 +472,12 @@ def expand_width_bucket(node: exp.WidthBucket, digits: int | None, whole: bool) 
         )
     if (
         whole
-        and not any("." in text for text in said if text is not None)
+        and not any("." in text for text in constants if text is not None)
         and not _formulas_agree(first, last, int(count), ends)
     ):
         raise NotPortable(
             ": WIDTH_BUCKET of whole numbers is computed with doubles there, and versions differ in the bucket of a "
-            f"number on a bound: write a bound as a decimal ({said[0]}.0)"
+            f"number on a bound: write a bound as a decimal ({constants[0]}.0)"
         )
     return _case_of_buckets(node.this, ends, exp.GT if falling else exp.LT)
 

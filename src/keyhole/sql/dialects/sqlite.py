@@ -163,14 +163,14 @@ class SqliteTranslator(Translator):
 
     def _extremum(self, node: exp.Expr) -> SqlType:
         """MAX(a, b) is NULL there where one of them is."""
-        found = self._chosen(node)
+        result = self._chosen(node)
         parts = [node.this, *node.expressions]
-        if not found.numeric or len(parts) != 2 or any(read_number(p) is None for p in parts[1:]):
+        if not result.numeric or len(parts) != 2 or any(read_number(p) is None for p in parts[1:]):
             raise NotPortable(": MAX and MIN of several values are judged for a number and a constant number only")
         first = parts[0].copy()
         chosen = type(node)(this=first, expressions=[p.copy() for p in parts[1:]], ignore_nulls=True)
         known = exp.Not(this=exp.Is(this=first.copy(), expression=exp.Null()))
-        return self.replace_node(node, exp.Paren(this=exp.Case(ifs=[exp.If(this=known, true=chosen)])), found)
+        return self.replace_node(node, exp.Paren(this=exp.Case(ifs=[exp.If(this=known, true=chosen)])), result)
 
     rules: ClassVar[dict[type[exp.Expr], Rule]] = {
         **{node: rule for node, rule in TEXT_RULES.items() if node not in _NOT_THERE},

@@ -146,14 +146,14 @@ def _write(tree: exp.Expr) -> str:
 
 def _parse(sql: str, engine: EngineDialect) -> exp.Expr | None:
     try:
-        found = sqlglot.parse(sql, read=engine.parser)
+        trees = sqlglot.parse(sql, read=engine.parser)
     except (SqlglotError, RecursionError, ValueError, AttributeError, TypeError, IndexError, KeyError):
         return None
-    if len(found) != 1 or not isinstance(found[0], exp.Expr):
+    if len(trees) != 1 or not isinstance(trees[0], exp.Expr):
         return None
     if engine.dialect is Dialect.DUCKDB:
-        return found[0]
-    return drop_own_catalog(simplify_tsql(found[0]) if engine.national_texts_and_hints else found[0])
+        return trees[0]
+    return drop_own_catalog(simplify_tsql(trees[0]) if engine.national_texts_and_hints else trees[0])
 
 
 def drop_own_catalog(tree: exp.Expr) -> exp.Expr:

@@ -330,7 +330,7 @@ class AggregateReader(StatisticReader):
         return self.refuse_unknown(node)
 
     def _terms(self, pieces: list[LinearTerm], where: Predicate) -> tuple[Term, ...]:
-        found = [
+        terms = [
             Term(
                 power.column,
                 conjunction(self.scope.where, where, piece.guard),
@@ -341,7 +341,7 @@ class AggregateReader(StatisticReader):
             for piece in pieces
             for power, factor in piece.powers
         ]
-        return _merge_terms(tuple(found))
+        return _merge_terms(tuple(terms))
 
     def _counts(self, guards: list[Predicate], where: Predicate) -> tuple[Term, ...]:
         return _merge_terms(tuple(Term(None, conjunction(self.scope.where, where, g)) for g in guards))
@@ -406,26 +406,26 @@ def require_somebody(guards: Sequence[Predicate]) -> Predicate:
     >>> require_somebody([above, negation(is_true(above))])
     Constant(value=True)
     """
-    found = disjunction(*guards)
-    asked = tuple(dict.fromkeys(leaves(found)))
+    somebody = disjunction(*guards)
+    asked = tuple(dict.fromkeys(leaves(somebody)))
     if len(guards) < 2 or not asked:
-        return found
+        return somebody
     seen = set()
     for truths in _list_joint_truths(asked):
-        seen.add(evaluate(found, truths.__getitem__) is True)
+        seen.add(evaluate(somebody, truths.__getitem__) is True)
         if len(seen) > 1:
-            return found
-    return found if not seen else TRUE if True in seen else FALSE
+            return somebody
+    return somebody if not seen else TRUE if True in seen else FALSE
 
 
-def _list_joint_truths(asked: Sequence[Leaf]) -> Iterator[Mapping[Leaf, Truth]]:
+def _list_joint_truths(leaves_asked: Sequence[Leaf]) -> Iterator[Mapping[Leaf, Truth]]:
     """The truths that leaves can have together, and some that they cannot; none at all if there are too many.
 
     The leaves of one column are NULL together, or none of them is.
     """
     columns: dict[str, list[Leaf]] = {}
     choices: list[list[dict[Leaf, Truth]]] = []
-    for leaf in asked:
+    for leaf in leaves_asked:
         if isinstance(leaf, Opaque):
             choices.append([{leaf: truth} for truth in (True, False, None)])
         else:

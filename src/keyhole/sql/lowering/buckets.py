@@ -79,7 +79,7 @@ def write_bucket(reader: LinearReader, node: exp.Expr, word: str) -> str:
 
 def _cases(reader: LinearReader, node: exp.Expr) -> tuple[tuple[Scalar | None, Predicate], ...]:
     """(value, condition) of each constant that a CASE can come to; conditions are disjoint, and true or false."""
-    found: dict[Scalar | None, list[Predicate]] = {}
+    conditions: dict[Scalar | None, list[Predicate]] = {}
     earlier: list[Predicate] = []
     branches = reader.read_branches(node)
     for condition, result in (*branches, *([] if branches[-1][0] is None else [(None, exp.Null())])):
@@ -90,10 +90,10 @@ def _cases(reader: LinearReader, node: exp.Expr) -> tuple[tuple[Scalar | None, P
         if isinstance(value, Fraction) and scalar is None:
             raise reader.refuse(f"{value} has no finite decimal form: write the number you mean", result)
         here = conjunction(*earlier) if condition is None else conjunction(*earlier, is_true(condition))
-        found.setdefault(scalar, []).append(here)
+        conditions.setdefault(scalar, []).append(here)
         if condition is not None:
             earlier.append(negation(is_true(condition)))
-    cases = tuple((value, disjunction(*parts)) for value, parts in found.items())
+    cases = tuple((value, disjunction(*parts)) for value, parts in conditions.items())
     if len(cases) > MAX_CASES or len({type(value) for value, _ in cases if value is not None}) > 1:
         raise reader.refuse(f"a CASE that groups has results of one kind, and at most {MAX_CASES} of them", node)
     return tuple((value, condition) for value, condition in cases if condition != FALSE)

@@ -87,15 +87,15 @@ class ConditionReader(PublicReader):
                 return Constant(value)
             raise self.refuse("a condition is true or false: compare this with something", node)
         if isinstance(node, exp.Column):
-            found = self.scope.resolve(node)
-            if isinstance(found, DerivedColumn):
-                return self.in_scope(found.scope).read_condition(found.node)
-            if found.listed is not None and found.listed.type == "BOOLEAN":
-                return Comparison(found.name, "=", read_listed_text(found, "=", True, node, self.source))
-            if found.kind is not Kind.BOOLEAN:
-                cure = 'compare it, or declare kind = "boolean"' if found.kind is Kind.TEXT else "compare it"
-                raise self.refuse(f"{found.name} is {found.kind.value}, not true or false: {cure}", node)
-            return Comparison(found.name, "=", True)
+            column = self.scope.resolve(node)
+            if isinstance(column, DerivedColumn):
+                return self.in_scope(column.scope).read_condition(column.node)
+            if column.listed is not None and column.listed.type == "BOOLEAN":
+                return Comparison(column.name, "=", read_listed_text(column, "=", True, node, self.source))
+            if column.kind is not Kind.BOOLEAN:
+                cure = 'compare it, or declare kind = "boolean"' if column.kind is Kind.TEXT else "compare it"
+                raise self.refuse(f"{column.name} is {column.kind.value}, not true or false: {cure}", node)
+            return Comparison(column.name, "=", True)
         if isinstance(node, tuple(REFUSED)):
             raise self.refuse_unknown(node)
         if self.touches_private(node):
@@ -239,21 +239,21 @@ class ConditionReader(PublicReader):
         if self.touches_private(left) and not isinstance(left, exp.Column):
             return disjunction(*(self.compare(node.this, "=", i, node) for i in items))
         unknown = NULL if None in values else FALSE
-        found = self.scope.resolve(left) if isinstance(left, exp.Column) else self.read_public(left)
-        if isinstance(found, DerivedColumn):
+        target = self.scope.resolve(left) if isinstance(left, exp.Column) else self.read_public(left)
+        if isinstance(target, DerivedColumn):
             return disjunction(*(self.compare(node.this, "=", i, node) for i in items))
         listed = tuple(
             dict.fromkeys(
-                read_constant(found, "=", value, item, self.source)  # type: ignore[arg-type]
+                read_constant(target, "=", value, item, self.source)  # type: ignore[arg-type]
                 for item, value in zip(items, values, strict=True)
                 if value is not None
             )
         )
-        if isinstance(found, Column):
-            return disjunction(_member_of(found, listed), unknown)
+        if isinstance(target, Column):
+            return disjunction(_member_of(target, listed), unknown)
         if not listed:
             return unknown
-        return disjunction(_compare_guarded(f"{found.raw} IN ({', '.join(map(literal, listed))})", found), unknown)
+        return disjunction(_compare_guarded(f"{target.raw} IN ({', '.join(map(literal, listed))})", target), unknown)
 
     def _like(self, node: exp.Expr) -> Predicate:
         self.allow_only(node, "this", "expression", "negate")
@@ -347,14 +347,14 @@ def _leave(part: Predicate) -> Predicate:
 
 
 def read_constant(
-    found: Column | PublicExpression, operator: str, value: Value, node: exp.Expr, source: SourceText
+    target: Column | PublicExpression, operator: str, value: Value, node: exp.Expr, source: SourceText
 ) -> Scalar:
     """What a column, or an expression over public ones, is compared with: a value of its kind, or a listed one."""
-    if not isinstance(found, Column):
-        return coerce_constant(value, found.kind, "this expression", node, source)
-    if found.listed is not None:
-        return read_listed_text(found, operator, value, node, source)
-    return coerce_constant(value, found.kind, found.name, node, source)
+    if not isinstance(target, Column):
+        return coerce_constant(value, target.kind, "this expression", node, source)
+    if target.listed is not None:
+        return read_listed_text(target, operator, value, node, source)
+    return coerce_constant(value, target.kind, target.name, node, source)
 
 
 def compare_column(column: Column, operator: str, value: Scalar) -> Predicate:

@@ -47,16 +47,16 @@ def read_interval(text: str) -> list[tuple[int, str]] | None:
     >>> read_interval("1 year 2 days"), read_interval("1-2")
     ([(1, 'year'), (2, 'days')], None)
     """
-    found: list[tuple[int, str]] = []
+    parts: list[tuple[int, str]] = []
     at = 0
     while at < len(text):
         match = _PART.match(text, at)
         if match is None:
             return None
-        found.append((int(match[1]), match[2].lower()))
+        parts.append((int(match[1]), match[2].lower()))
         at = match.end()
-    order = [0 if u.removesuffix("s") in _MONTHS else 1 if u.removesuffix("s") in _UNITS else 2 for _, u in found]
-    return found if found and order == sorted(order) and order.count(0) <= 1 else None
+    order = [0 if u.removesuffix("s") in _MONTHS else 1 if u.removesuffix("s") in _UNITS else 2 for _, u in parts]
+    return parts if parts and order == sorted(order) and order.count(0) <= 1 else None
 
 
 def add_interval(start: dt.date, span: exp.Expr | None, sign: int = 1) -> dt.datetime | None:

@@ -276,21 +276,21 @@ class _Joins:
     def read_scope(self) -> Scope:
         assert self.base is not None
         base, left = self.base, self.sort_out_keys(self.pool)
-        found = [base.where]
+        conditions = [base.where]
         for p in self.parts:
             if p.how != INNER:
                 self.read_outer(p)
         for part in left:
-            found += self.read_condition(part)
+            conditions += self.read_condition(part)
         for p in self.parts:
             if not p.keys:
                 keys = " or ".join(f"{own} = {other}" for own, other in p.related.keys)
                 raise self.source.refuse(f"{p.related.name} is joined without its key: equate {keys}", p.node)
-            found += self.list_conditions(p)
+            conditions += self.list_conditions(p)
         rows = tuple(
             p.related.name for p in self.parts if not p.related.dimension and p.how in (INNER, LEFT) and not p.missing
         )
-        return replace(base, where=conjunction(*found), multiplied=rows)
+        return replace(base, where=conjunction(*conditions), multiplied=rows)
 
     def sort_out_keys(self, pool: list[exp.Expr]) -> list[exp.Expr]:
         """Equalities of keys go to their tables (through others, if need be); the rest is returned."""

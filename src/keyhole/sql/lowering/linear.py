@@ -109,16 +109,16 @@ class LinearReader(ConditionReader):
         )
 
     def _of_column(self, node: exp.Column) -> list[LinearTerm]:
-        found = self.scope.resolve(node)
-        if isinstance(found, DerivedColumn):
-            return self.in_scope(found.scope).read_linear(found.node)
-        if found.kind is Kind.BOOLEAN:
-            return _split_condition(Comparison(found.name, "=", True))
-        if not found.kind.numeric:
-            raise self.refuse(f"{found.name} holds {_describe_kind(found)}: only numbers can be summed", node)
-        if found.secret:
-            return [LinearTerm(_is_present(found), ((Power(found.name, 1), Fraction(1)),))]
-        return self._weight(self._column(found, node), node)
+        column = self.scope.resolve(node)
+        if isinstance(column, DerivedColumn):
+            return self.in_scope(column.scope).read_linear(column.node)
+        if column.kind is Kind.BOOLEAN:
+            return _split_condition(Comparison(column.name, "=", True))
+        if not column.kind.numeric:
+            raise self.refuse(f"{column.name} holds {_describe_kind(column)}: only numbers can be summed", node)
+        if column.secret:
+            return [LinearTerm(_is_present(column), ((Power(column.name, 1), Fraction(1)),))]
+        return self._weight(self._column(column, node), node)
 
     def _weight(self, made: PublicExpression, node: exp.Expr) -> list[LinearTerm]:
         if made.kind is Kind.BOOLEAN:
@@ -240,13 +240,13 @@ class LinearReader(ConditionReader):
 
     def list_columns(self, node: exp.Expr) -> list[Column]:
         """The columns of the table that an expression looks at."""
-        found: list[Column] = []
+        columns: list[Column] = []
         for name in node.find_all(exp.Column):
             column = self.scope.resolve(name)
-            found += (
+            columns += (
                 self.in_scope(column.scope).list_columns(column.node) if isinstance(column, DerivedColumn) else [column]
             )
-        return found
+        return columns
 
     def when_present(self, node: exp.Expr) -> list[Predicate]:
         """Disjoint conditions under which the value is not NULL: what COUNT(value) counts."""

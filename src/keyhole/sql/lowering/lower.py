@@ -89,19 +89,19 @@ class _Lowering:
         scope = replace(self.scope, where=conjunction(self.scope.where, *conditions)) if conditions else self.scope
         reader = AggregateReader(scope)
         queries: list[Query] = []
-        shown: list[Shown] = []
+        shown_items: list[Shown] = []
         for item in self.items:
             if item.is_key or self.is_constant(reader, item) or self.is_key(reader, item):
-                shown.append(Shown(sql=self.key_text(reader, item)))
+                shown_items.append(Shown(sql=self.key_text(reader, item)))
                 continue
-            shown.append(Shown(len(queries)))
+            shown_items.append(Shown(len(queries)))
             queries.append(reader.read_question(item.node, item.label))
-        asked = [reader.read_test(test) for test in tests]
-        if not queries and not (asked and self.keys):  # which groups HAVING shows is an answer by itself
+        having = [reader.read_test(test) for test in tests]
+        if not queries and not (having and self.keys):  # which groups HAVING shows is an answer by itself
             raise source.refuse(
                 "there is no aggregate: only SUM, AVG, COUNT, MIN, MAX and their kin are judged", select
             )
-        self.no_public_figure_of_a_private_group(queries, [q for test in asked for q in questions(test)])
+        self.no_public_figure_of_a_private_group(queries, [q for test in having for q in questions(test)])
         order = self.order(reader, queries)
         self.limit(reader)
         return Statement(
@@ -110,8 +110,8 @@ class _Lowering:
             scope.where,
             tuple(self.keys),
             sets,
-            tuple(asked),
-            tuple(shown),
+            tuple(having),
+            tuple(shown_items),
             scope.table,
             tables=list_related_tables(select, scope.schema) if scope.schema.related else (),
             order=order,
@@ -332,7 +332,7 @@ class _Lowering:
         order = self.select.args.get("order")
         if order is None:
             return ()
-        shown = {replace(q, label="") for q in queries}
+        shown_queries = {replace(q, label="") for q in queries}
         for ordered in order.expressions:
             node = strip_parentheses(ordered.this)
             if isinstance(node, exp.Column) and self.item_named(node) is not None:
@@ -346,7 +346,7 @@ class _Lowering:
                 query = replace(reader.read_question(node, ""), label="")
                 if query.aggregate is Aggregate.VAR:
                     query = replace(query, label="")
-                if query not in shown and not self.is_public(query, reader):
+                if query not in shown_queries and not self.is_public(query, reader):
                     raise self.source.refuse(
                         "ORDER BY an aggregate that is not shown reveals it: add it to SELECT", node
                     )

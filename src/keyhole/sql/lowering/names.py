@@ -62,23 +62,23 @@ class Scope:
                 self.source.text,
                 self.source.position(node),
             )
-        found = self.schema.find(name) if self.names is None else self.names.get(folded(name))
-        if found is None:
+        column = self.schema.find(name) if self.names is None else self.names.get(folded(name))
+        if column is None:
             # in double quotes, or where a value is compared: most likely text is meant
             as_text = bool(identifier.quoted) or (
                 isinstance(node.parent, exp.EQ | exp.NEQ | exp.In) and node.arg_key != "this"
             )
             message = self._unknown(name, bool(identifier.quoted), as_text)
             raise UnknownColumn(message, self.source.text, self.at(node))
-        if isinstance(found, Column) and found.role is Role.HIDDEN:
-            raise self.source.refuse(f"column {found.name} is hidden: nobody may ask about it", node)
-        if isinstance(found, Column) and found.name in self.schema.unreviewed:
+        if isinstance(column, Column) and column.role is Role.HIDDEN:
+            raise self.source.refuse(f"column {column.name} is hidden: nobody may ask about it", node)
+        if isinstance(column, Column) and column.name in self.schema.unreviewed:
             raise self.source.refuse(
-                f"nobody has reviewed the role of column {found.name}: say in keyhole.toml whether it is private or "
+                f"nobody has reviewed the role of column {column.name}: say in keyhole.toml whether it is private or "
                 "public, and write reviewed = true there",
                 node,
             )
-        return found
+        return column
 
     def _joined(self, node: exp.Column) -> JoinedTable | None:
         """The other table whose column is meant: by its name, or because only it has the column."""
@@ -100,14 +100,14 @@ class Scope:
         person, mine = related.keys[0]
         name = f"{related.name}.{own.name}" if related.dimension else mine if own.name == person else ""
         usable = related.dimension or (other.inner and related.agrees)
-        found = self.schema.find(name) if usable else None
-        if found is None:
+        column = self.schema.find(name) if usable else None
+        if column is None:
             raise self.source.refuse(
                 f"{own.name} stands in rows of {related.name}, of which a record may have several: only conditions on "
                 "them are judged here",
                 node,
             )
-        return found
+        return column
 
     def at(self, node: exp.Expr) -> int:
         """The caret under a node."""

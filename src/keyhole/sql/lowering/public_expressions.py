@@ -360,16 +360,16 @@ class PublicReader(ABC):
     def read_branches(self, node: exp.Expr) -> list[tuple[Predicate | None, exp.Expr]]:
         """The WHENs of a CASE (or IF) with their results, and ELSE as (None, result)."""
         if isinstance(node, exp.If):
-            found: list[tuple[Predicate | None, exp.Expr]] = [(self.read_condition(node.this), node.args["true"])]
+            branches: list[tuple[Predicate | None, exp.Expr]] = [(self.read_condition(node.this), node.args["true"])]
             default = node.args.get("false")
         else:
             self.allow_only(node, "this", "ifs", "default")
-            found = []
+            branches = []
             for when in node.args["ifs"]:
                 test = exp.EQ(this=node.this.copy(), expression=when.this.copy()) if node.this else when.this
-                found.append((self.read_condition(test), when.args["true"]))
+                branches.append((self.read_condition(test), when.args["true"]))
             default = node.args.get("default")
-        return [*found, (None, default)] if default is not None else found
+        return [*branches, (None, default)] if default is not None else branches
 
     def list_private_columns(self, condition: Predicate) -> frozenset[str]:
         """The private columns that a condition looks at for more than NULL."""

@@ -48,15 +48,15 @@ class StatisticReader(LinearReader):
         if type(inner) in SPREAD:
             self.allow_only(inner, "this")
             return SPREAD[type(inner)], inner.this, half
-        said, argument, desc = inner.args.get("expression") or inner.args.get("quantile"), inner.this, False
+        level_node, argument, desc = inner.args.get("expression") or inner.args.get("quantile"), inner.this, False
         named: exp.Expr = inner
         if isinstance(inner, exp.WithinGroup):
             ordered = inner.expression.expressions if isinstance(inner.expression, exp.Order) else []
             if type(inner.this) not in PERCENTILE or len(ordered) != 1:
                 raise self.refuse("WITHIN GROUP takes PERCENTILE_CONT(0.5), or _DISC, and ORDER BY one column", inner)
-            named, said, argument = inner.this, inner.this.this, ordered[0].this
+            named, level_node, argument = inner.this, inner.this.this, ordered[0].this
             desc = bool(ordered[0].args.get("desc"))
-        level, kind = self.read_level(said, inner), PERCENTILE[type(named)]
+        level, kind = self.read_level(level_node, inner), PERCENTILE[type(named)]
         if desc and kind is Aggregate.QUANTILE_DISC:
             raise self.refuse("PERCENTILE_DISC is judged in ascending order: leave DESC out", inner)
         level = 1 - level if desc else level

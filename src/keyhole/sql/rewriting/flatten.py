@@ -92,13 +92,19 @@ def has_only_clauses(select: exp.Select, known: tuple[str, ...]) -> bool:
 
 def name_columns(inner: exp.Select) -> dict[str, exp.Expr] | None:
     """The columns of a subquery by name; None if one has no name of its own."""
-    found: dict[str, exp.Expr] = {}
+    columns: dict[str, exp.Expr] = {}
     for item in inner.expressions:
         name = folded(item.alias or (item.name if isinstance(item, exp.Column) else ""))
-        if not name or name in found or isinstance(item, exp.Star) or item.is_star or item.find(exp.Window, exp.Query):
+        if (
+            not name
+            or name in columns
+            or isinstance(item, exp.Star)
+            or item.is_star
+            or item.find(exp.Window, exp.Query)
+        ):
             return None
-        found[name] = item.unalias()
-    return found
+        columns[name] = item.unalias()
+    return columns
 
 
 def _list_items(outer: exp.Select) -> list[exp.Expr]:

@@ -58,16 +58,16 @@ def find_moments(node: exp.Expr, secret: Collection[str]) -> Moments:
         return Moments(value=together, where=where)
     if isinstance(inner, _SPREADS) and inner.this is not None:
         x = inner.this
-        found: list[exp.Expr] = [exp.Sum(this=x.copy()), exp.Sum(this=_multiply(x, x)), exp.Count(this=x.copy())]
-        return Moments(tuple(_filter(part, where) for part in found))
+        sums: list[exp.Expr] = [exp.Sum(this=x.copy()), exp.Sum(this=_multiply(x, x)), exp.Count(this=x.copy())]
+        return Moments(tuple(_filter(part, where) for part in sums))
     if isinstance(inner, exp.Anonymous):  # SQLite's TOTAL, 0 over nobody
         return Moments((_filter(exp.Sum(this=inner.expressions[0].copy()), where),))
     if isinstance(inner, exp.CountIf) and inner.this is not None:
         one = exp.Case(ifs=[exp.If(this=inner.this.copy(), true=exp.Literal.number(1))], default=exp.Literal.number(0))
         return Moments((_filter(exp.Sum(this=one), where),))
     if isinstance(inner, exp.Avg) and inner.this is not None and not isinstance(inner.this, exp.Distinct):
-        found = [exp.Sum(this=inner.this.copy()), exp.Count(this=inner.this.copy())]
-        return Moments(tuple(_filter(part, where) for part in found))
+        sums = [exp.Sum(this=inner.this.copy()), exp.Count(this=inner.this.copy())]
+        return Moments(tuple(_filter(part, where) for part in sums))
     if isinstance(inner, _PAIRS) and inner.this is not None and isinstance(inner.args.get("expression"), exp.Expr):
         return Moments(tuple(_filter(part, where) for part in _list_joint_sums(inner.this, inner.expression)))
     distinct = inner.this if isinstance(inner.this, exp.Distinct) else None

@@ -122,17 +122,19 @@ def group_rows(tree: exp.Expr, schema: Schema) -> RowGrouping | None:
     if from_ is None or (distinct is not None and distinct.args.get("on") is not None):
         return None
     plain = isinstance(from_.this, exp.Table) and not is_with_query(from_.this) and not tree.args.get("joins")
-    shown = _shown_columns(tree, schema, plain=plain)
-    if shown is None or any(_is_computed(column.node) for column in shown):
+    shown_columns = _shown_columns(tree, schema, plain=plain)
+    if shown_columns is None or any(_is_computed(column.node) for column in shown_columns):
         return None
-    columns = tuple(column for column in shown if column.node.find(exp.Column) is not None)
-    if len({folded(column.name) for column in shown}) != len(shown) or (distinct is not None and not columns):
+    columns = tuple(column for column in shown_columns if column.node.find(exp.Column) is not None)
+    if len({folded(column.name) for column in shown_columns}) != len(shown_columns) or (
+        distinct is not None and not columns
+    ):
         return None  # the answer does not say which of two columns is meant
     secret = {folded(c.name) for c in schema.columns if c.secret}
     in_order = _covers_order(tree, columns, secret if plain else None)
     if in_order is None:
         return None
-    return RowGrouping(tree, columns, len(shown), in_order, any(tree.args.get(name) for name in _CUT), plain)
+    return RowGrouping(tree, columns, len(shown_columns), in_order, any(tree.args.get(name) for name in _CUT), plain)
 
 
 def shows_private_values(tree: exp.Expr, schema: Schema) -> bool:
@@ -194,13 +196,13 @@ def _count_rows() -> exp.Expr:
 
 def _shown_columns(select: exp.Select, schema: Schema, *, plain: bool) -> list[ShownColumn] | None:
     """The columns of the answer, * written out; None if they cannot be named."""
-    found: list[ShownColumn] = []
+    columns: list[ShownColumn] = []
     for item in select.expressions:
         node = item.unalias()
         star = node if isinstance(node, exp.Star) else node.this if isinstance(node, exp.Column) else None
         if not isinstance(star, exp.Star):
             name = item.alias or (node.name if isinstance(node, exp.Column) else node.sql(dialect="duckdb"))
-            found.append(ShownColumn(name, node, item, len(found) + 1))
+            columns.append(ShownColumn(name, node, item, len(columns) + 1))
             continue
         if not plain or any(star.args.values()):
             return None
@@ -208,8 +210,8 @@ def _shown_columns(select: exp.Select, schema: Schema, *, plain: bool) -> list[S
             of_dimension = any(r.dimension and column.name.startswith(f"{r.name}.") for r in schema.related)
             if not column.computed and not of_dimension:
                 named = exp.column(exp.to_identifier(column.name, quoted=True))
-                found.append(ShownColumn(column.name, named, named, len(found) + 1))
-    return found
+                columns.append(ShownColumn(column.name, named, named, len(columns) + 1))
+    return columns
 
 
 def _covers_order(select: exp.Select, columns: Collection[ShownColumn], secret: set[str] | None) -> bool | None:

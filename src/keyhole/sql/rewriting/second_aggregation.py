@@ -140,11 +140,11 @@ class _SecondAggregationReader:
             items.append(exp.alias_(part, item.alias or item.name, quoted=True) if item.alias_or_name else part)
         if not self.divisors or not self.private:
             raise NoUpperBound("nothing of it is linear in private values and no sum of its own")
-        shown = self.outer.copy()
-        shown.set("expressions", kept)
-        shown.set("order", None)
+        linear_part = self.outer.copy()
+        linear_part.set("expressions", kept)
+        linear_part.set("order", None)
         by = [key.copy() for key in self.grouped(self.outer, self.own_aliases())] if self.by else []
-        shown.set("group", exp.Group(expressions=by) if by else None)
+        linear_part.set("group", exp.Group(expressions=by) if by else None)
         text = exp.Select(expressions=items)
         text.set("from_", self.inner.args["from_"].copy())
         if self.where is not None:
@@ -152,7 +152,9 @@ class _SecondAggregationReader:
         if self.by:
             text.set("group", exp.Group(expressions=[key.copy() for key in self.by]))
         divisors, figures = tuple(self.divisors.values()), tuple(self.figures.values())
-        return SecondAggregation(shown, divisors, figures, text, tuple(self.summands), tuple(places), self.rounded)
+        return SecondAggregation(
+            linear_part, divisors, figures, text, tuple(self.summands), tuple(places), self.rounded
+        )
 
     def own_aliases(self) -> dict[str, exp.Expr]:
         found = {folded(i.alias): i.this for i in self.outer.expressions if isinstance(i, exp.Alias)}
@@ -239,7 +241,7 @@ class _SecondAggregationReader:
 
     def present(self, summed: exp.Expr) -> list[str]:
         """The columns of what is summed: it is NULL where one of them is."""
-        found: dict[str, str] = {}
+        columns: dict[str, str] = {}
         for part in summed.walk():
             if not isinstance(part, _ARITHMETIC) or (isinstance(part, exp.Literal) and part.is_string):
                 raise NoUpperBound("more than arithmetic")
@@ -249,10 +251,10 @@ class _SecondAggregationReader:
                     raise NoUpperBound("no number of the table")
                 self.private = self.private or column.secret
                 self.rounded = self.rounded or column.kind is Kind.DOUBLE
-                found[column.name] = part.sql(dialect="duckdb")
-        if not found:
+                columns[column.name] = part.sql(dialect="duckdb")
+        if not columns:
             raise NoUpperBound("a constant")
-        return list(found.values())
+        return list(columns.values())
 
     def public_number(self, present: Sequence[str], *, by_group: bool, groups: bool, absent: bool = False) -> str:
         """For each record, how many its group has, how many groups are beside it, or the product, as a query.

@@ -177,10 +177,10 @@ class _GroupedSelect:
 
         A frame tells people of one place in the order apart, and a private condition or order tells of whom: not so.
         """
-        found = list(node.find_all(exp.Window))
-        if found and not self.reader.public.issuperset(self.beside(node)):
+        windows = list(node.find_all(exp.Window))
+        if windows and not self.reader.public.issuperset(self.beside(node)):
             raise NoUpperBound("beside a window function over records only public columns are judged: use GROUP BY")
-        for window in found:
+        for window in windows:
             if window.args.get("alias") is not None or window.args.get("spec") is not None:
                 raise NoUpperBound("a named window, or one with a frame, over records is not judged: use GROUP BY")
             ordered = [o.this for o in window.args["order"].expressions] if window.args.get("order") else []
@@ -190,7 +190,7 @@ class _GroupedSelect:
                 each.note(window.this)
             each.add(node, exp.Group(expressions=[k.copy() for k in keys]) if keys else None, keys)
         shown = {folded(item.alias_or_name) for item in node.expressions}
-        if not found and not orders_by_shown(node.args.get("order"), shown):
+        if not windows and not orders_by_shown(node.args.get("order"), shown):
             raise NoUpperBound("ORDER BY of DISTINCT is judged by columns that it shows: add the expression to SELECT")
         plain = [item for item in items if item.find(exp.Window) is None]
         if node.args.get("distinct") and plain:
@@ -536,14 +536,14 @@ def _find_inner_select(tree: exp.Expr) -> exp.Select | None:
     source = from_.this if from_ is not None else None
     ctes = tree.args["with_"].expressions if tree.args.get("with_") is not None else []
     if isinstance(source, exp.Table) and len(ctes) == 1 and folded(ctes[0].alias) == folded(source.name):
-        found = ctes[0].this if not ctes[0].args["alias"].args.get("columns") else None
+        inner = ctes[0].this if not ctes[0].args["alias"].args.get("columns") else None
     else:
-        found = source.this if isinstance(source, exp.Subquery) and not ctes else None
-    if not isinstance(found, exp.Select) or not {k for k, v in found.args.items() if v} <= _INNER:
+        inner = source.this if isinstance(source, exp.Subquery) and not ctes else None
+    if not isinstance(inner, exp.Select) or not {k for k, v in inner.args.items() if v} <= _INNER:
         return None
-    table = found.args["from_"].this if found.args.get("from_") is not None else None
+    table = inner.args["from_"].this if inner.args.get("from_") is not None else None
     plain = isinstance(table, exp.Table) and isinstance(table.this, exp.Identifier) and table.args.get("alias") is None
-    return found if plain and all(query is found for query in found.find_all(exp.Query)) else None
+    return inner if plain and all(query is inner for query in inner.find_all(exp.Query)) else None
 
 
 def _list_columns_looked_at(tree: exp.Select, inner: exp.Select, schema: Schema) -> list[str] | None:
@@ -557,7 +557,7 @@ def _list_columns_looked_at(tree: exp.Select, inner: exp.Select, schema: Schema)
             passed.setdefault(folded(item.alias_or_name), item.unalias())
         else:
             return None
-    found = []
+    names = []
     for column in (c for part in _own_parts(tree) for c in part.find_all(exp.Column)):
         name = folded(column.name)
         source = passed.get(name)
@@ -566,8 +566,8 @@ def _list_columns_looked_at(tree: exp.Select, inner: exp.Select, schema: Schema)
         if source is None and name not in {folded(item.alias) for item in tree.expressions}:
             return None
         if isinstance(source, exp.Column):
-            found.append(folded(source.name))
-    return list(dict.fromkeys(found))
+            names.append(folded(source.name))
+    return list(dict.fromkeys(names))
 
 
 def _is_summary(tree: exp.Select) -> bool:

@@ -35,7 +35,7 @@ def write_time_as_it_ran(sql: str, dialect: str, time: str | None, now: dt.date 
     return sql if when is None or explain_doubtful_comment(sql, dialect) else write_out_time(sql, dialect, when)
 
 
-def read_time_stamp(said: str | None) -> dt.datetime | None:
+def read_time_stamp(stamp: str | None) -> dt.datetime | None:
     """The time stamp of a log, as its clock showed it; None if there is none that can be read.
 
     >>> [str(read_time_stamp(f"2026-11-16 10:00:00{zone}")) for zone in (".123 UTC", " -0800", "")]
@@ -43,7 +43,7 @@ def read_time_stamp(said: str | None) -> dt.datetime | None:
     >>> read_time_stamp("yesterday")
     """
     try:
-        bare = None if said is None else _ZONE.sub(r"\1", str(said).strip())
+        bare = None if stamp is None else _ZONE.sub(r"\1", str(stamp).strip())
         return None if bare is None else dt.datetime.fromisoformat(bare).replace(tzinfo=None)
     except ValueError:
         return None
@@ -74,13 +74,13 @@ def write_out_time(sql: str, dialect: str, now: dt.date) -> str:
     engine = find_engine(dialect)
     write = _write_out_as_text if engine.dates_are_texts else _write_out_node
     try:
-        found = sqlglot.parse(sql, read=engine.parser)
-        if len(found) != 1 or found[0] is None:
+        trees = sqlglot.parse(sql, read=engine.parser)
+        if len(trees) != 1 or trees[0] is None:
             return sql
-        made = found[0].copy().transform(lambda node: write(node, now))
+        made = trees[0].copy().transform(lambda node: write(node, now))
         if engine.dialect is not Dialect.DUCKDB and not engine.dates_are_texts:
             made = _compute_dates(made)
-        return str(made.sql(dialect=engine.parser)) if made != found[0] else sql
+        return str(made.sql(dialect=engine.parser)) if made != trees[0] else sql
     except (SqlglotError, RecursionError, ValueError, AttributeError, TypeError, IndexError, KeyError):
         return sql
 

@@ -21,7 +21,7 @@ _SIGNS = (  # patterns outside of texts and comments, and how they are shown, if
 )
 
 
-def guess_engine(sql: str, said: str = Dialect.DUCKDB) -> tuple[Dialect, str] | None:
+def guess_engine(sql: str, dialect_given: str = Dialect.DUCKDB) -> tuple[Dialect, str] | None:
     """The engine that a statement looks like, and by what; None if by nothing, or if it is the one that was said.
 
     >>> guess_engine("SELECT TOP 5 SUM([Blood sugar]) FROM [people]")
@@ -30,25 +30,25 @@ def guess_engine(sql: str, said: str = Dialect.DUCKDB) -> tuple[Dialect, str] | 
     True
     """
     quoted = mask_quotes(sql, Dialect.DUCKDB)
-    found: dict[Dialect, list[str]] = {}
+    signs: dict[Dialect, list[str]] = {}
     for dialect, sign, title in _SIGNS:
         if (match := sign.search(quoted)) is not None:
-            found.setdefault(dialect, []).append(title or match[0].rstrip("( \t\n").upper())
+            signs.setdefault(dialect, []).append(title or match[0].rstrip("( \t\n").upper())
     if any(sql[at.end()] == "'" for at in re.finditer(r"\bN(?= )", quoted)):
-        found.setdefault(Dialect.TSQL, []).append("N'texts'")
-    if not found:
+        signs.setdefault(Dialect.TSQL, []).append("N'texts'")
+    if not signs:
         return None
-    best = max(found, key=lambda dialect: len(found[dialect]))
-    return None if best == said else (best, ", ".join(found[best]))
+    best = max(signs, key=lambda dialect: len(signs[dialect]))
+    return None if best == dialect_given else (best, ", ".join(signs[best]))
 
 
-def describe_guess(sql: str, said: str = Dialect.DUCKDB) -> str:
+def describe_guess(sql: str, dialect_given: str = Dialect.DUCKDB) -> str:
     """The same as the end of a message; empty if there is none.
 
     >>> describe_guess("SELECT SUM(`x`) FROM t")
     '; it looks like MySQL (`names` in backticks): if so, say --dialect mysql (or bigquery, spark)'
     """
-    found = guess_engine(sql, said)
+    found = guess_engine(sql, dialect_given)
     if found is None:
         return ""
     also = " (or bigquery, spark)" if found == (Dialect.MYSQL, BACKTICKS) else ""

@@ -293,23 +293,25 @@ class Script:
 
     def _opened(self, sql: str, part: Fragment) -> Iterator[ScriptStep]:
         """One statement: passed, opened, or listed."""
-        said = mask_quotes(sql, self.dialect)
-        if not said.strip():
+        bare_text = mask_quotes(sql, self.dialect)
+        if not bare_text.strip():
             if sql.strip():  # a comment, or a text that is no statement
                 yield ScriptStep(sql, part.line, steers=not split_statements(sql, self.dialect))
             return
-        start = len(said) - len(said.lstrip())
+        start = len(bare_text) - len(bare_text.lstrip())
         sql = sql[start:].rstrip()
-        said = said[start : start + len(sql)]
+        bare_text = bare_text[start : start + len(sql)]
         line = part.line + part.sql.count("\n", 0, max(part.sql.find(sql), 0))
         for matches, open_it in _WAYS:
-            if (match := matches.match(said)) is not None:
-                found = open_it(self, sql, said, match, part)
+            if (match := matches.match(bare_text)) is not None:
+                found = open_it(self, sql, bare_text, match, part)
                 if found is not None:
                     yield from (ScriptStep(s.sql, max(s.line, line), s.steers, s.unjudged) for s in found)
                     return
-        idle = self.blocks > 0 and _ASKS.search(said) is None and _SELECT.search(sql) is None
-        yield ScriptStep(sql, line, steers=idle and _IDLE.fullmatch(said.strip()) is not None and not _computes(said))
+        idle = self.blocks > 0 and _ASKS.search(bare_text) is None and _SELECT.search(sql) is None
+        yield ScriptStep(
+            sql, line, steers=idle and _IDLE.fullmatch(bare_text.strip()) is not None and not _computes(bare_text)
+        )
 
     # each takes the text, the text without quotes and comments, and the match; None: it is something else after all
 
@@ -411,16 +413,16 @@ class Script:
         select = "SELECT " if match["word"].upper() == "PERFORM" else ""
         return list(self._opened(select + sql[match.end() :], part))
 
-    def _shows(self, sql: str, said: str, _match: re.Match[str], _part: Fragment) -> list[ScriptStep]:
+    def _shows(self, sql: str, bare_text: str, _match: re.Match[str], _part: Fragment) -> list[ScriptStep]:
         """SHOW, PRAGMA and their kin: names and settings, or statistics."""
-        harmless = _SETTINGS.fullmatch(said) is not None
+        harmless = _SETTINGS.fullmatch(bare_text) is not None
         engine = find_engine(self.dialect)
-        harmless = harmless or (engine.show_is_one_setting and _ONE_SETTING.fullmatch(said) is not None)
-        harmless = harmless or (not engine.show_tables_counts_rows and _TABLES.fullmatch(said) is not None)
-        if _SELECT.search(said) is not None:
+        harmless = harmless or (engine.show_is_one_setting and _ONE_SETTING.fullmatch(bare_text) is not None)
+        harmless = harmless or (not engine.show_tables_counts_rows and _TABLES.fullmatch(bare_text) is not None)
+        if _SELECT.search(bare_text) is not None:
             harmless = False
         why = "" if harmless else STATISTICS
-        if not harmless and (changed := _PRAGMA_SETS.match(said)) is not None:
+        if not harmless and (changed := _PRAGMA_SETS.match(bare_text)) is not None:
             why = self._remember(changed["name"].strip())
         return [ScriptStep(sql, steers=harmless, unjudged=why)]
 
@@ -429,19 +431,19 @@ class Script:
         self.now_set = setting
         return SETS.format(setting)
 
-    def _steered(self, sql: str, said: str, _match: re.Match[str], part: Fragment) -> list[ScriptStep]:
-        if (declared := _DECLARED.match(said)) is not None:
+    def _steered(self, sql: str, bare_text: str, _match: re.Match[str], part: Fragment) -> list[ScriptStep]:
+        if (declared := _DECLARED.match(bare_text)) is not None:
             self.variables.update(name.strip().lower() for name in declared["names"].split(","))
-        measures = _MEASURES.match(said) is not None
-        changed = "" if measures else find_changed_setting(sql, said, self.dialect, self.variables)
+        measures = _MEASURES.match(bare_text) is not None
+        changed = "" if measures else find_changed_setting(sql, bare_text, self.dialect, self.variables)
         sets = [ScriptStep(sql, unjudged=self._remember(changed))] if changed else []
-        if _SELECT.search(said) is None:
+        if _SELECT.search(bare_text) is None:
             if sets:
                 return sets
-            why = STATISTICS if measures else COMPUTES if _computes(said) else _find_unset(said)
+            why = STATISTICS if measures else COMPUTES if _computes(bare_text) else _find_unset(bare_text)
             return [ScriptStep(sql, steers=not why, unjudged=why)]
-        inner = _find_parenthesized(said, said.index("(")) if _ASSIGNED.match(said) else None
-        if inner is None or said[inner[1] + 1 :].strip(" )"):
+        inner = _find_parenthesized(bare_text, bare_text.index("(")) if _ASSIGNED.match(bare_text) else None
+        if inner is None or bare_text[inner[1] + 1 :].strip(" )"):
             return [ScriptStep(sql, unjudged=INSIDE)]
         return [*sets, *self._opened(sql[slice(*inner)], part)]
 
@@ -473,10 +475,10 @@ _WAYS: tuple[tuple[re.Pattern[str], _Way], ...] = (
 )
 
 
-def find_changed_setting(sql: str, said: str, dialect: str, variables: Collection[str] = ()) -> str:
+def find_changed_setting(sql: str, bare_text: str, dialect: str, variables: Collection[str] = ()) -> str:
     """The first setting of a SET that may change what later statements mean; empty if there is none.
 
-    `said` is the text without quotes and comments. Variables are no settings.
+    `bare_text` is the text without quotes and comments. Variables are no settings.
 
     >>> texts = ["SET default_collation = 'NOCASE'", "SET work_mem TO '1GB'", "SET @x = 3", "SET NAMES utf8mb4"]
     >>> [find_changed_setting(sql, mask_quotes(sql, "mysql"), "mysql") for sql in texts]
@@ -484,11 +486,11 @@ def find_changed_setting(sql: str, said: str, dialect: str, variables: Collectio
     >>> [find_changed_setting(sql, sql, "tsql") for sql in ("SET NOCOUNT ON", "SET ANSI_NULLS, ANSI_WARNINGS OFF")]
     ['', 'ANSI_NULLS']
     """
-    sets = _SETS.match(said)
+    sets = _SETS.match(bare_text)
     if sets is None:
         return ""
-    said = said.rstrip()
-    rest, text = said[sets.end() :], sql[sets.end() :]
+    bare_text = bare_text.rstrip()
+    rest, text = bare_text[sets.end() :], sql[sets.end() :]
     engine = find_engine(dialect)
     fills_variables = engine.set_fills_variables and sets["word"].upper() == "SET"
     if fills_variables and "@@" not in rest:
@@ -535,14 +537,16 @@ def _find_unset(said: str) -> str:
     return UNSETS.format(told[0]) if told else ""
 
 
-def _computes(said: str) -> bool:
+def _computes(bare_text: str) -> bool:
     """Is a function called? Where a variable is declared or set: in what it is set to."""
-    if _DECLARES.match(said) is None and _IDLE.fullmatch(said.strip()) is None:
-        return _CALLS.search(said) is not None
-    value = _VALUE.search(said)
-    if value is not None and _CALLS.search(said, value.end()) is not None:
+    if _DECLARES.match(bare_text) is None and _IDLE.fullmatch(bare_text.strip()) is None:
+        return _CALLS.search(bare_text) is not None
+    value = _VALUE.search(bare_text)
+    if value is not None and _CALLS.search(bare_text, value.end()) is not None:
         return True
-    return _VARIABLE.match(said) is not None and not all(_TYPE.fullmatch(c.group()) for c in _CALLS.finditer(said))
+    return _VARIABLE.match(bare_text) is not None and not all(
+        _TYPE.fullmatch(c.group()) for c in _CALLS.finditer(bare_text)
+    )
 
 
 def _normalize_view_name(written: str) -> str:

@@ -85,13 +85,13 @@ def list_coarser_statements(text: str) -> list[str]:
         return []
     if not isinstance(tree, exp.Select):
         return []
-    found = [*_without_a_conjunct(tree), *_without_a_key(tree)]
+    coarser = [*_without_a_conjunct(tree), *_without_a_key(tree)]
     where = tree.args.get("where")
     if where is not None and isinstance(where.this, exp.And):
         bare = tree.copy()
         bare.set("where", None)
-        found.append(bare.sql(dialect="duckdb"))
-    return list(dict.fromkeys(each for each in found if each != tree.sql(dialect="duckdb")))
+        coarser.append(bare.sql(dialect="duckdb"))
+    return list(dict.fromkeys(each for each in coarser if each != tree.sql(dialect="duckdb")))
 
 
 def _without_a_conjunct(tree: exp.Select) -> list[str]:
@@ -99,13 +99,13 @@ def _without_a_conjunct(tree: exp.Select) -> list[str]:
     if where is None:
         return []
     parts = list(where.this.flatten()) if isinstance(where.this, exp.And) else [where.this]
-    found = []
+    texts = []
     for at in range(len(parts)):
         kept = [part.copy() for k, part in enumerate(parts) if k != at]
         made = tree.copy()
         made.set("where", exp.Where(this=exp.and_(*kept)) if kept else None)
-        found.append(made.sql(dialect="duckdb"))
-    return found
+        texts.append(made.sql(dialect="duckdb"))
+    return texts
 
 
 def _without_a_key(tree: exp.Select) -> list[str]:
@@ -113,12 +113,12 @@ def _without_a_key(tree: exp.Select) -> list[str]:
     keys = list(group.expressions) if group is not None else []
     if group is None or any(part for name, part in group.args.items() if name != "expressions" and part):
         return []
-    found = []
+    texts = []
     for at, key in enumerate(keys):
         made = tree.copy()
         kept = [k.copy() for place, k in enumerate(keys) if place != at]
         made.set("group", exp.Group(expressions=kept) if kept else None)
         made.set("expressions", [e.copy() for e in tree.expressions if e.unalias().sql() != key.sql()])
         if made.expressions:
-            found.append(made.sql(dialect="duckdb"))
-    return found
+            texts.append(made.sql(dialect="duckdb"))
+    return texts

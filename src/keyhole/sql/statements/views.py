@@ -72,7 +72,7 @@ def _add_view(
 def _find_views_read(tree: exp.Expr, views: Mapping[str, str]) -> list[str]:
     """The views that a query reads, each under its bare name from now on."""
     own = {folded(cte.alias) for cte in tree.find_all(exp.CTE)}
-    found: dict[str, None] = {}
+    names: dict[str, None] = {}
     for table in tree.find_all(exp.Table):
         name = folded(table.name)
         if name in views and not is_with_query(table):
@@ -80,8 +80,8 @@ def _find_views_read(tree: exp.Expr, views: Mapping[str, str]) -> list[str]:
                 raise NotResolved(HIDDEN)
             table.set("db", None)
             table.set("catalog", None)
-            found[name] = None
-    return list(found)
+            names[name] = None
+    return list(names)
 
 
 def _parse(sql: str, dialect: str) -> exp.Expr | None:
