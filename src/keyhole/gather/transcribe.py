@@ -38,7 +38,8 @@ from keyhole.model.query import (
 )
 from keyhole.model.schema import Kind, Schema
 from keyhole.model.transcript import ABSENT, Answer, Entry, HandedOut, Line, Noise, Refusal, Transcript
-from keyhole.reading import FAILS, Spelling, Validator, find_refusals
+from keyhole.reading import FAILS, Validator, find_refusals
+from keyhole.reading.spelling import Spelling
 from keyhole.sql import Unread
 from keyhole.sql.dialects.engine import Dialect, find_engine
 from keyhole.sql.read import read_public_statement

@@ -1,6 +1,5 @@
 """Is a statement read as the engine reads it? Checked by execution, on a made-up table."""
 
-from keyhole.reading.spelling import Spelling
 from keyhole.reading.validator import FAILS, Validator, find_refusals
 
-__all__ = ["FAILS", "Spelling", "Validator", "find_refusals"]
+__all__ = ["FAILS", "Validator", "find_refusals"]

@@ -24,7 +24,7 @@ from keyhole.model.prior import FEW_VALUES
 from keyhole.model.query import Statement
 from keyhole.model.schema import Column, Kind, Schema
 from keyhole.model.transcript import Refusal
-from keyhole.reading import Spelling
+from keyhole.reading.spelling import Spelling
 from keyhole.sessions.exact_answers import (
     compute_exact_answer,
     format_exact_answer,
