@@ -18,7 +18,6 @@ from keyhole.defence.answering import PrivateAnswer
 from keyhole.errors import ConfigError
 from keyhole.report.book import describe_book
 from keyhole.report.charts.drawing import Series
-from keyhole.report.documents.json_text import to_builtins
 from keyhole.report.html import sessions as session_pages
 from keyhole.sessions.session import Session
 
@@ -142,12 +141,12 @@ def test_chart_table_and_list_of_the_budget_have_the_same_figures(
         session.ask(OTHER, "ann")
         session.ask(COUNT, "bob")
         session.ask(COUNT, "bob")
-        plain = to_builtins(describe_book(session.book))
-    exact = {who: Fraction(each["amount"]) for who, each in plain["spent"].items()}
+        book = describe_book(session.book)
+    exact = {who: Fraction(each.amount) for who, each in book.spent.items()}
     assert exact == {"*": Fraction(1, 5), "ann": Fraction(1, 5), "bob": Fraction(1, 10)}
     drawn: list[Series] = []
     monkeypatch.setattr(session_pages, "draw_lines", lambda series, *_, **__: drawn.extend(series))
-    page = session_pages.render_book_page(plain)
+    page = session_pages.render_book_page(book)
     ends = {("*" if s.name == session_pages.TOGETHER else s.name): s.points[-1][1] for s in drawn}
     assert ends == {who: float(amount) for who, amount in exact.items()}
     assert all(a[1] <= b[1] for s in drawn for a, b in pairwise(s.points))

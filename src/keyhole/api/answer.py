@@ -53,14 +53,14 @@ class Answers:
     def _repr_html_(self) -> str:
         from keyhole.report.html.sessions import render_answers_fragment
 
-        return render_answers_fragment(self.to_json())
+        return render_answers_fragment(self.document())
 
-    def to_json(self) -> dict[str, Any]:
-        """As the contract has it."""
+    def document(self) -> AnswersDocument:
+        """What `keyhole answer --format json` writes."""
         answers = (
             map(describe_price, self.prices) if self.dry_run else (describe_answer(a, self.n) for a in self.answers)
         )
-        document = AnswersDocument(
+        return AnswersDocument(
             answers=tuple(answers),
             spent=float(self.spent),
             budget=float(self.budget.amount),
@@ -69,7 +69,10 @@ class Answers:
             dry_run=self.dry_run,
             ledger=UNSET if self.dry_run else self.ledger,
         )
-        return to_builtins(document)
+
+    def to_json(self) -> dict[str, Any]:
+        """As the contract has it."""
+        return to_builtins(self.document())
 
 
 def answer(

@@ -93,7 +93,7 @@ def answer(
     elif output.format is Format.HTML:
         from keyhole.report.html.sessions import render_answers_page
 
-        emit(render_answers_page(found.to_json()), output.out)
+        emit(render_answers_page(found.document()), output.out)
     else:
         emit_text("\n".join(_prices(found) if dry_run else _lines(found)), output.out)
     if found.fault is not None:

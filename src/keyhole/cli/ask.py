@@ -116,10 +116,9 @@ def _show(document: AskDocument, lines: Sequence[str], output: OutputArguments) 
 
         emit_json(dumps(document), output.out)
     elif output.format is Format.HTML:
-        from keyhole.report.documents.json_text import to_builtins
         from keyhole.report.html.sessions import render_answers_page
 
-        emit(render_answers_page(to_builtins(document)), output.out)
+        emit(render_answers_page(document), output.out)
     else:
         emit_text("\n".join(lines), output.out)
 

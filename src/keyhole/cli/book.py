@@ -42,10 +42,9 @@ def show(path: Path, output: OutputArguments) -> None:
         if output.format is Format.JSON:
             emit_json(dumps(describe_book(book)), output.out)
         elif output.format is Format.HTML:
-            from keyhole.report.documents.json_text import to_builtins
             from keyhole.report.html.sessions import render_book_page
 
-            emit(render_book_page(to_builtins(describe_book(book)), path.name), output.out)
+            emit(render_book_page(describe_book(book), path.name), output.out)
         else:
             emit_text("\n".join(render_book(book)), output.out)
     end(0)

@@ -107,7 +107,7 @@ def plan(
     from keyhole.api.plan import ALL, Asking, Plans
     from keyhole.attacks.plan import parse_operators
     from keyhole.config.settings import settings
-    from keyhole.report.documents.json_text import dumps, to_builtins
+    from keyhole.report.documents.json_text import dumps
     from keyhole.report.plan import describe_plan, render_plan
 
     given = settings(**table)
@@ -132,7 +132,7 @@ def plan(
     elif output.format is Format.HTML:
         from keyhole.report.html.attacks import render_plan_page
 
-        emit(render_plan_page(to_builtins(describe_plan(found))), output.out)
+        emit(render_plan_page(describe_plan(found)), output.out)
     else:
         emit_text("\n".join(render_plan(found, max_columns)), output.out)
 
@@ -140,7 +140,7 @@ def plan(
 def _everybody(plans: Plans, how: Format, out: Path | None) -> None:
     import numpy as np
 
-    from keyhole.report.documents.json_text import dumps, to_builtins
+    from keyhole.report.documents.json_text import dumps
     from keyhole.report.plan import describe_overview, render_overview
 
     seen = plans.everybody()
@@ -151,7 +151,7 @@ def _everybody(plans: Plans, how: Format, out: Path | None) -> None:
     elif how is Format.HTML:
         from keyhole.report.html.attacks import render_plans_page
 
-        emit(render_plans_page(to_builtins(told)), out)
+        emit(render_plans_page(told), out)
     else:
         emit_text("\n".join(render_overview(seen)), out)
     warn(f"set-up took {seen.seconds:.1f} s", "plan")

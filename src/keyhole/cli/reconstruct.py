@@ -93,11 +93,10 @@ def reconstruct(
 
         emit_json(dumps(describe_reconstruction(found)), output.out)
     elif output.format is Format.HTML:
-        from keyhole.report.documents.json_text import to_builtins
         from keyhole.report.html.attacks import render_reconstruction_page
         from keyhole.report.reconstruction import describe_reconstruction
 
-        emit(render_reconstruction_page(to_builtins(describe_reconstruction(found))), output.out)
+        emit(render_reconstruction_page(describe_reconstruction(found)), output.out)
     else:
         from keyhole.report.reconstruction import render_reconstruction
 

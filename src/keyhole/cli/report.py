@@ -32,11 +32,10 @@ def report(file: Path, out: Path | None) -> None:
     if _is_database(file):
         from keyhole.cli.book import opened_book
         from keyhole.report.book import describe_book
-        from keyhole.report.documents.json_text import to_builtins
         from keyhole.report.html.sessions import render_book_page
 
         with opened_book(file) as book:
-            emit(render_book_page(to_builtins(describe_book(book)), file.name), out)
+            emit(render_book_page(describe_book(book), file.name), out)
         return
     from keyhole.report.html.tables import render_verdict_page
 

@@ -10,6 +10,8 @@ from typing import Any
 from keyhole.report.charts.drawing import Drawing, Series, Span, draw_lines, draw_ranges
 from keyhole.report.charts.figures import draw_accuracy, draw_calibration
 from keyhole.report.charts.svg import Axis, Markup, tag
+from keyhole.report.documents.attacks import PlanDocument, PlansDocument, PlayedDocument, ReconstructionDocument
+from keyhole.report.documents.json_text import Labels
 from keyhole.report.html.page import Tile, render_fragment, render_page
 from keyhole.report.words.sentence import counted
 
@@ -280,87 +282,86 @@ def _write_end(value: float | None) -> str:
 # --- a plan ----------------------------------------------------------------------------------------------------------
 
 
-def render_plan_page(plan: Mapping[str, Any]) -> str:
+def render_plan_page(plan: PlanDocument) -> str:
     """One page of what `keyhole plan --format json` says of one person."""
-    queries, exposes, who, column = plan["queries"], plan["exposes"], _name_target(plan["target"]), plan["column"]
+    queries, exposes, who, column = plan.queries, plan.exposes, _name_target(plan.target), plan.column
     tiles = [Tile(str(len(queries)), "question" if len(queries) == 1 else "questions")]
     if queries:
         ask = "1 question gives" if len(queries) == 1 else f"{len(queries)} questions give"
         sentence = f"{ask} {who} away."
         tiles.append(Tile(str(len(exposes)), "exposed, as the auditor confirms", "bad"))
-        tiles.append(Tile("yes" if plan["fewest"] else "not shown", "is no smaller number enough?"))
-    elif plan["impossible"]:
+        tiles.append(Tile("yes" if plan.fewest else "not shown", "is no smaller number enough?"))
+    elif plan.impossible:
         sentence = f"{who}'s {column} cannot be found out by such questions."
-    elif plan["by_luck"]:
+    elif plan.by_luck:
         sentence = f"{who}'s {column} does not follow from sums of answers."
     else:
         sentence = f"It is not decided whether {who}'s {column} can be found out."
-    formula = plan["formula"]
-    if formula and plan.get("categories"):
+    formula = plan.formula
+    if formula and plan.categories:
         formula = f"the category for which {formula} is 1"
     return render_page(
         "plan.html.jinja",
         "plan",
         sentence,
-        mood="bad" if queries else "good" if plan["impossible"] else "warn",
-        notes=[f"{column}: {plan['how']}."],
+        mood="bad" if queries else "good" if plan.impossible else "warn",
+        notes=[f"{column}: {plan.how}."],
         tiles=tiles,
-        reason=plan["reason"] if not queries else "",
-        by_luck=plan.get("by_luck", ""),
+        reason=plan.reason,
+        by_luck=plan.by_luck,
         questions=list(enumerate(queries, 1)),
         formula=f"{column} of {who} = {formula}" if formula else "",
-        shared=list(map(_name_target, plan["shared"][:PLANNED])) if not queries else [],
+        shared=[_name_target(record) for record in (plan.shared or ())[:PLANNED]],
         others=list(map(_name_target, exposes[1 : PLANNED + 1])),
-        runs=[_describe_run(run) for run in plan.get("run", ())],
+        runs=[_describe_run(run) for run in plan.run],
     )
 
 
-def _describe_run(run: Mapping[str, Any]) -> str:
+def _describe_run(run: PlayedDocument) -> str:
     """How the questions fare in a session under one policy."""
-    value = f"the value is {'about ' if run['noisy'] else ''}{run['value']}"
-    return f"{run['policy']}: {'it is denied, and the value stays unknown' if run['denied'] else value}."
+    value = f"the value is {'about ' if run.noisy else ''}{run.value}"
+    return f"{run.policy}: {'it is denied, and the value stays unknown' if run.denied else value}."
 
 
-def render_plans_page(plans: Mapping[str, Any]) -> str:
+def render_plans_page(plans: PlansDocument) -> str:
     """One page of what `keyhole plan --target all --format json` says."""
-    exposed, n = len(plans["exposes"]), plans["people"]
-    two = sum(p["questions"] is not None and p["questions"] <= 2 for p in plans["plans"])
-    undecided = sum(count for how, count in plans["counts"].items() if how.startswith("undecided"))
+    exposed, n = len(plans.exposes), plans.people
+    two = sum(p.questions is not None and p.questions <= 2 for p in plans.plans)
+    undecided = sum(count for how, count in plans.counts.items() if how.startswith("undecided"))
     return render_page(
         "plans.html.jinja",
         "plan for everybody",
         f"{exposed:,} of {n:,} people can be given away by allowed questions.",
         mood="bad" if exposed else "good",
-        notes=[f"Allowed: {plans['allowed']}.", f"Set-up took {plans['seconds']} s; nothing private was read."],
+        notes=[f"Allowed: {plans.allowed}.", f"Set-up took {plans.seconds} s; nothing private was read."],
         tiles=[
             Tile(f"{exposed:,}", "can be given away", "bad" if exposed else "good"),
             Tile(f"{two:,}", "by at most two questions", "bad" if two else "good"),
             Tile(f"{undecided:,}", "undecided", "warn" if undecided else "good"),
         ],
-        by_luck=plans.get("by_luck", ""),
-        total=len(plans["plans"]),
-        counts=[(how, f"{count:,}", f"{100 * count / max(1, n):.1f} %") for how, count in plans["counts"].items()],
-        everybody=[(_name_target(p["record"]), p["how"], p["questions"] or "") for p in plans["plans"][:PLANNED]],
+        by_luck=plans.by_luck,
+        total=len(plans.plans),
+        counts=[(how, f"{count:,}", f"{100 * count / max(1, n):.1f} %") for how, count in plans.counts.items()],
+        everybody=[(_name_target(p.record), p.how, p.questions or "") for p in plans.plans[:PLANNED]],
     )
 
 
-def _name_target(record: Mapping[str, Any]) -> str:
+def _name_target(record: Labels) -> str:
     return ", ".join(f"row {v}" if k == "row" and len(record) == 1 else str(v) for k, v in record.items())
 
 
 # --- a reconstruction ------------------------------------------------------------------------------------------------
 
 
-def render_reconstruction_page(reconstruction: Mapping[str, Any]) -> str:
+def render_reconstruction_page(reconstruction: ReconstructionDocument) -> str:
     """One page of what `keyhole reconstruct --format json` says."""
-    rows, common, unique = reconstruction["rows"], reconstruction["common"], reconstruction["unique"]
-    status = str(reconstruction["status"])
+    rows, common, unique = reconstruction.rows, reconstruction.common, reconstruction.unique
     return render_page(
         "reconstruction.html.jinja",
         "reconstruction",
-        reconstruction["sentence"],
+        reconstruction.sentence,
         mood="bad" if unique or common else "warn",
-        notes=[f"{reconstruction['cells']:,} numbers, one per cell, were searched. {status.capitalize()}."],
+        notes=[f"{reconstruction.cells:,} numbers, one per cell, were searched. {reconstruction.status.capitalize()}."],
         tiles=[
             Tile(f"{len(rows):,}", "row rebuilt" if len(rows) == 1 else "rows rebuilt", "bad" if unique else ""),
             Tile(UNIQUE[unique], "are they the only ones?", "bad" if unique else ""),
@@ -370,11 +371,11 @@ def render_reconstruction_page(reconstruction: Mapping[str, Any]) -> str:
         rows=_count_rows(rows),
         common=_count_rows(common or ()),
         most=ROWS,
-        proved=status == "proved",
+        proved=reconstruction.status == "proved",
     )
 
 
-def _count_rows(rows: Sequence[Mapping[str, Any]]) -> tuple[list[str], list[tuple[object, ...]]]:
+def _count_rows(rows: Sequence[Labels]) -> tuple[list[str], list[tuple[object, ...]]]:
     """The columns, and equal rows once with how often."""
     counts = Counter(tuple(row.items()) for row in rows)
     names = [name for name, _ in next(iter(counts), ())]

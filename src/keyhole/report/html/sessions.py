@@ -8,9 +8,19 @@ from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any
 
+from msgspec import UnsetType
+
 from keyhole.book import EVERYBODY
 from keyhole.report.charts.drawing import Drawing, Series, Span, draw_lines, draw_ranges
 from keyhole.report.charts.svg import Axis
+from keyhole.report.documents.sessions import (
+    AnsweredGroup,
+    AnswersDocument,
+    AskDocument,
+    BookDocument,
+    ReplyDocument,
+    UnansweredStatement,
+)
 from keyhole.report.html.page import Tile, render_fragment, render_page
 from keyhole.report.replies import format_steps
 from keyhole.report.words.digits import with_bar
@@ -54,15 +64,15 @@ class AnswerCard:
     notes: Sequence[str] = ()
 
 
-def render_answers_page(answers: Mapping[str, Any]) -> str:
+def render_answers_page(answers: AnswersDocument | AskDocument) -> str:
     """One page of what `keyhole answer --format json` or a private `keyhole ask --format json` says."""
     replies = _list_replies(answers)
-    answered = [r for r in replies if "refused" not in r and r.get("outcome") not in ("deny", "refused")]
+    answered = [r for r in replies if r.refused is None and r.outcome not in ("deny", "refused")]
     refused = len(replies) - len(answered)
-    how = " with noise" if answers.get("policy", "private") == "private" else ""
+    how = " with noise" if isinstance(answers, AnswersDocument) or answers.policy == "private" else ""
     were = "was" if len(answered) == 1 else "were"
     sentence = f"{len(answered):,} of {counted(len(replies), 'statement')} {were} answered{how}."
-    if answers.get("dry_run"):
+    if answers.dry_run:
         sentence = f"What {counted(len(replies), 'statement')} would cost; nothing was spent."
     return render_page(
         "answers.html.jinja",
@@ -76,50 +86,48 @@ def render_answers_page(answers: Mapping[str, Any]) -> str:
     )
 
 
-def render_answers_fragment(answers: Mapping[str, Any]) -> str:
+def render_answers_fragment(answers: AnswersDocument) -> str:
     """The same for a notebook: each answer, and the bars."""
-    replies = _list_replies(answers)
+    replies = answers.answers
     bars = _draw_bars(replies, "Each answer with its bar.")
     return render_fragment("notebook/answers.html.jinja", cards=list(map(_make_card, replies[:PICTURED])), bars=bars)
 
 
-def _list_replies(answers: Mapping[str, Any]) -> Sequence[Mapping[str, Any]]:
-    return answers.get("answers") or answers.get("replies") or []
+def _list_replies(answers: AnswersDocument | AskDocument) -> Sequence[ReplyDocument]:
+    return answers.answers if isinstance(answers, AnswersDocument) else answers.replies
 
 
 def _make_answer_tiles(
-    answers: Mapping[str, Any], replies: Sequence[Mapping[str, Any]], refused: int
+    answers: AnswersDocument | AskDocument, replies: Sequence[ReplyDocument], refused: int
 ) -> Iterator[Tile]:
-    unit = answers.get("unit", "epsilon")
-    if answers.get("spent") is not None:
-        yield Tile(f"{answers['spent']:.4g}", f"{unit} spent so far")
-    left = next((r["left"] for r in reversed(replies) if r.get("left") is not None), None)
+    unit = answers.unit or "epsilon"
+    if isinstance(answers, AnswersDocument):
+        yield Tile(f"{answers.spent:.4g}", f"{unit} spent so far")
+    left = next((r.left for r in reversed(replies) if r.left is not None), None)
     if left is not None:
         yield Tile(f"{left:.4g}", f"{unit} left", "warn" if left == 0 else "")
-    cost = sum(r.get("cost") or 0 for r in replies)
+    cost = sum(r.cost or 0 for r in replies)
     yield Tile(f"{cost:.4g}", f"{unit} for these statements")
     if refused:
         yield Tile(str(refused), "refused", "warn")
 
 
-def _make_card(reply: Mapping[str, Any]) -> AnswerCard:
-    sql = " ".join(str(reply["sql"]).split())
-    if reply.get("refused") or reply.get("reason"):
-        return AnswerCard(sql, str(reply.get("refused") or reply.get("reason")))
+def _make_card(reply: ReplyDocument) -> AnswerCard:
+    sql = " ".join(reply.sql.split())
+    if reply.refused or reply.reason:
+        return AnswerCard(sql, reply.refused or reply.reason or "")
     values: Sequence[str] = ()
     groups: Sequence[Sequence[str]] | None = None
-    if "groups" in reply:
+    if reply.groups is not None:
         groups = [
-            (", ".join(f"{k} = {v}" for k, v in g["key"].items()), *_write_values(g["values"], g.get("error")))
-            for g in reply["groups"]
+            (", ".join(f"{k} = {v}" for k, v in g.key.items()), *_write_values(g.values, g.error)) for g in reply.groups
         ]
-    elif "value" in reply:
-        values = _write_values([reply["value"]], [reply.get("error")] if "error" in reply else None)
-    terms = [f"cost {reply['cost']:.4g}" if reply.get("cost") is not None else "", reply.get("neighbours", "")]
-    terms += [f"bars hold with probability {1 - reply['beta']:g}"] if reply.get("beta") is not None else []
-    terms += [reply.get("how", "")]
-    line = "; ".join(str(t) for t in terms if t)
-    return AnswerCard(sql, "", values, groups, reply.get("ranks"), line, reply.get("notes") or ())
+    elif not isinstance(reply.value, UnsetType):
+        values = _write_values([reply.value], None if isinstance(reply.error, UnsetType) else [reply.error])
+    terms = [f"cost {reply.cost:.4g}" if reply.cost is not None else "", reply.neighbours]
+    terms += [f"bars hold with probability {1 - reply.beta:g}"] if reply.beta is not None else []
+    line = "; ".join(term for term in (*terms, reply.how) if term)
+    return AnswerCard(sql, "", values, groups, reply.ranks, line, reply.notes)
 
 
 def _write_values(values: Sequence[Any], errors: Sequence[Any] | None) -> list[str]:
@@ -135,27 +143,30 @@ def _write_value(value: Any) -> str:
     return "NULL" if value is None else f"{value:,.6g}" if isinstance(value, float) else str(value)
 
 
-def _draw_bars(replies: Sequence[Mapping[str, Any]], caption: str = "") -> Drawing | None:
+def _draw_bars(replies: Sequence[ReplyDocument], caption: str = "") -> Drawing | None:
     """Each answer from its lower to its upper end."""
     spans = []
     for number, reply in enumerate(replies, 1):
-        single = {"key": {}, "values": [reply.get("value")], "error": [reply.get("error")]}
-        for group in reply.get("groups") or [single]:
-            key = ", ".join(str(v) for v in group["key"].values())
-            for value, error in zip(group["values"], group.get("error") or [], strict=False):
+        groups = reply.groups or ()
+        if not groups and not isinstance(reply.value, UnsetType) and not isinstance(reply.error, UnsetType):
+            groups = (AnsweredGroup(key={}, values=(reply.value,), error=(reply.error,)),)
+        for group in groups:
+            key = ", ".join(str(v) for v in group.key.values())
+            for value, error in zip(group.values, group.error or (), strict=False):
                 if value is not None and error is not None:
-                    spans.append(Span(f"{number}. {key}".strip(), value - error, value + error, None, "open"))
+                    middle, reach = float(value), float(error)
+                    spans.append(Span(f"{number}. {key}".strip(), middle - reach, middle + reach, None, "open"))
     if not spans:
         return None
     some = "" if len(spans) <= PICTURED else f" (the first {PICTURED})"
     return draw_ranges(spans[:PICTURED], "answer", (), caption or f"Each answer with its bar{some}.")
 
 
-def _draw_budget(replies: Sequence[Mapping[str, Any]]) -> Drawing | None:
-    left = [(float(k), float(r["left"])) for k, r in enumerate(replies, 1) if r.get("left") is not None]
+def _draw_budget(replies: Sequence[ReplyDocument]) -> Drawing | None:
+    left = [(float(k), r.left) for k, r in enumerate(replies, 1) if r.left is not None]
     if len(left) < 2:
         return None
-    start = left[0][1] + float(replies[int(left[0][0]) - 1].get("cost") or 0)
+    start = left[0][1] + (replies[int(left[0][0]) - 1].cost or 0)
     points = [(left[0][0] - 1, start), *left]
     x, y = Axis("statement", points[0][0], left[-1][0], whole=True), Axis("left", 0, max(v for _, v in points) or 1)
     return draw_lines([Series("budget", points, stepped=True)], x, y, "The budget after each statement.", height=240)
@@ -264,59 +275,58 @@ def _draw_stream(replies: Sequence[Mapping[str, Any]]) -> Drawing | None:
 # --- a book ----------------------------------------------------------------------------------------------------------
 
 
-def render_book_page(book: Mapping[str, Any], file: str = "") -> str:
+def render_book_page(book: BookDocument, file: str = "") -> str:
     """One page of what `keyhole book show --format json` says."""
-    answered = [e for e in book["entries"] if e["kind"] in ENTRY_WORDS and e["says"].get("sql")]
-    held = book["not_answered"]
-    unit = book["budget"].get("unit", "epsilon")
-    spent = float(Fraction(book["spent"].get(EVERYBODY, {"amount": "0"})["amount"]))
+    answered = [e for e in book.entries if e.kind in ENTRY_WORDS and e.says.get("sql")]
+    held = book.not_answered
+    unit = book.budget.get("unit", "epsilon")
+    spent = float(Fraction(book.spent[EVERYBODY].amount)) if EVERYBODY in book.spent else 0.0
     were = "was" if len(answered) == 1 else "were"
     sentence = f"{counted(len(answered), 'statement')} {were} answered or published, {len(held)} not answered"
     sentence += f"; {unit} {spent:.4g} was spent." if spent else "."
     tiles = [Tile(f"{len(answered):,}", "answered or published")]
     tiles += [Tile(f"{len(held):,}", "not answered", "warn" if held else "")]
     tiles += [Tile(f"{spent:.4g}", f"{unit} spent by everybody together")] if spent else []
-    versions = counted(len(book["epochs"]), "version")
-    reasons: dict[str, list[Mapping[str, Any]]] = {}
+    versions = counted(len(book.epochs), "version")
+    reasons: dict[str, list[UnansweredStatement]] = {}
     for each in held:
-        reasons.setdefault(f"{each['verdict']}: {each['reason'].splitlines()[0]}", []).append(each)
+        reasons.setdefault(f"{each.verdict}: {each.reason.splitlines()[0]}", []).append(each)
     return render_page(
         "book.html.jinja",
         "book",
         sentence,
-        notes=[f"{file}: the population {book['population']!r}, {versions} of the data.", "For the custodian."],
+        notes=[f"{file}: the population {book.population!r}, {versions} of the data.", "For the custodian."],
         tiles=tiles,
         spending=_draw_spending(book, unit),
         unit=unit,
         accounts=[
             (
                 TOGETHER if who == EVERYBODY else who,
-                f"{float(Fraction(s['amount'])):.6g}",
-                f"{float(Fraction(s['delta'])):g}",
+                f"{float(Fraction(account.amount)):.6g}",
+                f"{float(Fraction(account.delta)):g}",
             )
-            for who, s in book["spent"].items()
+            for who, account in book.spent.items()
         ],
-        answered=[(ENTRY_WORDS[entry["kind"]], entry) for entry in answered[:LISTED]],
+        answered=[(ENTRY_WORDS[entry.kind], entry) for entry in answered[:LISTED]],
         total=len(answered),
         held=sorted(reasons.items(), key=lambda item: -len(item[1])),
     )
 
 
-def _draw_spending(book: Mapping[str, Any], unit: str) -> Drawing | None:
+def _draw_spending(book: BookDocument, unit: str) -> Drawing | None:
     """What was spent up to each entry, by everybody together and by each analyst."""
     curves: dict[str, list[tuple[float, float]]] = {}
-    for point in book["spending"]:
-        for who, amount in point["spent"].items():
+    for point in book.spending:
+        for who, amount in point.spent.items():
             curve = curves.setdefault(TOGETHER if who == EVERYBODY else who, [(0.0, 0.0)])
-            curve.append((float(point["entry"]), float(Fraction(amount))))
+            curve.append((float(point.entry), float(Fraction(amount))))
     if not curves:
         return None
-    entries = book["entries"]
-    last = float(entries[-1]["entry"])
+    last = float(book.entries[-1].entry)
     series = [Series(who, [*_thin_curve(curve), (last, curve[-1][1])], stepped=True) for who, curve in curves.items()]
     series = series[:DRAWN]
     top = max(v for s in series for _, v in s.points)
-    caption = f"What was spent up to each entry ({entries[0]['at']} to {entries[-1]['at']})."
+    caption = f"What was spent up to each entry ({book.entries[0].at} to {book.entries[-1].at})."
     caption += f" {len(curves) - DRAWN} more accounts are in the table below." if len(curves) > DRAWN else ""
     return draw_lines(series, Axis("entry", 0, last, whole=True), Axis(unit, 0, top or 1.0), caption, height=260)
 
