@@ -18,7 +18,7 @@ MODEL = "model_29165030307.lp.gz"
 OURS = """
 import time; start = time.process_time()
 import sys
-from keyhole.api.reconstruct import reconstruct
+from keyhole.attacks.microdata.reconstruct import reconstruct
 found = reconstruct(sys.argv[1])
 print(time.process_time() - start, len(found.rows), found.unique)
 """

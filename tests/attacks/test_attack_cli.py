@@ -16,7 +16,7 @@ from click.testing import CliRunner
 
 from keyhole.attacks.methods import METHODS
 from keyhole.cli import app, attack
-from keyhole.cli.attack import Method
+from keyhole.cli.attack.command import Method
 from keyhole.cli.shared import terminal
 
 PEOPLE = """Name,ZIP,Gender,Blood sugar

@@ -11,7 +11,8 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from keyhole.api.attack import Attacked, attack
+from keyhole.api.attack import attack
+from keyhole.api.attack_result import Attacked
 from keyhole.errors import KeyholeError
 
 SUM, PAIR = "SELECT SUM(x) FROM r", "SELECT SUM(x) FROM r WHERE k < 2"

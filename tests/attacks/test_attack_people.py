@@ -16,7 +16,8 @@ import pytest
 from tests.laws.brute import rank
 
 import keyhole
-from keyhole.api.attack import Attacked, attack
+from keyhole.api.attack import attack
+from keyhole.api.attack_result import Attacked
 from keyhole.config import Config
 from keyhole.errors import ContradictionError, DataError
 

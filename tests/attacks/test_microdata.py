@@ -12,8 +12,7 @@ from pathlib import Path
 import pytest
 from tests.third_party import folder
 
-from keyhole.api.reconstruct import from_statistics, reconstruct
-from keyhole.attacks.microdata.outcome import RebuiltStatus
+from keyhole.attacks.microdata.reconstruct import RebuiltStatus, from_statistics, reconstruct
 from keyhole.attacks.microdata.statistics import (
     Attribute,
     Figure,

@@ -12,7 +12,7 @@ import pyarrow as pa
 import pytest
 
 import keyhole
-from keyhole.api.attack import Attacked
+from keyhole.api.attack_result import Attacked
 from keyhole.config import Config
 from keyhole.errors import ContradictionError
 

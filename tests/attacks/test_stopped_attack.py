@@ -12,10 +12,11 @@ import pyarrow as pa
 import pytest
 
 from keyhole.api import attack as attack_verb
-from keyhole.api import column_guess
-from keyhole.api.attack import Attacked, AttackTerms, attacked
+from keyhole.api import attack_guess
+from keyhole.api.attack import attacked
+from keyhole.api.attack_result import Attacked, AttackTerms
 from keyhole.attacks.methods import METHODS
-from keyhole.cli.attack import _interruptible
+from keyhole.cli.attack.command import _interruptible
 from keyhole.config import Config
 from keyhole.config.settings import settings, with_private
 from keyhole.logs.open import as_log
@@ -90,7 +91,7 @@ def test_groups_that_were_computed_stay_computed() -> None:
 
 
 def test_ctrl_c_while_ranges_are_proved_keeps_the_guess(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(column_guess, "proved_ranges", interrupt_and_wait)
+    monkeypatch.setattr(attack_guess, "proved_ranges", interrupt_and_wait)
     found = go(log(exact=True, disjoint=True), "auto", BITS)
     assert found.found[0][2].status is SolverStatus.OPTIMAL
     assert not found.ranges
@@ -100,7 +101,7 @@ def test_ctrl_c_while_ranges_are_proved_keeps_the_guess(monkeypatch: pytest.Monk
 
 def test_ctrl_c_while_the_guess_is_made_again_keeps_the_first(monkeypatch: pytest.MonkeyPatch) -> None:
     first = go(log(exact=True, disjoint=True), "auto", BITS).found[0][2]
-    run, calls = column_guess.run_attack, []
+    run, calls = attack_guess.run_attack, []
 
     def slower(*args: object, **named: object) -> object:
         calls.append(1)
@@ -108,8 +109,8 @@ def test_ctrl_c_while_the_guess_is_made_again_keeps_the_first(monkeypatch: pytes
             interrupt()
         return run(*args, **named)  # type: ignore[arg-type]
 
-    monkeypatch.setattr(column_guess, "run_attack", slower)
-    monkeypatch.setattr(column_guess, "_again", lambda *_: True)
+    monkeypatch.setattr(attack_guess, "run_attack", slower)
+    monkeypatch.setattr(attack_guess, "_again", lambda *_: True)
     found = go(log(exact=True, disjoint=True), "auto", BITS).found[0][2]
     assert len(calls) == 2
     assert found.status is first.status

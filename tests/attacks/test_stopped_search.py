@@ -12,8 +12,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from keyhole.api.reconstruct import reconstruct
-from keyhole.attacks.microdata import outcome
+from keyhole.attacks.microdata import reconstruct as rebuilding
+from keyhole.attacks.microdata.reconstruct import reconstruct
 from keyhole.report.reconstruction import summarize_reconstruction
 from keyhole.solve.integers.search import SharedValues
 from keyhole.solve.integers.stopping import ask_on_interrupt
@@ -54,9 +54,9 @@ def test_the_first_asks_and_the_second_interrupts() -> None:
 def test_what_was_found_is_kept_and_called_stopped(rows: bool, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     file = tmp_path / "s.toml"
     file.write_text("[columns.age]\nmin = 0\nmax = 3\n[[statistics]]\ncount = 2\n")
-    had = SharedValues(outcome.SolverStatus.FEASIBLE, np.array([1, 1, 0, 0])) if rows else None
-    given = had or SharedValues(outcome.SolverStatus.ITERATION_LIMIT)
-    monkeypatch.setattr(outcome, "call_until_stopped", lambda *_: (given, True))
+    had = SharedValues(rebuilding.SolverStatus.FEASIBLE, np.array([1, 1, 0, 0])) if rows else None
+    given = had or SharedValues(rebuilding.SolverStatus.ITERATION_LIMIT)
+    monkeypatch.setattr(rebuilding, "call_until_stopped", lambda *_: (given, True))
     found = reconstruct(file)
     assert len(found.rows) == (2 if rows else 0)
     assert found.unique is None

@@ -12,7 +12,7 @@ import pyarrow as pa
 import pytest
 
 import keyhole
-from keyhole.api.advise import advise
+from keyhole.api.advice import advise
 from keyhole.auditing import rules as audit_rules
 from keyhole.auditing.deadline import Deadline
 from keyhole.auditing.examine import NO_TIME, examine, rules_for

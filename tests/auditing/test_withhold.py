@@ -13,8 +13,8 @@ import pytest
 from tests.third_party import folder
 
 import keyhole
-from keyhole.api.advise import advise
-from keyhole.api.suggest import TableRepair
+from keyhole.api.advice import advise
+from keyhole.api.table_repair import TableRepair
 from keyhole.api.tables import drawn_from, judge
 from keyhole.auditing.advice.advise import LogAdvice, rounded, without
 from keyhole.auditing.advice.withhold import withhold

@@ -13,8 +13,8 @@ import duckdb
 import pytest
 from click.testing import CliRunner, Result
 
+from keyhole.api.column_roles import propose
 from keyhole.api.init import RELATED
-from keyhole.api.roles import propose
 from keyhole.cli import app
 from keyhole.cli.demo import LOG, PEOPLE
 from keyhole.config import Config, parse_private

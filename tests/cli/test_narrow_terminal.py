@@ -18,8 +18,7 @@ from click.testing import CliRunner
 
 from keyhole.cli.demo import CONFIG, LOG, PEOPLE
 from keyhole.cli.root import ENTRIES, Subcommand, app, load
-from keyhole.cli.shared.fitting import BROKEN_AT, fitted
-from keyhole.cli.shared.help_lines import broken
+from keyhole.cli.shared.narrow_lines import BROKEN_AT, broken, fitted
 from keyhole.report.words.proofs import WIDTH
 from keyhole.report.words.text import wrap_line
 

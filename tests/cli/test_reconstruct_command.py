@@ -78,7 +78,7 @@ def test_it_runs_beside_highspy(tmp_path: Path) -> None:
     file.write_text(TWO)
     script = tmp_path / "both.py"
     script.write_text(
-        "import sys\nfrom keyhole.api.reconstruct import reconstruct\n"
+        "import sys\nfrom keyhole.attacks.microdata.reconstruct import reconstruct\n"
         "print(reconstruct(sys.argv[1]).unique, 'ortools' in sys.modules)\nimport highspy\nhighspy.Highs()\n"
     )
     ended = subprocess.run([sys.executable, str(script), str(file)], capture_output=True, text=True, check=False)

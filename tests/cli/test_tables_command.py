@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner, Result
 
-from keyhole.api.suggest import TableRepair
+from keyhole.api.table_repair import TableRepair
 from keyhole.api.tables import drawn_from, judge
 from keyhole.cli.root import app
 from keyhole.cli.shared.advising import add_suggestion, suggestion_lines

@@ -14,7 +14,7 @@ from pathlib import Path
 
 import pytest
 
-from keyhole.api.suggest import TableRepair
+from keyhole.api.table_repair import TableRepair
 from keyhole.api.tables import drawn_from, judge, tables
 from keyhole.crosstab.options import TableOptions
 

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from keyhole.api.suggest import TableRepair
+from keyhole.api.table_repair import TableRepair
 from keyhole.api.tables import drawn_from, judge, tables
 from keyhole.crosstab.cells import GRAND
 from keyhole.crosstab.options import TableOptions

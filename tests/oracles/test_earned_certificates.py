@@ -11,8 +11,8 @@ import numpy as np
 import pytest
 from click.testing import CliRunner, Result
 
-from keyhole.cli.attack import attack as command
-from keyhole.cli.shared.learnt_report import between
+from keyhole.cli.attack.command import attack as command
+from keyhole.cli.attack.learnt_report import between
 from keyhole.errors import ConfigError, KeyholeError
 from keyhole.oracles.attack_target import learn_target
 from keyhole.oracles.certify.assumptions import MISFIT

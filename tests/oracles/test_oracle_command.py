@@ -19,9 +19,9 @@ import numpy as np
 import pytest
 from click.testing import CliRunner, Result
 
-from keyhole.cli.attack import attack as command
-from keyhole.cli.attack_oracle import LearnerWord
-from keyhole.cli.simulate import MethodName
+from keyhole.cli.attack.command import attack as command
+from keyhole.cli.attack.oracle import LearnerWord
+from keyhole.cli.simulate.oracle import MethodName
 from keyhole.errors import ConfigError, KeyholeError, ModelError
 from keyhole.oracles import (
     GaussianNoise,

@@ -18,8 +18,8 @@ import numpy as np
 import pytest
 from click.testing import CliRunner, Result
 
-from keyhole.cli.attack import attack as command
-from keyhole.cli.attack_oracle import read_queries
+from keyhole.cli.attack.command import attack as command
+from keyhole.cli.attack.oracle import read_queries
 from keyhole.errors import ConfigError, KeyholeError, ModelError
 from keyhole.oracles import (
     GaussianNoise,

@@ -12,7 +12,7 @@ import pytest
 from click.testing import CliRunner
 
 from keyhole.cli import app
-from keyhole.cli.simulate import MethodName, StreamName
+from keyhole.cli.simulate.oracle import MethodName, StreamName
 from keyhole.errors import ConfigError
 from keyhole.oracles.simulate import OracleMethod, StreamKind
 from keyhole.report.charts.figures import compute_guides, draw_errors

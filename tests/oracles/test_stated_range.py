@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 from click.testing import CliRunner, Result
 
-from keyhole.cli.attack import attack as command
+from keyhole.cli.attack.command import attack as command
 from keyhole.errors import ModelError
 from keyhole.oracles import GaussianNoise, ThresholdOracle
 from keyhole.oracles.attack_target import learn_target

@@ -14,8 +14,7 @@ from tests.browser_here import browser, browser_page
 from tests.report.test_pages import parsed
 
 from keyhole.cli import app
-from keyhole.cli.clinic import PATIENTS, clinic_csv, clinic_log
-from keyhole.cli.demo import CONFIG, LOG, PEOPLE, ROSTER, SAFE, TRANSCRIPT
+from keyhole.cli.demo import CONFIG, LOG, PATIENTS, PEOPLE, ROSTER, SAFE, TRANSCRIPT, clinic_csv, clinic_log
 
 __all__ = ["browser"]
 

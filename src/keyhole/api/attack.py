@@ -1,11 +1,13 @@
-"""`keyhole.attack`: what an outsider can rebuild from the answers he has seen."""
+"""`keyhole.attack`: what an outsider can rebuild from the answers he has seen; and the same with less of the log, or by
+other methods.
+"""
 
 from __future__ import annotations
 
-import math
+import time
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
-from dataclasses import dataclass, field, replace
+from dataclasses import asdict, dataclass, replace
 from fractions import Fraction
 from pathlib import Path
 from typing import Any, Unpack
@@ -13,19 +15,15 @@ from typing import Any, Unpack
 import numpy as np
 from numpy.typing import NDArray
 
-from keyhole.api.attack_log import evidence_of_log
-from keyhole.api.column_guess import NeverStopped, Progress, Stop, guess_column
-from keyhole.api.person_totals import PersonTotal, person_totals
-from keyhole.api.shown_rows import ShownRow, shown_rows
-from keyhole.api.true_values import true_values
-from keyhole.attacks.base import Measure, Reconstruction, Target
-from keyhole.attacks.choose import Choice
-from keyhole.attacks.experiment import Score, find_right_guesses, rank_precision, score_reconstruction
+from keyhole.api.attack_evidence import evidence_of_log
+from keyhole.api.attack_guess import NeverStopped, Progress, ShownRow, Stop, guess_column, person_totals, shown_rows
+from keyhole.api.attack_result import Attacked, AttackTerms, Findings
+from keyhole.attacks.base import Target
 from keyhole.config.arguments import TableArguments
 from keyhole.config.settings import Settings, settings, with_private
 from keyhole.datasets import Roster
 from keyhole.datasets.open import Use, open_table
-from keyhole.errors import ConfigError, LogError, QueryError
+from keyhole.errors import ConfigError, KeyholeError, LogError, QueryError
 from keyhole.gather.evidence import Evidence
 from keyhole.logs.open import Log, as_log
 from keyhole.logs.people_table import keep_people_table
@@ -34,80 +32,6 @@ from keyhole.model.transcript import Noise
 from keyhole.sql import lower_statement
 
 AUTO = "auto"  # noise that is estimated
-
-
-@dataclass(frozen=True, slots=True, eq=False, repr=False)
-class Attacked:
-    """What was rebuilt, one entry a private column, for the people of `labels`; `scores`, `truths` if it was given."""
-
-    found: tuple[tuple[Target, Choice, Reconstruction], ...]
-    labels: tuple[Mapping[str, Any], ...]
-    scores: Mapping[str, Score]
-    warnings: tuple[str, ...]
-    truths: Mapping[str, Sequence[Any]] = field(default_factory=dict)
-    ranges: Mapping[str, tuple[NDArray[np.float64], NDArray[np.float64]]] = field(default_factory=dict)  # proved
-    rows: tuple[int, ...] = ()  # where ids repeat: the number of each record, from 0
-    totals: tuple[PersonTotal, ...] = ()  # of people with several records
-    features: tuple[ShownRow, ...] = ()  # of people's rows in other tables
-
-    def __repr__(self) -> str:
-        made = ", ".join(f"{target.column} by {choice.method}" for target, choice, _ in self.found)
-        right = ", ".join(f"{100 * s.exact:.0f} % of {column} exact" for column, s in self.scores.items())
-        return f"<Attacked: {made}, {len(self.labels)} records{f'; {right}' if right else ''}>"
-
-    def _repr_html_(self) -> str:
-        from keyhole.report.html.attacks import render_attack_fragment
-
-        return render_attack_fragment({**self.to_json(), "truths": self.truths})
-
-    def estimates(self, column: str | None = None) -> NDArray[Any]:
-        """The guesses for a column (the first one), in the order of `labels`."""
-        for target, _, result in self.found:
-            if column is None or target.column == column:
-                return tidy(result.values)
-        raise ConfigError(f"{column!r} was not attacked; {', '.join(t.column for t, _, _ in self.found)} was")
-
-    def to_json(self) -> dict[str, Any]:
-        """As the contract has it."""
-        estimates = [
-            {
-                "record": dict(label),
-                **({"row": self.rows[at] + 1} if self.rows else {}),
-                "column": target.column,
-                "value": _number(value),
-                "confidence": _number(sure),
-                **self._range(target.column, at),
-            }
-            for target, _, result in self.found
-            for at, (label, value, sure) in enumerate(
-                zip(self.labels, tidy(result.values), result.confidence, strict=True)
-            )
-        ]
-        first = self.found[0]
-        reply: dict[str, Any] = {
-            "method": first[1].method,
-            "why": first[1].why,
-            "residual": round(max(r.residual for _, _, r in self.found), 9),
-            "status": first[2].status.value,
-            "note": first[2].note,
-            "confidence": str(first[2].measure),
-            "estimates": estimates,
-            "warnings": list(self.warnings),
-        }
-        if self.rows:
-            reply["people"] = [each.to_json() for each in self.totals]
-        if self.features:
-            reply["features"] = [each.to_json() for each in self.features]
-        if self.scores:
-            whole = {column: s.as_json() for column, s in self.scores.items()}
-            reply["score"] = whole[first[0].column] if len(whole) == 1 else whole
-        return reply
-
-    def _range(self, column: str, at: int) -> dict[str, Any]:
-        if column not in self.ranges:
-            return {}
-        lo, hi = self.ranges[column]
-        return {"range": [_number(lo[at]), _number(hi[at])]}
 
 
 def attack(
@@ -141,24 +65,6 @@ def attack(
     return attacked(as_log(log, dialect), given, terms)
 
 
-@dataclass(frozen=True, slots=True)
-class AttackTerms:
-    """How a log is attacked, what it is scored against, and of whom to report in which order."""
-
-    noise: str | None = None
-    method: str = "auto"
-    truth: object = None
-    tolerance: float | None = None
-    target: str | None = None
-    by: str | None = None
-
-    def __post_init__(self) -> None:
-        if self.tolerance is not None and not (math.isfinite(self.tolerance) and self.tolerance >= 0):
-            raise ConfigError(f"--tolerance {self.tolerance:g}: write a number that is not negative")
-        if self.by not in (None, "record", "confidence"):
-            raise ConfigError(f"--by {self.by!r}: write record or confidence")
-
-
 def attacked(
     log: Log,
     given: Settings,
@@ -186,7 +92,7 @@ def attacked(
         ]  # fmt: skip
         warnings.extend(said for each in made for said in each.warnings)
         ranges = {c.target.column: (c.proved.lo, c.proved.hi) for c in made if c.proved is not None}
-        whole = _Whole(tuple((c.target, c.choice, c.guess) for c in made), ranges, people, given, terms, warnings)
+        whole = Findings(tuple((c.target, c.choice, c.guess) for c in made), ranges, people, given, terms, warnings)
         totals = [
             total
             for c in made
@@ -212,56 +118,6 @@ def _features(evidence: Evidence, people: Roster, warnings: list[str], stop: Sto
         if evidence.counting is not None:
             warnings.append("stopped: what counts of people tell of each is left out")
         return ()
-
-
-@dataclass(frozen=True, slots=True)
-class _Whole:
-    """What was found of everybody; `reported` is about those who are wanted, in the order that is."""
-
-    found: tuple[tuple[Target, Choice, Reconstruction], ...]
-    ranges: Mapping[str, tuple[NDArray[np.float64], NDArray[np.float64]]]
-    people: Roster
-    given: Settings
-    terms: AttackTerms
-    warnings: list[str]
-
-    def reported(self, wanted: NDArray[np.int64]) -> Attacked:
-        """Guesses, scores and ranges of these records."""
-        rows = self._ordered(wanted)
-        truths: dict[str, NDArray[Any]] = {}
-        scores: dict[str, Score] = {}
-        for target, choice, result in self.found if self.terms.truth is not None else ():
-            real = true_values(target, result, self.terms.truth, self.people, self.given, self.warnings)
-            truths[target.column] = real[rows]
-            scores[target.column] = self._scored(target, choice, result, real, rows)
-        found = tuple(
-            (t, c, replace(r, values=r.values[rows], confidence=r.confidence[rows])) for t, c, r in self.found
-        )
-        labels = tuple(self.people.labels(np.arange(self.people.n)))
-        ranges = {column: (lo[rows], hi[rows]) for column, (lo, hi) in self.ranges.items()}
-        known = {column: values.tolist() for column, values in truths.items()}
-        at = tuple(int(r) for r in rows) if self.people.schema.repeated else ()
-        return Attacked(found, tuple(labels[r] for r in rows), scores, tuple(self.warnings), known, ranges, at)
-
-    def _ordered(self, wanted: NDArray[np.int64]) -> NDArray[np.int64]:
-        if self.terms.by != "confidence" or not self.found:
-            return wanted
-        first = self.found[0][2]
-        sure = first.confidence[wanted]
-        return wanted[np.argsort(-sure if first.measure is Measure.PROBABILITY else sure, kind="stable")]
-
-    def _scored(
-        self, target: Target, choice: Choice, result: Reconstruction, real: NDArray[Any], rows: NDArray[np.int64]
-    ) -> Score:
-        picked = replace(result, values=result.values[rows], confidence=result.confidence[rows])
-        made = score_reconstruction(picked, real[rows], replace(target, n=len(rows)), tolerance=self.terms.tolerance)
-        right = find_right_guesses(result, real, target)
-        control = np.flatnonzero(~choice.asked) if choice.asked is not None else np.zeros(0, dtype=np.int64)
-        if len(control):
-            made = replace(made, control_records=len(control), control_exact=float(right[control].mean()))
-        if self.terms.by == "confidence":
-            made = replace(made, precision=rank_precision(right[rows]))
-        return made
 
 
 def _wanted(where: str | None, people: Roster) -> NDArray[np.int64]:
@@ -301,15 +157,65 @@ def _roster(given: Settings, warnings: list[str]) -> Roster:
     return opened.roster
 
 
-def tidy(values: NDArray[Any]) -> NDArray[Any]:
-    """What is below a solver's rounding of the largest value reads 0."""
-    if values.dtype == object:
-        return values
-    size = float(np.max(np.abs(values), initial=0.0, where=np.isfinite(values)))
-    return np.where(np.abs(values) < 1e-9 * size, 0.0, values)
+POINTS = 8  # prefixes of the log that are attacked
+METHODS = ("least-squares", "bounded", "l1", "integer")
 
 
-def _number(value: Any) -> Any:
-    if isinstance(value, float | np.floating):
-        return float(f"{value:.12g}") if math.isfinite(value) else None
-    return None if value is None else str(value)
+@dataclass(frozen=True, slots=True)
+class AttackRun:
+    """One attack on a column, with its marks; `cannot` says why there are none."""
+
+    column: str
+    method: str
+    statements: int
+    exact: float | None = None
+    within: float | None = None
+    error: float | None = None
+    seconds: float | None = None
+    cannot: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class AttackComparison:
+    """`growth`: the same method on more and more of the log. `methods`: others on all of it."""
+
+    growth: tuple[AttackRun, ...]
+    methods: tuple[AttackRun, ...]
+
+    def to_json(self) -> dict[str, Any]:
+        """The field `compared`."""
+        return {"growth": [asdict(p) for p in self.growth], "methods": [asdict(p) for p in self.methods]}
+
+
+def compare(log: Log, given: Settings, found: Attacked, terms: AttackTerms) -> AttackComparison:
+    """Attack prefixes of the log, and the whole of it by other methods; `terms` are those of the attack itself.
+
+    Needs the truth. Cost: about twice the attack for the prefixes, and one attack a method.
+    """
+    if not found.scores:
+        raise ConfigError("--compare needs --truth FILE: without the true values nothing can be scored")
+    chosen = {target.column: choice.method for target, choice, _ in found.found}
+    total = len(log.lines)
+    sizes = sorted({max(1, round(total ** (k / POINTS))) for k in range(1, POINTS + 1)} | {total})
+    method = next(iter(chosen.values()))
+    growth = [
+        p for size in sizes for p in _played(replace(log, lines=log.lines[:size]), given, replace(terms, method=method))
+    ]
+    names = dict.fromkeys((*chosen.values(), *METHODS))
+    methods = [p for name in names for p in _played(log, given, replace(terms, method=name))]
+    return AttackComparison(tuple(growth), tuple(methods))
+
+
+def _played(log: Log, given: Settings, terms: AttackTerms) -> list[AttackRun]:
+    start = time.perf_counter()
+    try:
+        found = attacked(log, given, terms)
+    except KeyholeError as error:
+        return [
+            AttackRun(name, terms.method, len(log.lines), cannot=str(error).splitlines()[0]) for name in given.asked
+        ]
+    seconds = round(time.perf_counter() - start, 3)
+    return [
+        AttackRun(column, terms.method, len(log.lines), s.exact, s.within, s.error, seconds)
+        for column, s in found.scores.items()
+    ]

@@ -13,7 +13,7 @@ from decimal import Decimal
 from pathlib import Path
 from typing import Any
 
-from keyhole.api.roles import Proposed, as_key, is_person, propose, sounds_public
+from keyhole.api.column_roles import Proposed, as_key, is_person, propose, sounds_public
 from keyhole.config import Config, FileLayout, PrivateColumn, toml_key
 from keyhole.datasets.survey import Survey, Surveyed, SurveyedTable
 from keyhole.errors import DataError

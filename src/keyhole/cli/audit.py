@@ -9,17 +9,16 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from keyhole.cli.review import read_key
 from keyhole.cli.shared import options
-from keyhole.cli.shared.output import Output, Withholding
 from keyhole.cli.shared.progress import Said, progress_on_stderr
-from keyhole.cli.shared.signing import Signing
 from keyhole.cli.shared.terminal import end
+from keyhole.cli.shared.verdict_output import Output, Signing, Withholding
+from keyhole.cli.verdict.review import read_key
 from keyhole.config.arguments import Format, OutputArguments, TableArguments
 from keyhole.errors import ConfigError, LogError
 
 if TYPE_CHECKING:
-    from keyhole.api.ruled import RuleCheck
+    from keyhole.api.advice import RuleCheck
     from keyhole.auditing.deadline import Deadline
     from keyhole.cli.shared.advising import Besides
     from keyhole.logs.open import Log
@@ -153,7 +152,7 @@ def _besides(
     advice, no_advice = None, ""
     checks: tuple[RuleCheck, ...] = ()
     if advise:
-        from keyhole.api.advise import advise as advised
+        from keyhole.api.advice import advise as advised
         from keyhole.auditing.interrupted import interrupted
 
         if interrupted(verdict.exposure):
@@ -161,8 +160,8 @@ def _besides(
         else:
             advice = advised(read, verdict, again, **limits)
     if rule:
+        from keyhole.api.advice import ruled
         from keyhole.api.open import open as opened
-        from keyhole.api.ruled import ruled
         from keyhole.crosstab.sensitivity import SensitivityRule
 
         rules = [SensitivityRule.parse(text) for text in rule]

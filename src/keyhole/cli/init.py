@@ -10,14 +10,13 @@ from typing import TYPE_CHECKING
 import click
 
 from keyhole.cli.shared import options
-from keyhole.cli.shared.layout import LAYOUT, laid_out
 from keyhole.cli.shared.terminal import check_out, emit, emit_json, warn, write_whole
 from keyhole.config.arguments import Format, OutputArguments, TableArguments
 from keyhole.errors import ConfigError
 
 if TYPE_CHECKING:
+    from keyhole.api.column_roles import Proposed
     from keyhole.api.init import Proposal
-    from keyhole.api.roles import Proposed
     from keyhole.config import PrivateColumn
 
 HELP = """Look at a file or database and propose a keyhole.toml.
@@ -53,8 +52,8 @@ BOUNDS = click.Option(
 @options.command(
     "init",
     HELP,
-    click.Argument(["data"], type=options.FILE, callback=laid_out),
-    options.table(options.TABLE, options.ID, options.PRIVATE, options.HIDDEN, *LAYOUT),
+    click.Argument(["data"], type=options.FILE, callback=options.laid_out),
+    options.table(options.TABLE, options.ID, options.PRIVATE, options.HIDDEN, *options.LAYOUT),
     BOUNDS,
     options.YES,
     FORCE,

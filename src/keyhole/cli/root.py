@@ -8,7 +8,7 @@ from typing import Any
 
 import click
 
-from keyhole.cli.shared.help_lines import fitting, narrow
+from keyhole.cli.shared.narrow_lines import fitting, narrow
 from keyhole.version import __version__
 
 
@@ -25,23 +25,27 @@ ENTRIES = (
     Subcommand("demo", "keyhole.cli.demo", "Tell the hospital story: three harmless sums give one patient away."),
     Subcommand("init", "keyhole.cli.init", "Look at a file or database and propose a keyhole.toml."),
     Subcommand("audit", "keyhole.cli.audit", "Prove who is exposed by a log of aggregate queries."),
-    Subcommand("tables", "keyhole.cli.tables", "Prove which suppressed cells of published tables can be recovered."),
+    Subcommand(
+        "tables", "keyhole.cli.published.tables", "Prove which suppressed cells of published tables can be recovered."
+    ),
     Subcommand(
         "reconstruct",
-        "keyhole.cli.reconstruct",
+        "keyhole.cli.published.reconstruct",
         "Rebuild the rows behind published statistics, and prove whether they are the only ones.",
     ),
-    Subcommand("verify", "keyhole.cli.verify", "Replay every proof of a verdict on made-up private values."),
-    Subcommand("review", "keyhole.cli.review", "Walk through a verdict and sign off what is accepted."),
+    Subcommand("verify", "keyhole.cli.verdict.verify", "Replay every proof of a verdict on made-up private values."),
+    Subcommand("review", "keyhole.cli.verdict.review", "Walk through a verdict and sign off what is accepted."),
     Subcommand(
         "report",
-        "keyhole.cli.report",
+        "keyhole.cli.verdict.report",
         "Write a verdict or a book as one self-contained page: no network, any browser, light and dark, prints.",
     ),
     Subcommand("watch", "keyhole.cli.watch", "Decide before each answer whether it would expose anybody."),
-    Subcommand("attack", "keyhole.cli.attack", "Rebuild private values from a transcript of questions and answers."),
+    Subcommand(
+        "attack", "keyhole.cli.attack.command", "Rebuild private values from a transcript of questions and answers."
+    ),
     Subcommand("plan", "keyhole.cli.plan", "Find the fewest questions that give somebody away, or prove that none do."),
-    Subcommand("simulate", "keyhole.cli.simulate", "Play attacks and defences against simulated databases."),
+    Subcommand("simulate", "keyhole.cli.simulate.command", "Play attacks and defences against simulated databases."),
     Subcommand("ask", "keyhole.cli.ask", "Ask one question, or several, and get an answer that is safe to give."),
     Subcommand("answer", "keyhole.cli.answer", "Answer COUNT, SUM and AVG with differential privacy."),
     Subcommand("book", "keyhole.cli.book", "Show, verify or export what was asked, answered and paid."),

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterator, Sequence
 
-from keyhole.attacks.microdata.outcome import RebuiltRows, RebuiltStatus, RowValues
+from keyhole.attacks.microdata.reconstruct import RebuiltRows, RebuiltStatus, RowValues
 from keyhole.auditing.base import visible
 from keyhole.report.documents.attacks import ReconstructionDocument
 from keyhole.report.documents.json_text import json_labels

@@ -20,7 +20,7 @@ from math import ceil, floor, lcm, prod
 import numpy as np
 from numpy.typing import NDArray
 
-from keyhole.attacks.microdata.outcome import MOST_ROWS
+from keyhole.attacks.microdata.reconstruct import MOST_ROWS
 from keyhole.attacks.microdata.statistics import Attribute, Ends, Figure, GroupFigures, Statistics
 from keyhole.errors import ConfigError, DataError, QueryError
 from keyhole.model.predicate import Kleene, Leaf, Opaque, Predicate, Scalar, fold, leaf_truth

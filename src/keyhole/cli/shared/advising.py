@@ -7,9 +7,8 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from keyhole.api.advise import Advice
-    from keyhole.api.ruled import RuleCheck, RuledAnswer
-    from keyhole.api.suggest import Suggestion
+    from keyhole.api.advice import Advice, RuleCheck, RuledAnswer
+    from keyhole.api.table_repair import Suggestion
     from keyhole.report.documents.tables import TablesDocument
     from keyhole.report.documents.verdict import RuleResult, StatementAdvice, VerdictDocument
     from keyhole.report.formats.redacted import Withheld

@@ -284,7 +284,7 @@ def emit_lines(lines: Iterable[tuple[str, str]], out: Path | None) -> None:
     if out is None and sys.stdout is not None and sys.stdout.isatty():
         from rich.text import Text
 
-        from keyhole.cli.shared.fitting import fitted
+        from keyhole.cli.shared.narrow_lines import fitted
 
         to = console()
         for line, style in fitted(lines, to.width):

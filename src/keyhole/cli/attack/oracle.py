@@ -17,8 +17,8 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from keyhole.cli.attack.learnt_report import show
 from keyhole.cli.shared import options
-from keyhole.cli.shared.learnt_report import show
 from keyhole.cli.shared.terminal import check_out
 from keyhole.config.arguments import OutputArguments
 from keyhole.errors import ConfigError

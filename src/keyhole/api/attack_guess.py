@@ -1,21 +1,27 @@
-"""The guess of one private column: solved, put beside what is proved, made again where it did not know that."""
+"""The guesses of an attack: a private column, within what is proved; people's totals; their rows in other tables."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, replace
-from typing import Protocol
+from typing import Any, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 
-from keyhole.api.proved_ranges import Proved, proved_ranges
+from keyhole.api.attack_evidence import Proved, proved_ranges
 from keyhole.attacks.base import Measure, Reconstruction, Target
 from keyhole.attacks.choose import Choice, run_attack
+from keyhole.attacks.row_membership import guess_row_membership
+from keyhole.auditing.base import Finding, Status
+from keyhole.auditing.people import in_words
 from keyhole.datasets import Roster
 from keyhole.gather.evidence import Evidence
+from keyhole.model.predicate import quote_name
+from keyhole.model.schema import Role
+from keyhole.solve.counting import Conflict
 from keyhole.solve.status import SolverStatus
 
 Progress = Callable[[str, int, int], None]
@@ -162,3 +168,133 @@ def _inside(found: Reconstruction, lo: NDArray[np.float64], hi: NDArray[np.float
     unearned = ((found.confidence == 0) | np.isinf(found.confidence)) & (width > near)
     sure = np.where((width <= near) | unearned, spread, found.confidence)
     return replace(found, values=values, confidence=np.fmin(sure, np.maximum(values - lo, hi - values)))
+
+
+@dataclass(frozen=True, slots=True)
+class PersonTotal:
+    """The total of a column over a person's records (numbered from 0).
+
+    The standard error is at most `error`: that of a sum is at most the sum of those of its parts. `certain`: the total
+    follows from exact answers, though no record of his need.
+    """
+
+    label: Mapping[str, Any]
+    column: str
+    rows: tuple[int, ...]
+    total: float
+    error: float
+    certain: bool
+
+    def to_json(self) -> dict[str, Any]:
+        """Plain data; rows count from 1, an error that is not known is None."""
+        return {
+            "record": dict(self.label),
+            "column": self.column,
+            "rows": [r + 1 for r in self.rows],
+            "total": float(f"{self.total:.12g}"),
+            "confidence": float(f"{self.error:.12g}") if np.isfinite(self.error) else None,
+            "certain": self.certain,
+        }
+
+
+def owners(people: Roster) -> NDArray[np.int64] | None:
+    """Whose each record is; None where every record is another person's."""
+    if not people.schema.repeated:
+        return None
+    return people.classes([quote_name(c.name) for c in people.schema.of_role(Role.ID)])
+
+
+def person_totals(
+    people: Roster, target: Target, found: Reconstruction, proved: Sequence[Finding]
+) -> Iterator[PersonTotal]:
+    """Of everybody with several records that have a value; `proved` are sums over one person's records.
+
+    Where guesses have probabilities instead of errors: of those alone whose total is proved.
+    """
+    owner = owners(people)
+    if owner is None or found.values.dtype == object:
+        return
+    errors = found.measure is Measure.STANDARD_ERROR
+    known = {f.rows: float(str(f.value)) for f in proved if _total(f, target.column)}
+    value = ~np.isnan(found.values)
+    order = np.argsort(owner, kind="stable")
+    for rows in np.split(order, np.flatnonzero(np.diff(owner[order])) + 1):
+        mine = rows[value[rows]]
+        if len(mine) < 2:
+            continue
+        at = tuple(np.sort(mine).tolist())
+        error = float(found.confidence[mine].sum())
+        sure = at in known or (errors and error == 0)
+        if not (sure or errors):
+            continue
+        total = known.get(at, float(found.values[mine].sum()))
+        (label,) = people.labels(mine[:1])
+        yield PersonTotal(label, target.column, at, total, 0.0 if sure else error, sure)
+
+
+def _total(finding: Finding, column: str) -> bool:
+    """Is it the plain sum over its records, and known?"""
+    if finding.column != column or finding.status is not Status.EXPOSED or finding.proof is None or not finding.rows:
+        return False
+    return finding.value is not None and set(finding.proof.target.values()) == {1}
+
+
+LISTED = 20_000  # conditions of people, the surest first
+
+
+@dataclass(frozen=True, slots=True)
+class ShownRow:
+    """A condition of somebody in words, and how likely it holds; None: not computed. Rows are numbered from 0."""
+
+    label: Mapping[str, Any]
+    rows: tuple[int, ...]
+    form: str
+    chance: float | None
+    proved: bool
+
+    @property
+    def sure(self) -> float:
+        """How likely the likelier of yes and no is."""
+        return 0.5 if self.chance is None else max(self.chance, 1 - self.chance)
+
+    def to_json(self) -> dict[str, Any]:
+        """Plain data; rows count from 1."""
+        chance = None if self.chance is None else float(f"{self.chance:.9g}")
+        return {
+            "record": dict(self.label),
+            "rows": [r + 1 for r in self.rows],
+            "form": self.form,
+            "probability": chance,
+            "proved": self.proved,
+        }
+
+
+def shown_rows(evidence: Evidence, people: Roster, warnings: list[str]) -> tuple[ShownRow, ...]:
+    """Everything that counts of people tell of each, the surest first; what they cannot be used for is a warning."""
+    counting = evidence.counting
+    if counting is None:
+        return ()
+    try:
+        found = list(guess_row_membership(counting, rng=np.random.default_rng(0)))
+    except Conflict as conflict:
+        names = ", ".join(sorted({counting.counts[i].number for i in conflict.counts}))
+        warnings.append(f"queries {names} cannot all be true of the people there are: none of the counts is used")
+        return ()
+    open_ = sum(each.chance is None for each in found)
+    if open_:
+        warnings.append(
+            f"{open_:,} conditions of people are tied by more than sums (several conditions, or several records of one "
+            "person): only what counts prove of them is told"
+        )
+    told = [each for each in found if each.chance is not None]
+    told.sort(key=lambda each: (not each.proved, -abs(float(each.chance or 0) - 0.5)))
+    if len(told) > LISTED:
+        warnings.append(f"{len(told):,} conditions of people are known or guessed: the {LISTED:,} surest are listed")
+    told = told[:LISTED]
+    labels = people.labels(np.array([each.rows[0] for each in told], dtype=np.int64)) if told else []
+    shown: dict[tuple[object, ...], ShownRow] = {}  # by either key the same is known of somebody with one record
+    for label, each in zip(labels, told, strict=True):
+        words = in_words(each.leaf, True)
+        row = ShownRow(label, each.rows, words, each.chance, each.proved)
+        shown.setdefault((each.rows, words, each.chance, each.proved), row)
+    return tuple(shown.values())

@@ -7,14 +7,15 @@ from typing import TYPE_CHECKING
 
 import click
 
-from keyhole.cli.shared import options, table_options
+from keyhole.cli.published import table_options
+from keyhole.cli.shared import options
 from keyhole.cli.shared.progress import progress_on_stderr
 from keyhole.cli.shared.terminal import check_out, emit, emit_json, emit_lines, end
 from keyhole.config.arguments import Format, OutputArguments
 from keyhole.errors import ConfigError
 
 if TYPE_CHECKING:
-    from keyhole.api.suggest import Suggestion
+    from keyhole.api.table_repair import Suggestion
     from keyhole.api.tables import Drawn
     from keyhole.report.tables import TablesVerdict
 
@@ -143,7 +144,7 @@ def tables(
 def _suggested(
     drawn: Drawn, found: TablesVerdict, within: str | None, time_limit: float | None, *, protects: bool
 ) -> Suggestion:
-    from keyhole.api.suggest import TableRepair
+    from keyhole.api.table_repair import TableRepair
 
     return TableRepair(drawn, found, within, time_limit, protects=protects).suggestion()
 

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from keyhole.cli.attack_oracle import ASKING, AskingArguments, attack_oracle, check_one_target
+from keyhole.cli.attack.oracle import ASKING, AskingArguments, attack_oracle, check_one_target
 from keyhole.cli.shared import options
 from keyhole.cli.shared.progress import progress_on_stderr
 from keyhole.cli.shared.terminal import check_out, emit, emit_json, printed, warn
@@ -23,8 +23,8 @@ from keyhole.errors import ConfigError
 if TYPE_CHECKING:
     from rich.console import Console
 
-    from keyhole.api.attack import Attacked, AttackTerms
-    from keyhole.api.compare import AttackComparison
+    from keyhole.api.attack import AttackComparison
+    from keyhole.api.attack_result import Attacked, AttackTerms
     from keyhole.attacks.experiment import Score
     from keyhole.config.settings import Settings
     from keyhole.logs.open import Log
@@ -128,7 +128,7 @@ def attack(
     output: OutputArguments,
 ) -> None:
     """Read, attack, score, print."""
-    from keyhole.api.attack import AttackTerms
+    from keyhole.api.attack_result import AttackTerms
     from keyhole.config.settings import settings, with_private
     from keyhole.logs.open import LogFormat, open_log
     from keyhole.sql import Dialect
@@ -162,7 +162,7 @@ def _played(
         found = attacked(log, given, terms, progress=progress, interruptible=lambda: nullcontext(stop))
         if not compare:
             return found, None
-        from keyhole.api.compare import compare as compared
+        from keyhole.api.attack import compare as compared
 
         try:
             stop()
@@ -229,7 +229,7 @@ def _print(console: Console, found: Attacked, beside: AttackComparison | None) -
     from rich.markup import escape
     from rich.table import Table
 
-    from keyhole.api.attack import tidy
+    from keyhole.api.attack_result import tidy
     from keyhole.attacks.base import Measure
 
     labels, scores = found.labels, found.scores

@@ -1,4 +1,4 @@
-"""`keyhole simulate`: `oracle` plays an attack against a database that only says "above" or "below"."""
+"""`keyhole simulate oracle`: an attack against a database that only says "above" or "below"."""
 
 from __future__ import annotations
 
@@ -13,8 +13,6 @@ import click
 
 from keyhole.cli.shared import options
 from keyhole.cli.shared.terminal import check_out, emit, emit_json, emit_text, write_whole
-from keyhole.cli.simulate_attack import attack
-from keyhole.cli.simulate_release import release
 from keyhole.config.arguments import Format, OutputArguments
 from keyhole.errors import ConfigError
 
@@ -229,11 +227,3 @@ def _text(runs: list[Run], summary: Summary) -> str:
 
 def _said(contained: bool | None) -> str:
     return "-" if contained is None else "yes" if contained else "NO"
-
-
-simulate = click.Group(
-    "simulate",
-    help="Play attacks and defences against simulated databases.",
-    no_args_is_help=True,
-    commands=[oracle, release, attack],
-)

@@ -10,7 +10,6 @@ from typing import Any
 import click
 
 from keyhole.cli.shared import options
-from keyhole.cli.shared.layout import LAYOUT
 from keyhole.cli.shared.terminal import emit_json, emit_text, end
 from keyhole.config import PrivateColumn
 from keyhole.config.arguments import Format, OutputArguments, TableArguments
@@ -41,7 +40,7 @@ Exit code
     "verify",
     HELP,
     click.Argument(["verdict"], type=options.FILE),
-    options.table(options.DATA, options.VERIFY_LOG, options.TABLE, options.VIEW, options.CONFIG, *LAYOUT),
+    options.table(options.DATA, options.VERIFY_LOG, options.TABLE, options.VIEW, options.CONFIG, *options.LAYOUT),
     options.output(Format.TEXT, Format.JSON),
 )
 def verify(

@@ -6,7 +6,8 @@ from pathlib import Path
 
 import click
 
-from keyhole.cli.shared import options, table_options
+from keyhole.cli.published import table_options
+from keyhole.cli.shared import options
 from keyhole.cli.shared.progress import progress_on_stderr
 from keyhole.cli.shared.terminal import check_out, emit, emit_json, emit_lines, end
 from keyhole.config.arguments import Format, OutputArguments
@@ -70,8 +71,8 @@ def reconstruct(
     output: OutputArguments,
 ) -> None:
     """Read, search, print."""
-    from keyhole.api.reconstruct import SECONDS
-    from keyhole.api.reconstruct import reconstruct as rebuild
+    from keyhole.attacks.microdata.reconstruct import SECONDS
+    from keyhole.attacks.microdata.reconstruct import reconstruct as rebuild
 
     check_out(output.out)
     with progress_on_stderr() as progress:

@@ -6,9 +6,9 @@ from pathlib import Path
 
 import click
 
-from keyhole.cli.review import read_verdict
 from keyhole.cli.shared import options
 from keyhole.cli.shared.terminal import check_out, emit
+from keyhole.cli.verdict.review import read_verdict
 from keyhole.errors import ConfigError
 
 HELP = """Write a verdict or a book as one self-contained page: no network, any browser, light and dark, prints.

@@ -1,0 +1,1 @@
+"""Commands on published statistics: `keyhole tables` and `keyhole reconstruct`."""

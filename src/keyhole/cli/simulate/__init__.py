@@ -1,0 +1,1 @@
+"""`keyhole simulate`: attacks and defences against simulated databases, a file a game."""

@@ -1,0 +1,1 @@
+"""Commands on a verdict that was written: `keyhole verify`, `review` and `report`."""
