@@ -16,7 +16,7 @@ from keyhole.api import attack_guess
 from keyhole.api.attack import attacked
 from keyhole.api.attack_result import Attacked, AttackTerms
 from keyhole.attacks.methods import METHODS
-from keyhole.cli.attack.command import _interruptible
+from keyhole.cli.shared.interruption import ask_to_stop
 from keyhole.config import Config
 from keyhole.config.settings import settings, with_private
 from keyhole.logs.open import as_log
@@ -49,7 +49,7 @@ def go(lines: list[dict[str, object]], method: str, column: str, at: Callable[[s
     given = with_private(settings(config, data=pa.table({"p": list(range(N))}), table="t"))
     progress = None if at is None else lambda text, _done, _of: at(text)
     return attacked(
-        as_log(lines, None), given, AttackTerms(method=method), progress=progress, interruptible=_interruptible
+        as_log(lines, None), given, AttackTerms(method=method), progress=progress, interruptible=ask_to_stop
     )
 
 
@@ -125,7 +125,7 @@ def test_ctrl_c_while_counts_of_people_are_read_keeps_the_rest(monkeypatch: pyte
 
 
 def test_a_second_ctrl_c_ends_it() -> None:
-    with _interruptible() as stop:
+    with ask_to_stop() as stop:
         stop()
         interrupt()
         with pytest.raises(KeyboardInterrupt):

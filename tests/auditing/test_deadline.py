@@ -170,7 +170,7 @@ def test_an_engine_that_is_stopped_stops_us() -> None:
 
 
 def test_the_command_line_names_the_limit(tmp_path: Any, monkeypatch: pytest.MonkeyPatch) -> None:
-    from keyhole.cli.audit import _in_time
+    from keyhole.cli.audit import _read_in_time
 
     clock = Deadline(0.01)
 
@@ -178,7 +178,7 @@ def test_the_command_line_names_the_limit(tmp_path: Any, monkeypatch: pytest.Mon
         time.sleep(5)
 
     with pytest.raises(LogError, match="--time-limit"):
-        _in_time(clock, reading)
+        _read_in_time(clock, reading)
 
 
 @pytest.mark.parametrize("time_limit", [None, 3.0, Deadline(3.0)])

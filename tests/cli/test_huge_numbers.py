@@ -194,3 +194,8 @@ def test_python_refuses_it_too() -> None:
     ):
         with pytest.raises(KeyholeError):
             made()
+
+
+def test_numbers_of_settings_pass_as_they_are_written() -> None:
+    column = Config.parse(f"[columns.private.pay]\nmin = 1e-30\nmax = {2**80}\nstep = 32.10").columns.private["pay"]
+    assert [str(column.min), str(column.max), str(column.step)] == ["1E-30", str(2**80), "32.10"]

@@ -18,7 +18,7 @@ from click.testing import CliRunner
 
 from keyhole.cli.demo import CONFIG, LOG, PEOPLE
 from keyhole.cli.root import ENTRIES, Subcommand, app, load
-from keyhole.cli.shared.narrow_lines import BROKEN_AT, broken, fitted
+from keyhole.cli.shared.narrow_lines import BROKEN_AT, break_line, fit_lines
 from keyhole.report.words.proofs import WIDTH
 from keyhole.report.words.text import wrap_line
 
@@ -63,7 +63,7 @@ def test_what_was_broken_for_a_wide_page_is_put_together_first() -> None:
     words = "so Blood sugar of any of " + ", ".join(f"Person {k}" for k in range(30))
     wide = list(wrap_line(words, ""))
     assert len(wide) > 2
-    narrow = [line for line, _ in fitted([("Why:", "bold"), *wide, ("next", "")], 60)]
+    narrow = [line for line, _ in fit_lines([("Why:", "bold"), *wide, ("next", "")], 60)]
     assert " ".join(narrow).split() == ["Why:", *words.split(), "next"]
     assert max(map(len, narrow)) <= 60
     assert all(len(line) > 40 for line in narrow[1:-2])  # no line is left half full
@@ -71,7 +71,7 @@ def test_what_was_broken_for_a_wide_page_is_put_together_first() -> None:
 
 def test_a_statement_over_a_caret_stays_whole() -> None:
     sql = "  SELECT " + "x" * 10 + ", y" * 40
-    assert [line for line, _ in fitted([(sql, ""), ("       ^", "")], 60)] == [sql, "       ^"]
+    assert [line for line, _ in fit_lines([(sql, ""), ("       ^", "")], 60)] == [sql, "       ^"]
 
 
 @pytest.mark.parametrize("entry", ENTRIES, ids=lambda entry: entry.name)
@@ -91,4 +91,4 @@ def test_the_front_page_fits_too_and_examples_stay_what_they_were() -> None:
         for line in told.replace(" \\\n", " ").splitlines():
             if line.strip().startswith("keyhole "):
                 shlex.split(line.partition(" < ")[0])  # quotes are not broken
-                assert broken(" ".join(line.split()))[0].startswith("keyhole ")
+                assert break_line(" ".join(line.split()))[0].startswith("keyhole ")

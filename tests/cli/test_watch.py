@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 
 from keyhole.cli import app
 from keyhole.cli.demo import CONFIG, LOG, PEOPLE, ROSTER, SAFE
-from keyhole.cli.watch import incoming
+from keyhole.cli.watch import read_statements
 
 run = CliRunner()
 
@@ -213,7 +213,7 @@ PARTS = st.sampled_from(
 @given(st.lists(PARTS, max_size=5), st.lists(st.sampled_from([";", ";\n", " ;\n\n", "\n;\n"]), min_size=5, max_size=5))
 def test_statements_arrive_whole_however_the_lines_fall(parts: list[str], ends: list[str]) -> None:
     text = "".join(part + end for part, end in zip(parts, ends, strict=False))
-    assert [sql for sql, _ in incoming(text.splitlines(keepends=True))] == parts
+    assert [sql for sql, _ in read_statements(text.splitlines(keepends=True))] == parts
 
 
 def test_a_raise_under_a_history_stops_the_command(folder: Path) -> None:

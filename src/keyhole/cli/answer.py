@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 import click
 
 from keyhole.cli.shared import options
-from keyhole.cli.shared.terminal import SOME_REFUSED, check_out, emit, emit_json, emit_text, end, warn
+from keyhole.cli.shared.terminal import SOME_REFUSED, check_out, emit, emit_json, emit_text, exit_with, warn
 from keyhole.config.arguments import BudgetArguments, Format, OutputArguments, TableArguments
 from keyhole.errors import ConfigError
 from keyhole.sessions.mechanisms import MECHANISMS
@@ -98,7 +98,7 @@ def answer(
         emit_text("\n".join(_prices(found) if dry_run else _lines(found)), output.out)
     if found.fault is not None:
         raise found.fault
-    end(SOME_REFUSED if found.refused else 0)
+    exit_with(SOME_REFUSED if found.refused else 0)
 
 
 def _lines(found: Answers) -> Iterator[str]:

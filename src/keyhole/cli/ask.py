@@ -9,7 +9,16 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from keyhole.cli.shared import options
-from keyhole.cli.shared.terminal import INTERRUPTED, SOME_REFUSED, check_out, emit, emit_json, emit_text, end, warn
+from keyhole.cli.shared.terminal import (
+    INTERRUPTED,
+    SOME_REFUSED,
+    check_out,
+    emit,
+    emit_json,
+    emit_text,
+    exit_with,
+    warn,
+)
 from keyhole.config.arguments import BudgetArguments, Format, OutputArguments, TableArguments
 from keyhole.errors import KeyholeError, LogError
 
@@ -106,7 +115,7 @@ def ask(
     _show(document, [*advised, *written, *(["nothing was kept: this was a dry run"] if dry_run else [])], output)
     if fault is not None:
         raise fault
-    end(0 if all(r.answered for r in replies) else SOME_REFUSED)
+    exit_with(0 if all(r.answered for r in replies) else SOME_REFUSED)
 
 
 def _show(document: AskDocument, lines: Sequence[str], output: OutputArguments) -> None:
@@ -175,7 +184,7 @@ def _asked_until(
         return replies, fault
     except KeyboardInterrupt:
         sys.stderr.write("stopped; what was answered is in the book\n")
-        end(INTERRUPTED)
+        exit_with(INTERRUPTED)
     return replies, None
 
 

@@ -11,8 +11,8 @@ import click
 
 from keyhole.cli.shared import options
 from keyhole.cli.shared.progress import Said, progress_on_stderr
-from keyhole.cli.shared.terminal import end
-from keyhole.cli.shared.verdict_output import Output, Signing, Withholding
+from keyhole.cli.shared.terminal import exit_with
+from keyhole.cli.shared.verdict_output import Signing, VerdictOutput, Withholding
 from keyhole.cli.verdict.review import read_key
 from keyhole.config.arguments import Format, OutputArguments, TableArguments
 from keyhole.errors import ConfigError, LogError
@@ -20,7 +20,7 @@ from keyhole.errors import ConfigError, LogError
 if TYPE_CHECKING:
     from keyhole.api.advice import RuleCheck
     from keyhole.auditing.deadline import Deadline
-    from keyhole.cli.shared.advising import Besides
+    from keyhole.cli.shared.advising import Additions
     from keyhole.logs.open import Log
     from keyhole.report.verdict import Verdict
 
@@ -112,19 +112,19 @@ def audit(
     if redact and rule:
         raise ConfigError("--rule names groups of people: leave it away with --redact")
     secret = read_key(key)
-    shown = Output.of(output, proof_sql, baseline, Withholding(no_values, redact), secret)
+    shown = VerdictOutput.of(output, proof_sql, baseline, Withholding(no_values, redact), secret)
     signing = Signing.of(accept, fail_on, secret, baseline, used=output.format is Format.BASELINE)
     clock = Deadline(time_limit)
     with progress_on_stderr(progress) as said:
-        read = _in_time(clock, partial(_read, log, log_format, dialect, said))
+        read = _read_in_time(clock, partial(_read, log, log_format, dialect, said))
         limits: dict[str, Any] = {"group_size": group_size, "within": within, "time_limit": clock}
         how: dict[str, Any] = {"rounding": rounding, "now": now, "progress": said, "among": among}
         again = partial(examine, **how, **limits, **table)
         verdict = examine(read, by=by, **how, **limits, **table)
-        besides = _besides(read, verdict, again, table, limits, rule, advise=advise)
-    counted = None if signing is None else signing.counted(verdict)
-    shown.show(verdict, read, counted, besides, None if log == "-" else Path(log))
-    end(besides.exit_code(shown.exit_code(verdict) if counted is None else counted.exit_code))
+        additions = _find_additions(read, verdict, again, table, limits, rule, advise=advise)
+    counted = None if signing is None else signing.count(verdict)
+    shown.show(verdict, read, counted, additions, None if log == "-" else Path(log))
+    exit_with(additions.exit_code(shown.exit_code(verdict) if counted is None else counted.exit_code))
 
 
 def _check_format(how: Format, asked: Mapping[str, bool]) -> None:
@@ -136,7 +136,7 @@ def _check_format(how: Format, asked: Mapping[str, bool]) -> None:
             raise ConfigError(f"{option} is shown as {shown}, not as {how}")
 
 
-def _besides(
+def _find_additions(
     read: Log,
     verdict: Verdict,
     again: Callable[[Log], Verdict],
@@ -145,9 +145,9 @@ def _besides(
     rule: tuple[str, ...],
     *,
     advise: bool,
-) -> Besides:
+) -> Additions:
     """What goes beside the verdict, as far as it was asked for."""
-    from keyhole.cli.shared.advising import Besides
+    from keyhole.cli.shared.advising import Additions
 
     advice, no_advice = None, ""
     checks: tuple[RuleCheck, ...] = ()
@@ -166,10 +166,10 @@ def _besides(
 
         rules = [SensitivityRule.parse(text) for text in rule]
         checks = ruled(verdict.exposure, opened(**table), rules)
-    return Besides(advice, checks, no_advice)
+    return Additions(advice, checks, no_advice)
 
 
-def _in_time(clock: Deadline, reading: Callable[[], Log]) -> Log:
+def _read_in_time(clock: Deadline, reading: Callable[[], Log]) -> Log:
     """The log; an error if the time is up before the file is read."""
     try:
         with clock.ringing():

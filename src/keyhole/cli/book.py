@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import click
 
 from keyhole.cli.shared import options
-from keyhole.cli.shared.terminal import check_out, emit, emit_json, emit_text, end
+from keyhole.cli.shared.terminal import check_out, emit, emit_json, emit_text, exit_with
 from keyhole.config.arguments import Format, OutputArguments
 from keyhole.errors import ConfigError
 
@@ -47,7 +47,7 @@ def show(path: Path, output: OutputArguments) -> None:
             emit(render_book_page(describe_book(book), path.name), output.out)
         else:
             emit_text("\n".join(render_book(book)), output.out)
-    end(0)
+    exit_with(0)
 
 
 @options.command("verify", None, PATH, WITNESS)
@@ -63,7 +63,7 @@ def verify(path: Path, witness: Path | None) -> None:
         assert last is not None
         entries = counted(book.state.seq, "entry", "entries")
         emit(f"{entries}, the chain is whole and the totals add up{seen}; last {last.hash}", None)
-    end(0)
+    exit_with(0)
 
 
 @options.command("export", None, PATH, options.OUT)
@@ -74,7 +74,7 @@ def export(path: Path, out: Path | None) -> None:
     check_out(out)
     with opened_book(path) as book:
         emit("\n".join(transcript_of_book(book)), out)
-    end(0)
+    exit_with(0)
 
 
 def opened_book(path: Path, witness: Path | None = None) -> Book:

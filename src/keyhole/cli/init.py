@@ -52,7 +52,7 @@ BOUNDS = click.Option(
 @options.command(
     "init",
     HELP,
-    click.Argument(["data"], type=options.FILE, callback=options.laid_out),
+    click.Argument(["data"], type=options.FILE, callback=options.with_layout),
     options.table(options.TABLE, options.ID, options.PRIVATE, options.HIDDEN, *options.LAYOUT),
     BOUNDS,
     options.YES,
@@ -113,10 +113,12 @@ def init(
         instead = ("No column looks private, and without one there is nothing to protect: name it with --private COL.",)
     if unreviewed := [name for name, _, p in told if p.guessed]:
         instead = (*instead, _look_at(unreviewed, at))
-    _told(output.format, at, seen, told, instead)
+    _report_settings(output.format, at, seen, told, instead)
 
 
-def _told(how: Format, at: Path, seen: int, told: list[tuple[str, str, Proposed]], more: tuple[str, ...]) -> None:
+def _report_settings(
+    how: Format, at: Path, seen: int, told: list[tuple[str, str, Proposed]], more: tuple[str, ...]
+) -> None:
     """Say what was written: the role of each column, what to do instead, and what comes next."""
     if how is Format.JSON:
         import json

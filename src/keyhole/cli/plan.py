@@ -2,17 +2,16 @@
 
 from __future__ import annotations
 
-import signal
 import time
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
 
 from keyhole.cli.shared import options
-from keyhole.cli.shared.terminal import check_out, emit, emit_json, emit_text, progress_on_stderr, warn
+from keyhole.cli.shared.interruption import ask_to_stop
+from keyhole.cli.shared.progress import progress_on_stderr
+from keyhole.cli.shared.terminal import check_out, emit, emit_json, emit_text, warn
 from keyhole.config.arguments import Format, OutputArguments, TableArguments
 from keyhole.errors import ConfigError
 
@@ -116,9 +115,10 @@ def plan(
     asking = Asking(listed, max_columns, parse_operators(operators), min_group)
     if run and target == ALL:
         raise ConfigError("--run plays the plan of one person: name one with --target")
-    with progress_on_stderr() as progress, _stopping(time_limit) as stop:
+    until = None if time_limit is None else time.monotonic() + time_limit
+    with progress_on_stderr() as progress, ask_to_stop() as stop:
         progress("looking at all groups", 0, 0)
-        plans = Plans(given, asking, stop)
+        plans = Plans(given, asking, lambda: stop.asked or (until is not None and time.monotonic() > until))
         for name in plans.left_out:
             warn(f"column {name!r} is left out: its values cannot be written as constants", "warning")
         if target == ALL:
@@ -155,22 +155,3 @@ def _everybody(plans: Plans, how: Format, out: Path | None) -> None:
     else:
         emit_text("\n".join(render_overview(seen)), out)
     warn(f"set-up took {seen.seconds:.1f} s", "plan")
-
-
-@contextmanager
-def _stopping(limit: float | None) -> Iterator[Callable[[], bool]]:
-    """Whether to stop: time is up, or Ctrl-C was pressed once. A second one ends the program."""
-    asked = False
-    until = None if limit is None else time.monotonic() + limit
-
-    def ask(_signal: int, _frame: object) -> None:
-        nonlocal asked
-        if asked:
-            raise KeyboardInterrupt
-        asked = True
-
-    before = signal.signal(signal.SIGINT, ask)
-    try:
-        yield lambda: asked or (until is not None and time.monotonic() > until)
-    finally:
-        signal.signal(signal.SIGINT, before)

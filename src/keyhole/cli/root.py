@@ -8,7 +8,7 @@ from typing import Any
 
 import click
 
-from keyhole.cli.shared.narrow_lines import fitting, narrow
+from keyhole.cli.shared.narrow_lines import fit_help, narrow_help
 from keyhole.version import __version__
 
 
@@ -81,7 +81,7 @@ def load(entry: Subcommand) -> click.Command:
     """Import a subcommand."""
     found = getattr(import_module(entry.module), entry.name)
     assert isinstance(found, click.Command)
-    return narrow(found)
+    return narrow_help(found)
 
 
 class Lazy(click.Group):
@@ -101,17 +101,17 @@ class Lazy(click.Group):
 
     def invoke(self, ctx: click.Context) -> Any:
         """Whatever a subcommand does, from its import on, ends in one place."""
-        from keyhole.cli.shared.terminal import errors_end_well
+        from keyhole.cli.shared.terminal import exit_on_error
         from keyhole.engines.open_files import run_closing_all
 
-        with errors_end_well(), run_closing_all():
+        with exit_on_error(), run_closing_all():
             return super().invoke(ctx)
 
 
 app = Lazy(
     "keyhole",
     commands={entry.name: click.Command(entry.name, help=entry.line, short_help=entry.line) for entry in ENTRIES},
-    help=fitting(HELP),
+    help=fit_help(HELP),
     no_args_is_help=True,
     context_settings={"max_content_width": 100, "help_option_names": ["-h", "--help"]},
 )

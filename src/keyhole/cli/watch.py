@@ -19,7 +19,7 @@ from types import FrameType, TracebackType
 from typing import TYPE_CHECKING, Any, Self, TextIO
 
 from keyhole.cli.shared import options
-from keyhole.cli.shared.terminal import INTERRUPTED, SOME_REFUSED, end, escaped, growing, warn
+from keyhole.cli.shared.terminal import INTERRUPTED, SOME_REFUSED, escape_json, exit_with, open_growing, warn
 from keyhole.config.arguments import Format, OutputArguments, TableArguments
 from keyhole.errors import ConfigError, LogError
 from keyhole.model.numbers import read_decimal
@@ -29,8 +29,9 @@ if TYPE_CHECKING:
     from keyhole.auditing.online.online import Admission
     from keyhole.datasets.open import Table
     from keyhole.logs.importers import LogFormat
-    from keyhole.logs.open import LogFormat
     from keyhole.sessions.follow import Entered, FollowCounts
+
+EVERY = 0.2  # seconds between two looks at a log that does not grow
 
 HELP = """Decide before each answer whether it would expose anybody.
 
@@ -118,21 +119,20 @@ def watch(
                 accept_incomplete(session.auditing)
             for path in load:
                 _earlier(session, path, LogFormat(log_format), accept_unjudged, when, ignored)
-            stream = stack.enter_context(growing(output.out))
+            writer = StreamWriter(stack.enter_context(open_growing(output.out)), output.format)
             if follow is not None:
-                following = Following(follow, LogFormat(log_format), dialect, ignored, output.format, when)
-                allowed = following.into(session, Telling(stream, output.format))
+                allowed = _follow(session, writer, follow, LogFormat(log_format), dialect, ignored, when)
             else:
-                allowed = _decide(session, Telling(stream, output.format), explain, dialect, when)
+                allowed = _decide(session, writer, explain, dialect, when)
         except KeyboardInterrupt:
             sys.stderr.write("stopped; what was allowed is in the book\n")
-            end(INTERRUPTED)
+            exit_with(INTERRUPTED)
         except UnicodeDecodeError:
             raise LogError("standard input is not UTF-8 text") from None
-    end(0 if allowed else SOME_REFUSED)
+    exit_with(0 if allowed else SOME_REFUSED)
 
 
-def _decide(session: Watch, told: Telling, explain: bool, dialect: str | None, now: dt.date | None) -> bool:
+def _decide(session: Watch, writer: StreamWriter, explain: bool, dialect: str | None, now: dt.date | None) -> bool:
     """Statement by statement, each verdict printed before the next statement is read; True if all were allowed."""
     if isinstance(sys.stdin, io.TextIOWrapper):  # some locales would let bytes through that are not text
         sys.stdin.reconfigure(encoding="utf-8", errors="strict")
@@ -141,8 +141,8 @@ def _decide(session: Watch, told: Telling, explain: bool, dialect: str | None, n
     from keyhole.sql.statements.clock import write_time_as_it_ran
 
     all_allowed = True
-    with told:
-        for sql, answer in incoming(sys.stdin):
+    with writer:
+        for sql, answer in read_statements(sys.stdin):
             asked = write_time_as_it_ran(sql, dialect or "duckdb", None, now)
             reply = session.ask_in(asked, dialect, answer)  # what it allows is in the book before anybody is told
             assert reply.admission is not None
@@ -151,7 +151,7 @@ def _decide(session: Watch, told: Telling, explain: bool, dialect: str | None, n
             if sql.startswith("{"):  # no statement of SQL does
                 verdict = replace(verdict, reason='a JSON line has the statement as text: {"sql": "SELECT ..."}')
             said = verdict.to_json(explain=explain) | ({} if reply.instead is None else {"instead": reply.instead})
-            told.tell(said, partial(text_of, verdict, explain, reply.instead))
+            writer.write(said, partial(describe_verdict, verdict, explain, reply.instead))
     return all_allowed
 
 
@@ -203,14 +203,14 @@ def _earlier(
     publish(session.auditing, lines, unread)
 
 
-def incoming(stream: TextIO | Iterable[str]) -> Iterator[tuple[str, Decimal | None]]:
+def read_statements(stream: TextIO | Iterable[str]) -> Iterator[tuple[str, Decimal | None]]:
     """Statements as they come: each as soon as the line that ends it was read; the last one may lack its semicolon.
 
     A JSON line may carry the answer that is given elsewhere.
 
-    >>> [sql for sql, _ in incoming(["SELECT 1; SELECT\\n", "2;\\n", '{"sql": "SELECT 3"}\\n', "SELECT 4"])]
+    >>> [sql for sql, _ in read_statements(["SELECT 1; SELECT\\n", "2;\\n", '{"sql": "SELECT 3"}\\n', "SELECT 4"])]
     ['SELECT 1', 'SELECT\\n2', 'SELECT 3', 'SELECT 4']
-    >>> list(incoming(['{"sql": "SELECT MAX(x) FROM t", "answer": 9.5}']))
+    >>> list(read_statements(['{"sql": "SELECT MAX(x) FROM t", "answer": 9.5}']))
     [('SELECT MAX(x) FROM t', Decimal('9.5'))]
     """
     from keyhole.sql import split_statements
@@ -250,7 +250,7 @@ def _from_json(line: str) -> tuple[str, Decimal | None]:
     return sql, None if raw.get("noise") else read_stated_answer(Line(1, sql, raw.get("answer", ABSENT)))
 
 
-def text_of(verdict: Admission, explain: bool, instead: str | None = None) -> Iterator[str]:
+def describe_verdict(verdict: Admission, explain: bool, instead: str | None = None) -> Iterator[str]:
     """A verdict as lines for people."""
     yield f"Q{verdict.number} {verdict.verdict}: {verdict.reason}"
     if instead is not None:
@@ -261,42 +261,36 @@ def text_of(verdict: Admission, explain: bool, instead: str | None = None) -> It
         yield from explain_admission(verdict)
 
 
-EVERY = 0.2  # seconds between two looks at a log that does not grow
+def _follow(
+    session: Watch,
+    writer: StreamWriter,
+    log: Path,
+    kind: LogFormat,
+    dialect: str | None,
+    ignored: tuple[str, ...],
+    now: dt.date | None,
+) -> bool:
+    """Enter a log as it grows, until Ctrl-C or SIGTERM; True if all is in the book and exposes nobody."""
+    from keyhole.sessions.follow import Follower
+    from keyhole.sql import Dialect
 
+    if session.book.path == ":memory:":
+        raise ConfigError("--follow enters statements into a book: name one with --book FILE, or -c SETTINGS")
 
-@dataclass(frozen=True, slots=True)
-class Following:
-    """What is followed: the log, what it is written in and for, tables that are ignored, and how it is shown."""
+    def tell(entered: Entered) -> None:
+        writer.write(entered_as_json(entered), lambda: describe_entered(entered))
 
-    log: Path
-    kind: LogFormat
-    dialect: str | None
-    ignored: tuple[str, ...]
-    how: Format
-    now: dt.date | None = None
-
-    def into(self, session: Watch, out: Telling) -> bool:
-        """Until Ctrl-C or SIGTERM; True if all is in the book and exposes nobody."""
-        from keyhole.sessions.follow import Follower
-        from keyhole.sql import Dialect
-
-        if session.book.path == ":memory:":
-            raise ConfigError("--follow enters statements into a book: name one with --book FILE, or -c SETTINGS")
-
-        def told(entered: Entered) -> None:
-            out.tell(data_of(entered), lambda: text_of(entered))
-
-        engine = None if self.dialect is None else Dialect(self.dialect)
-        with stopped_by_signals() as stopping, out:
-            ways = (told, lambda: time.sleep(EVERY), stopping, warn)
-            follower = Follower(session.auditing, self.log, *ways, self.kind, engine, self.ignored, self.now)
-            follower.run()
-        sys.stderr.write(f"stopped; {summary(follower.counts)}\n")
-        return not (follower.counts.unjudged or follower.counts.exposing or follower.counts.unproved)
+    engine = None if dialect is None else Dialect(dialect)
+    with note_signals() as stopping, writer:
+        ways = (tell, lambda: time.sleep(EVERY), stopping, warn)
+        follower = Follower(session.auditing, log, *ways, kind, engine, ignored, now)
+        follower.run()
+    sys.stderr.write(f"stopped; {summarize_follow(follower.counts)}\n")
+    return not (follower.counts.unjudged or follower.counts.exposing or follower.counts.unproved)
 
 
 @contextmanager
-def stopped_by_signals() -> Iterator[Callable[[], bool]]:
+def note_signals() -> Iterator[Callable[[], bool]]:
     """Ctrl-C and SIGTERM do not interrupt, they are asked for: what is under way is finished first."""
     asked: list[int] = []
 
@@ -311,7 +305,7 @@ def stopped_by_signals() -> Iterator[Callable[[], bool]]:
             signal.signal(each, handler)
 
 
-def data_of(entered: Entered) -> dict[str, Any]:
+def entered_as_json(entered: Entered) -> dict[str, Any]:
     """A statement that is new in the book, for machines."""
     said = entered.admission
     fields: dict[str, Any] = {"query": entered.number, "sql": entered.sql}
@@ -321,7 +315,7 @@ def data_of(entered: Entered) -> dict[str, Any]:
     return fields | {k: proof[k] for k in ("who", "proof") if k in proof}
 
 
-def text_of(entered: Entered) -> Iterator[str]:
+def describe_entered(entered: Entered) -> Iterator[str]:
     """The same for people; whom it exposes, and the proof."""
     from keyhole.report.replies import explain_admission
 
@@ -334,7 +328,7 @@ def text_of(entered: Entered) -> Iterator[str]:
         yield f"  {' '.join(entered.sql.split())[:200]}"
 
 
-def summary(counts: FollowCounts) -> str:
+def summarize_follow(counts: FollowCounts) -> str:
     """What was read, in one sentence."""
     from keyhole.report.words.sentence import counted
 
@@ -353,27 +347,31 @@ def summary(counts: FollowCounts) -> str:
 
 
 @dataclass(slots=True)
-class Telling:
-    """Where it goes, and how. Inside `with`; a page is written at its end, whatever ended it."""
+class StreamWriter:
+    """What is said of a stream: each statement at once, as text or JSON lines, or all of them as one page at the end.
+
+    Inside `with`; a page is written at its end, whatever ended it.
+    """
 
     stream: TextIO
     how: Format
     page: list[dict[str, Any]] = field(default_factory=list)
 
-    def tell(self, said: dict[str, Any], text: Callable[[], Iterable[str]]) -> None:
+    def write(self, said: dict[str, Any], text: Callable[[], Iterable[str]]) -> None:
         """One statement: `said` for machines, `text` for people."""
         if self.how is Format.HTML:
             self.page.append(said)
             return
         if self.how is Format.JSON:
             line = json.dumps(said, ensure_ascii=False, default=str)
-            self.stream.write((escaped(line) if self.stream is sys.stdout else line) + "\n")
+            self.stream.write((escape_json(line) if self.stream is sys.stdout else line) + "\n")
         else:
             told = text()
             if self.stream is sys.stdout and self.stream.isatty():
-                from keyhole.cli.shared.narrow_lines import fitted
+                from keyhole.cli.shared.narrow_lines import fit_lines
 
-                told = [line for line, _ in fitted([(line, "") for line in told], shutil.get_terminal_size().columns)]
+                wide = shutil.get_terminal_size().columns
+                told = [line for line, _ in fit_lines([(line, "") for line in told], wide)]
             self.stream.writelines(f"{line}\n" for line in told)
         self.stream.flush()
 

@@ -4,9 +4,7 @@ from __future__ import annotations
 
 import json
 import math
-import signal
-from collections.abc import Iterator
-from contextlib import contextmanager, nullcontext
+from contextlib import nullcontext
 from enum import StrEnum
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -15,8 +13,9 @@ import click
 
 from keyhole.cli.attack.oracle import ASKING, AskingArguments, attack_oracle, check_one_target
 from keyhole.cli.shared import options
+from keyhole.cli.shared.interruption import StopRequest, ask_to_stop
 from keyhole.cli.shared.progress import progress_on_stderr
-from keyhole.cli.shared.terminal import check_out, emit, emit_json, printed, warn
+from keyhole.cli.shared.terminal import check_out, emit, emit_json, print_on_console, warn
 from keyhole.config.arguments import Format, OutputArguments, TableArguments
 from keyhole.errors import ConfigError
 
@@ -148,12 +147,12 @@ def attack(
     if compare and truth is None:
         raise ConfigError("--compare needs --truth FILE: without the true values nothing can be scored")
     terms = AttackTerms(noise, str(method), truth, tolerance, target, str(by))
-    with _interruptible() as stop:  # to the last line: what was found is not lost to a Ctrl-C that comes late
+    with ask_to_stop() as stop:  # to the last line: what was found is not lost to a Ctrl-C that comes late
         _show(*_played(log, given, terms, compare, stop), output)
 
 
 def _played(
-    log: Log, given: Settings, terms: AttackTerms, compare: bool, stop: _StopAsked
+    log: Log, given: Settings, terms: AttackTerms, compare: bool, stop: StopRequest
 ) -> tuple[Attacked, AttackComparison | None]:
     """The attack, and other methods beside it if asked for; Ctrl-C among the others keeps the attack."""
     from keyhole.api.attack import attacked
@@ -184,44 +183,7 @@ def _show(found: Attacked, beside: AttackComparison | None, output: OutputArgume
 
         emit(render_attack_page({**found.to_json(), **more, "truths": found.truths}), output.out)
     else:
-        printed(output.out, lambda console: _print(console, found, beside))
-
-
-class _StopAsked:
-    """The first Ctrl-C asks the solver to stop at its next step (at once, if it has none); a second one ends all."""
-
-    def __init__(self) -> None:
-        self.asked = self._now = False
-
-    def __call__(self) -> None:
-        if self.asked:
-            raise KeyboardInterrupt
-
-    @contextmanager
-    def at_once(self) -> Iterator[None]:
-        """Inside, the first Ctrl-C is not kept for a next step."""
-        self._now = True
-        try:
-            yield
-        finally:
-            self._now = False
-
-    def hear(self, _signal: int, _frame: object) -> None:
-        """What SIGINT does."""
-        before, self.asked = self.asked, True
-        if before or self._now:
-            raise KeyboardInterrupt
-
-
-@contextmanager
-def _interruptible() -> Iterator[_StopAsked]:
-    """SIGINT as `_StopAsked` has it, and as it was afterwards."""
-    asked = _StopAsked()
-    before = signal.signal(signal.SIGINT, asked.hear)
-    try:
-        yield asked
-    finally:
-        signal.signal(signal.SIGINT, before)
+        print_on_console(output.out, lambda console: _print(console, found, beside))
 
 
 def _print(console: Console, found: Attacked, beside: AttackComparison | None) -> None:

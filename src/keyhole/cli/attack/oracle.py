@@ -7,9 +7,7 @@ import hashlib
 import json
 import math
 import re
-import signal
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 from dataclasses import dataclass
 from enum import StrEnum
 from pathlib import Path
@@ -19,6 +17,7 @@ import click
 
 from keyhole.cli.attack.learnt_report import show
 from keyhole.cli.shared import options
+from keyhole.cli.shared.interruption import ask_to_stop
 from keyhole.cli.shared.terminal import check_out
 from keyhole.config.arguments import OutputArguments
 from keyhole.errors import ConfigError
@@ -158,7 +157,7 @@ def attack_oracle(terms: AskingArguments, noise: str, given: Callable[[], Settin
         target = open_target(oracle)
     width, (low, high), asks = len(names), stated or UNSTATED, _terms_of(names, rows, stated, plan)
     with (
-        _stopping() as press,
+        ask_to_stop() as stop,
         Recorded(
             target,
             terms.record,
@@ -166,10 +165,10 @@ def attack_oracle(terms: AskingArguments, noise: str, given: Callable[[], Settin
             asks=asks,
             budget=terms.budget,
             rate=terms.rate,
-            stop=lambda: press.asked,
+            stop=lambda: stop.asked,
         ) as asked,
     ):
-        press.waiting = lambda: asked.waiting
+        stop.is_waiting = lambda: asked.waiting
         box = np.full(width, low), np.full(width, high)
         sums = isinstance(target, StatementTarget)
         questions = Questions(np.array(rows), *box, np.array(test).reshape(-1, width), stated is not None, sums)
@@ -285,30 +284,6 @@ def _declared(statement: str, where: Predicate, given: Settings, source: Source)
             low, high = range_of_sums(source, where, name, float(column.min), float(column.max))
             return (low, high) if low < high else None
     return None
-
-
-class _Press:
-    """Ctrl-C: the first ends the asking, at once where the target has the word; the second ends the program."""
-
-    def __init__(self) -> None:
-        self.asked = False
-        self.waiting: Callable[[], bool] = lambda: False
-
-    def note(self, _signal: int, _frame: object) -> None:
-        """The handler."""
-        again, self.asked = self.asked, True
-        if again or self.waiting():
-            raise KeyboardInterrupt
-
-
-@contextmanager
-def _stopping() -> Iterator[_Press]:
-    press = _Press()
-    before = signal.signal(signal.SIGINT, press.note)
-    try:
-        yield press
-    finally:
-        signal.signal(signal.SIGINT, before)
 
 
 def _database(text: str, given: Settings, ids: list[str]) -> tuple[StatementTarget, tuple[float, float] | None]:

@@ -9,7 +9,7 @@ import click
 from keyhole.cli.published import table_options
 from keyhole.cli.shared import options
 from keyhole.cli.shared.progress import progress_on_stderr
-from keyhole.cli.shared.terminal import check_out, emit, emit_json, emit_lines, end
+from keyhole.cli.shared.terminal import check_out, emit, emit_json, emit_lines, exit_with
 from keyhole.config.arguments import Format, OutputArguments
 
 HELP = """Rebuild the rows behind published statistics, and prove whether they are the only ones.
@@ -102,4 +102,4 @@ def reconstruct(
         from keyhole.report.reconstruction import render_reconstruction
 
         emit_lines(list(render_reconstruction(found)), output.out)
-    end(0)
+    exit_with(0)

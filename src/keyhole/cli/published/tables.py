@@ -10,7 +10,7 @@ import click
 from keyhole.cli.published import table_options
 from keyhole.cli.shared import options
 from keyhole.cli.shared.progress import progress_on_stderr
-from keyhole.cli.shared.terminal import check_out, emit, emit_json, emit_lines, end
+from keyhole.cli.shared.terminal import check_out, emit, emit_json, emit_lines, exit_with
 from keyhole.config.arguments import Format, OutputArguments
 from keyhole.errors import ConfigError
 
@@ -138,7 +138,7 @@ def tables(
     if cells is not None:
         emit(found.hidden.csv(found.hidden.publication.truth), cells)
     _show(found, repair, output.format, output.out)
-    end(found.exit_code)
+    exit_with(found.exit_code)
 
 
 def _suggested(

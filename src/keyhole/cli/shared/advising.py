@@ -19,14 +19,14 @@ FEW = 10  # answers of a rule that are listed
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Besides:
+class Additions:
     """What goes beside the verdict on a log: advice, and the classical rules that were asked for."""
 
     advice: Advice | None = None
     rules: tuple[RuleCheck, ...] = ()
     no_advice: str = ""  # why none was sought
 
-    def without(self, what: Withheld | None, names: Iterable[str]) -> Besides:
+    def without(self, what: Withheld | None, names: Iterable[str]) -> Additions:
         """As it may be passed on. The steps of rounding go too: they are as large as the values they are for.
 
         So do the keys of groups: of a private column they are its values.

@@ -1,4 +1,4 @@
-"""Lines for a terminal of 80 columns or less: output broken between words, help so that examples can still be pasted."""
+"""Lines for a narrow terminal: output is broken between words, help so that examples can still be pasted."""
 
 from __future__ import annotations
 
@@ -15,10 +15,10 @@ LEAST = 40
 Styled = tuple[str, str]
 
 
-def fitted(lines: Iterable[Styled], width: int) -> Iterator[Styled]:
+def fit_lines(lines: Iterable[Styled], width: int) -> Iterator[Styled]:
     """The lines with their styles, none longer than the width; a statement over a caret stays as it is.
 
-    >>> [line for line, _ in fitted([("  one two three four five six seven eight nine ten", "")], 40)]
+    >>> [line for line, _ in fit_lines([("  one two three four five six seven eight nine ten", "")], 40)]
     ['  one two three four five six seven', '      eight nine ten']
     """
     width = max(LEAST, width)
@@ -61,10 +61,10 @@ WIDTH = 78  # click indents by two
 _WORD = re.compile(r"""(?:"[^"]*"|'[^']*'|[^\s"'])+""")
 
 
-def narrow(command: click.Command) -> click.Command:
+def narrow_help(command: click.Command) -> click.Command:
     """The command, its subcommands too, with no line of help beyond 80 columns."""
     if command.help:
-        command.help = fitting(command.help)
+        command.help = fit_help(command.help)
     for option in command.params:
         choices = option.type.choices if isinstance(option.type, click.Choice) else ()
         listed = "|".join(map(str, choices))
@@ -72,24 +72,25 @@ def narrow(command: click.Command) -> click.Command:
             option.metavar = "WORD"
             option.help = f"{option.help or ''} One of {', '.join(map(str, choices))}.".strip()
     for inner in command.commands.values() if isinstance(command, click.Group) else ():
-        narrow(inner)
+        narrow_help(inner)
     return command
 
 
-def fitting(text: str) -> str:
+def fit_help(text: str) -> str:
     """A help text whose blocks that stand as they are written fit; click fits the others."""
     found: list[str] = []
     as_written = False
     for line in text.splitlines():
         as_written = line == "\b" or (as_written and bool(line.strip()))
-        found += broken(line) if as_written else [line]
+        found += break_line(line) if as_written else [line]
     return "\n".join(found)
 
 
-def broken(line: str) -> list[str]:
+def break_line(line: str) -> list[str]:
     r"""One line of help as lines that fit; a command goes on behind a backslash.
 
-    >>> broken('  keyhole plan --data people.csv --id Name --private "Blood sugar" --target "Name = \'Jeremy Doe\'"')
+    >>> line = '  keyhole plan --data people.csv --id Name --private "Blood sugar" --target "Name = \'Jeremy Doe\'"'
+    >>> break_line(line)
     ['  keyhole plan --data people.csv --id Name --private "Blood sugar" \\', '      --target "Name = \'Jeremy Doe\'"']
     """
     if len(line) <= WIDTH:
@@ -114,6 +115,3 @@ def broken(line: str) -> list[str]:
         else:
             now = f"{now} {pair}" if now else f"{indent}{pair}"
     return [*found, now]
-
-
-__all__ = ["broken", "fitting", "narrow"]

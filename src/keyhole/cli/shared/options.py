@@ -10,58 +10,14 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from enum import StrEnum
 from pathlib import Path
-from typing import Any, TypeVar, cast
+from typing import Any, cast
 
 import click
 
 from keyhole.config.arguments import BudgetArguments, Format, OutputArguments, TableArguments
 from keyhole.logs.importers import LogFormat
 
-LAYOUT_KEY = "keyhole.layout"
-
-
-def laid_out(ctx: click.Context, _param: click.Parameter, value: Path | None) -> Any:
-    """The file with what was said of how it is written; the path alone if nothing was."""
-    said = ctx.meta.get(LAYOUT_KEY)
-    if not said:
-        return value
-    from keyhole.config.settings import File
-
-    try:
-        return File(path=value, **said)
-    except ValueError as error:
-        raise click.UsageError(f"{error}.") from None
-
-
-def _layout(name: str, metavar: str | None, help: str, *, listed: bool = False) -> click.Option:  # noqa: A002
-    """An option about how a file is written: it goes with the file (`keyhole.config.settings.File`)."""
-    key = name.removeprefix("--")
-
-    def said(ctx: click.Context, _param: click.Parameter, value: Any) -> None:
-        given = tuple(part.strip() for text in value for part in text.split(",")) if listed else value
-        if given:
-            ctx.meta.setdefault(LAYOUT_KEY, {})[key] = given
-
-    kind: dict[str, Any] = {"is_flag": True, "default": False} if metavar is None else {"metavar": metavar}
-    if listed:
-        kind["multiple"] = True
-    return click.Option([name], expose_value=False, is_eager=True, callback=said, help=help, **kind)
-
-
-LAYOUT = (
-    _layout("--columns", "A,B,...", "Names of the columns, for a file without a header.", listed=True),
-    _layout("--encoding", "NAME", "Encoding of a text file (default: UTF-8, UTF-16 and latin-1 are recognised)."),
-    _layout("--delimiter", "SIGN", "What separates the fields of a text file (default: found)."),
-    _layout("--decimal", "SIGN", "The sign before decimals in numbers: , or . (default)."),
-    _layout("--thousands", "SIGN", "The sign between thousands in numbers, such as . or ,"),
-    _layout("--null", "WORD,...", "Words that stand for an empty value, such as NA or ?", listed=True),
-    _layout("--trim", None, "Take blanks off the ends of all values."),
-    _layout("--sheet", "NAME", "Sheet of an Excel file (default: the first)."),
-)
-
-
 FILE = click.Path(path_type=Path)
-Word = TypeVar("Word", bound=StrEnum)
 
 
 FORMATS = {
@@ -74,7 +30,7 @@ FORMATS = {
     Format.BASELINE: "fingerprints for --baseline, without names or values",
 }
 
-# What a log may be written for: the values of `sql.Dialect` (tied by the same test).
+# What a log may be written for: the values of `sql.Dialect` (tied by a test; that module is not light).
 DIALECTS = (
     "duckdb",
     "postgres",
@@ -125,18 +81,18 @@ def command(
     help: str | None,  # noqa: A002 - the word of click
     *parts: click.Parameter | OptionGroup,
 ) -> Callable[[Callable[..., None]], click.Command]:
-    """Makes a function the command `name`, with these arguments, options and groups of options."""
+    """Make a function the command `name`, with these arguments, options and groups of options."""
     groups = [part for part in parts if isinstance(part, OptionGroup)]
     params = [each for part in parts for each in (part.options if isinstance(part, OptionGroup) else (part,))]
 
-    def made(function: Callable[..., None]) -> click.Command:
+    def make(function: Callable[..., None]) -> click.Command:
         def call(**values: Any) -> None:
             packed = {group.name: group.pack(values) for group in groups}
             function(**values, **packed)
 
         return click.Command(name, callback=call, help=help or function.__doc__, params=params)
 
-    return made
+    return make
 
 
 def formats(*accepted: Format) -> click.Option:
@@ -164,10 +120,54 @@ def flag(name: str, help: str) -> click.Option:  # noqa: A002 - the word of clic
     return click.Option([name], is_flag=True, default=False, help=help)
 
 
+# how a file is written: these words go with the file (`config.settings.File`), whichever command it is for
+LAYOUT_KEY = "keyhole.layout"
+
+
+def with_layout(ctx: click.Context, _param: click.Parameter, value: Path | None) -> Any:
+    """The file with what was said of how it is written; the path alone if nothing was."""
+    said = ctx.meta.get(LAYOUT_KEY)
+    if not said:
+        return value
+    from keyhole.config.settings import File
+
+    try:
+        return File(path=value, **said)
+    except ValueError as error:
+        raise click.UsageError(f"{error}.") from None
+
+
+def _layout(name: str, metavar: str | None, help: str, *, listed: bool = False) -> click.Option:  # noqa: A002
+    """An option about how a file is written: it goes with the file (`keyhole.config.settings.File`)."""
+    key = name.removeprefix("--")
+
+    def said(ctx: click.Context, _param: click.Parameter, value: Any) -> None:
+        given = tuple(part.strip() for text in value for part in text.split(",")) if listed else value
+        if given:
+            ctx.meta.setdefault(LAYOUT_KEY, {})[key] = given
+
+    kind: dict[str, Any] = {"is_flag": True, "default": False} if metavar is None else {"metavar": metavar}
+    if listed:
+        kind["multiple"] = True
+    return click.Option([name], expose_value=False, is_eager=True, callback=said, help=help, **kind)
+
+
+LAYOUT = (
+    _layout("--columns", "A,B,...", "Names of the columns, for a file without a header.", listed=True),
+    _layout("--encoding", "NAME", "Encoding of a text file (default: UTF-8, UTF-16 and latin-1 are recognised)."),
+    _layout("--delimiter", "SIGN", "What separates the fields of a text file (default: found)."),
+    _layout("--decimal", "SIGN", "The sign before decimals in numbers: , or . (default)."),
+    _layout("--thousands", "SIGN", "The sign between thousands in numbers, such as . or ,"),
+    _layout("--null", "WORD,...", "Words that stand for an empty value, such as NA or ?", listed=True),
+    _layout("--trim", None, "Take blanks off the ends of all values."),
+    _layout("--sheet", "NAME", "Sheet of an Excel file (default: the first)."),
+)
+
+# who is who
 DATA = click.Option(
     ["--data"],
     type=FILE,
-    callback=laid_out,
+    callback=with_layout,
     help="The table: CSV or other text, Excel, Parquet, JSON or DuckDB, whatever its extension; one row "
     "per person, or several with the same --id.",
 )
@@ -211,13 +211,13 @@ def _pack_table(values: dict[str, Any]) -> TableArguments:
     return found
 
 
-def _output_arguments(values: dict[str, Any]) -> OutputArguments:
+def _pack_output(values: dict[str, Any]) -> OutputArguments:
     return OutputArguments(values.pop("format"), values.pop("out"))
 
 
 def output(*accepted: Format) -> OptionGroup:
     """--format, with the formats that a command can write, and --out."""
-    return OptionGroup("output", (formats(*accepted), OUT), _output_arguments)
+    return OptionGroup("output", (formats(*accepted), OUT), _pack_output)
 
 
 def budget(*options: click.Option) -> OptionGroup:
@@ -348,7 +348,7 @@ ROUNDING = click.Option(
 
 # attack
 ROSTER = click.Option(
-    ["--roster"], type=FILE, callback=laid_out, help="Another name of --data: the public half of the table suffices."
+    ["--roster"], type=FILE, callback=with_layout, help="Another name of --data: the public half of the table suffices."
 )
 KNOWLEDGE = click.Option(["-k", "--knowledge"], type=FILE, help="Another name of --config.")
 NOISE = click.Option(

@@ -21,7 +21,6 @@ from pathlib import Path
 from types import FrameType
 from typing import TYPE_CHECKING, NoReturn, TextIO
 
-from keyhole.cli.shared.progress import progress_on_stderr as progress_on_stderr
 from keyhole.errors import ConfigError, KeyholeError, NotAvailable
 
 if TYPE_CHECKING:
@@ -71,10 +70,10 @@ def run() -> None:
     """Run the command line of this process, from its first import to its last flush."""
     if signal.getsignal(signal.SIGINT) is signal.default_int_handler:
         signal.signal(signal.SIGINT, _interruption.note)
-    any_encoding()
+    allow_any_encoding()
     gc.set_threshold(50_000, 20, 50)  # imports make no garbage worth looking for after every few hundred objects
     try:
-        with errors_end_well():
+        with exit_on_error():
             from keyhole.cli.root import app
 
             code = app(prog_name="keyhole", standalone_mode=False)
@@ -84,10 +83,10 @@ def run() -> None:
             import traceback
 
             traceback.print_exc()
-    _leave(code if isinstance(code, int) else 0)
+    _exit_process(code if isinstance(code, int) else 0)
 
 
-def _leave(code: int) -> NoReturn:
+def _exit_process(code: int) -> NoReturn:
     """End the process when all is written: taking the interpreter apart, object by object, is a fifth of a small audit.
 
     What was registered to run at exit runs. Files and ledgers were closed by their own `with`.
@@ -102,7 +101,7 @@ def _leave(code: int) -> NoReturn:
     os._exit(code)
 
 
-def any_encoding() -> None:
+def allow_any_encoding() -> None:
     """Let stdout and stderr take every character: what their encoding lacks is written in plain ones."""
     codecs.register_error("keyhole.plain", _plain)
     for stream in (sys.stdout, sys.stderr):
@@ -118,33 +117,33 @@ def _plain(error: UnicodeError) -> tuple[str | bytes, int]:
 
 
 @contextmanager
-def errors_end_well() -> Iterator[None]:
+def exit_on_error() -> Iterator[None]:
     """Whatever happens inside ends as the head of this page says; an exit with its code passes through."""
     try:
         yield
         if sys.stdout is not None:
             sys.stdout.flush()
     except KeyboardInterrupt:
-        _interrupted()
+        _exit_interrupted()
     except BrokenPipeError:
         nowhere = os.open(os.devnull, os.O_WRONLY)
         os.dup2(nowhere, sys.stdout.fileno())
         os.close(nowhere)
-        end(NOBODY_READS)
+        exit_with(NOBODY_READS)
     except Exception as error:
-        _finish(error)
+        _report_error(error)
 
 
-def _finish(error: Exception) -> NoReturn:
+def _report_error(error: Exception) -> NoReturn:
     import click
 
     if isinstance(error, click.exceptions.Exit):
         raise error
     if isinstance(error, click.exceptions.NoArgsIsHelpError):
         error.show()
-        end(COULD_NOT_RUN)
+        exit_with(COULD_NOT_RUN)
     if _interruption.asked or isinstance(error, click.Abort):
-        _interrupted()
+        _exit_interrupted()
     if isinstance(error, NotAvailable) and os.environ.get("KEYHOLE_DEBUG"):
         raise error
     if isinstance(error, KeyholeError):
@@ -162,7 +161,7 @@ def _finish(error: Exception) -> NoReturn:
             f"internal error, a bug of ours ({type(error).__name__}; what it says may quote a value). "
             "Please report it; KEYHOLE_DEBUG=1 shows what and where."
         )
-    end(COULD_NOT_RUN)
+    exit_with(COULD_NOT_RUN)
 
 
 def _sentence(error: click.ClickException) -> str:
@@ -178,14 +177,14 @@ def _sentence(error: click.ClickException) -> str:
     return text if text.endswith("?") else f"{text}."
 
 
-def _interrupted() -> NoReturn:
+def _exit_interrupted() -> NoReturn:
     sys.stderr.write("interrupted; nothing was written\n")
     if "click" not in sys.modules:  # it was being imported
         sys.exit(INTERRUPTED)
-    end(INTERRUPTED)
+    exit_with(INTERRUPTED)
 
 
-def end(code: int) -> NoReturn:
+def exit_with(code: int) -> NoReturn:
     """End the command with an exit code."""
     import click
 
@@ -284,10 +283,10 @@ def emit_lines(lines: Iterable[tuple[str, str]], out: Path | None) -> None:
     if out is None and sys.stdout is not None and sys.stdout.isatty():
         from rich.text import Text
 
-        from keyhole.cli.shared.narrow_lines import fitted
+        from keyhole.cli.shared.narrow_lines import fit_lines
 
         to = console()
-        for line, style in fitted(lines, to.width):
+        for line, style in fit_lines(lines, to.width):
             to.print(Text(line, style=style), soft_wrap=True)
         return
     emit("\n".join(line.rstrip() for line, _ in lines), out)
@@ -300,10 +299,10 @@ def emit_text(text: str, out: Path | None) -> None:
 
 def emit_json(text: str, out: Path | None) -> None:
     """Send finished JSON; a stream that cannot hold a character of it gets the escape of JSON, so nothing is lost."""
-    emit(text if out is not None else escaped(text), out)
+    emit(text if out is not None else escape_json(text), out)
 
 
-def escaped(text: str) -> str:
+def escape_json(text: str) -> str:
     """JSON as standard output can hold it: with escapes where its encoding lacks a character."""
     try:
         text.encode(sys.stdout.encoding or "utf-8")
@@ -315,7 +314,7 @@ def escaped(text: str) -> str:
 
 
 @contextmanager
-def growing(out: Path | None) -> Iterator[TextIO]:
+def open_growing(out: Path | None) -> Iterator[TextIO]:
     """Where lines go one by one, each as soon as it is known: a file that is written over, or standard output."""
     if out is None:
         yield sys.stdout
@@ -340,7 +339,7 @@ def console() -> Console:
     return Piped(highlight=False, soft_wrap=not narrow, emoji=False)
 
 
-def printed(out: Path | None, show: Callable[[Console], None]) -> None:
+def print_on_console(out: Path | None, show: Callable[[Console], None]) -> None:
     """Let `show` print on a console: to standard output, or, all at once, to a file."""
     if out is None:
         show(console())

@@ -1,5 +1,5 @@
-"""How a verdict leaves `keyhole audit`: its format, its file, what is withheld, what it is compared with, and what counts
-for the exit code.
+"""How a verdict leaves `keyhole audit`: format, file, what is withheld, what it is compared with, what counts for the
+exit code.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from keyhole.config.arguments import Format, OutputArguments
 from keyhole.errors import ConfigError
 
 if TYPE_CHECKING:
-    from keyhole.cli.shared.advising import Besides
+    from keyhole.cli.shared.advising import Additions
     from keyhole.logs.open import Log
     from keyhole.report.cases import PlainVerdict
     from keyhole.report.documents.verdict import SignedOff
@@ -55,7 +55,7 @@ class Withholding:
 
 
 @dataclass(frozen=True, slots=True)
-class Output:
+class VerdictOutput:
     """Where a verdict goes, and how."""
 
     how: Format
@@ -73,7 +73,7 @@ class Output:
         baseline: Path | None,
         withholding: Withholding,
         key: bytes | None = None,
-    ) -> Output:
+    ) -> VerdictOutput:
         """As the options say; what cannot be written is said before anything is read."""
         check_out(output.out)
         if proof_sql is not None and (withholding.values or withholding.everything):
@@ -97,8 +97,8 @@ class Output:
         self,
         verdict: Verdict,
         log: Log,
-        counted: Counted | None = None,
-        besides: Besides | None = None,
+        counted: WaivedVerdict | None = None,
+        additions: Additions | None = None,
         file: Path | None = None,
     ) -> None:
         """Print the verdict, or write it to a file, with what goes beside it; `file` is the log's."""
@@ -111,22 +111,22 @@ class Output:
             return
         known = None if self.known is None else self.known.against(verdict.plain)
         told, read = self.withholding.of(verdict, log)
-        besides = None if besides is None else besides.without(self.withholding.what, verdict.plain.source.kinds)
+        additions = None if additions is None else additions.without(self.withholding.what, verdict.plain.source.kinds)
         if self.how is Format.JSON:
-            self._json(told, known, counted, besides)
+            self._json(told, known, counted, additions)
         elif self.how is Format.HTML:
             from msgspec.structs import replace as replace_fields
 
             compared = () if known is None else _compared(verdict.plain, told.plain, known)
             lines = [*said, *(line for line, _ in compared if line)]
-            document = told.document() if besides is None else besides.add_to(told.document())
+            document = told.document() if additions is None else additions.add_to(told.document())
             if self.withholding.what is None:  # a digest can be guessed at
                 document = replace_fields(document, log_sha256=_digest(file))
             emit(told.to_html(read.name, lines, document), self.out)
         elif self.how is Format.TEXT:
             compared = () if known is None else _compared(verdict.plain, told.plain, known)
             signed = [("", ""), *((line, "bold") for line in said)] if said else []
-            more = () if besides is None else besides.lines()
+            more = () if additions is None else additions.lines()
             emit_lines([*told.lines(), *compared, *signed, *more], self.out)
         else:
             self._for_pipelines(told, read, said, known, _views(told, log, read))
@@ -135,7 +135,9 @@ class Output:
 
             emit(proof_sql(verdict.plain), self.proof_sql)
 
-    def _json(self, verdict: Verdict, known: Baseline | None, counted: Counted | None, besides: Besides | None) -> None:
+    def _json(
+        self, verdict: Verdict, known: Baseline | None, counted: WaivedVerdict | None, additions: Additions | None
+    ) -> None:
         from msgspec.structs import replace as replace_fields
 
         from keyhole.report.documents.json_text import dumps
@@ -144,8 +146,8 @@ class Output:
         document = verdict.document()
         if counted is not None:
             document = replace_fields(document, accepted=counted.signed_off)
-        if besides is not None:
-            document = besides.add_to(document)
+        if additions is not None:
+            document = additions.add_to(document)
         emit_json(dumps(document if known is None else mark_known(document, verdict.plain, known)), self.out)
 
     def _for_pipelines(
@@ -204,7 +206,7 @@ def _compared(verdict: PlainVerdict, told: PlainVerdict, known: Baseline) -> Ite
 
 
 @dataclass(frozen=True, slots=True)
-class Counted:
+class WaivedVerdict:
     """The exit code, what is said about it, and the same as data."""
 
     exit_code: int
@@ -235,7 +237,7 @@ class Signing:
             raise ConfigError("--baseline and --accept (or --fail-on) both change what counts: use one of them")
         return cls(() if accept is None else read_waivers(accept), FailOn(fail_on), key)
 
-    def counted(self, verdict: Verdict) -> Counted:
+    def count(self, verdict: Verdict) -> WaivedVerdict:
         """The verdict against what was signed."""
         from keyhole.report.documents.verdict import SignedOff
         from keyhole.report.waivers import FINDINGS, UNNAMED, Accepted, list_matters
@@ -247,4 +249,4 @@ class Signing:
         signed_off = SignedOff(
             waived=len(made.waived), expired=len(made.expired), left=len(made.left), fail_on=str(self.fail_on)
         )
-        return Counted(made.exit_code(self.fail_on), tuple(made.sentences(self.fail_on)), signed_off)
+        return WaivedVerdict(made.exit_code(self.fail_on), tuple(made.sentences(self.fail_on)), signed_off)

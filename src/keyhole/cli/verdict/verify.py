@@ -10,7 +10,7 @@ from typing import Any
 import click
 
 from keyhole.cli.shared import options
-from keyhole.cli.shared.terminal import emit_json, emit_text, end
+from keyhole.cli.shared.terminal import emit_json, emit_text, exit_with
 from keyhole.config import PrivateColumn
 from keyhole.config.arguments import Format, OutputArguments, TableArguments
 from keyhole.errors import ConfigError, DataError
@@ -79,7 +79,7 @@ def verify(
         emit_json(json.dumps(as_data(found), indent=2, ensure_ascii=False), output.out)
     else:
         emit_text("\n".join(lines(found)), output.out)
-    end(found.exit_code)
+    exit_with(found.exit_code)
 
 
 def _declared(column: PrivateColumn) -> dict[str, Any]:
