@@ -44,7 +44,7 @@ check: $(VENV)/.dev   ## lint, format, types, layers
 	$(BIN)/mypy
 	$(BIN)/lint-imports
 
-quick: $(VENV)/.dev   ## under a minute: lint, layers, and the fast tests (all but tests/slow.txt)
+quick: $(VENV)/.dev   ## under a minute: lint, layers, and the tests that were fast when they last ran here (run make test once)
 	$(BIN)/ruff check --quiet .
 	$(BIN)/lint-imports > /dev/null
 	$(BIN)/python -m pytest -q -n 2 --dist worksteal -m "not soak and not slow"

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import os
 import sqlite3
+from collections import defaultdict
 from collections.abc import Generator
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -19,7 +19,9 @@ settings.register_profile("keyhole", deadline=None)
 settings.register_profile("ci", deadline=None, derandomize=True)
 settings.load_profile("ci" if os.environ.get("CI") else "keyhole")
 
-SLOW = frozenset(Path(__file__).with_name("slow.txt").read_text(encoding="utf-8").splitlines())
+SLOW_SECONDS = 0.5  # a test that took longer when it last ran here is left out of `make quick`
+MEASURED = "keyhole/durations"  # seconds of each test, in pytest's cache
+_durations: dict[str, float] = defaultdict(float)
 
 _connect = sqlite3.connect
 _opened: list[tuple[str, sqlite3.Connection]] = []  # what was opened in the test that runs, by its path
@@ -53,8 +55,20 @@ def pytest_runtest_call() -> Generator[None, None, None]:
 
 
 @pytest.hookimpl(tryfirst=True)
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Mark what slow.txt lists: one case of a test, or a test with all its cases."""
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """Mark the tests that took long when they last ran here; a test that never ran is not slow."""
+    durations: dict[str, float] = config.cache.get(MEASURED, {}) if config.cache else {}
     for item in items:
-        if item.nodeid in SLOW or item.nodeid.split("[")[0] in SLOW:
+        if durations.get(item.nodeid, 0) > SLOW_SECONDS:
             item.add_marker(pytest.mark.slow)
+
+
+def pytest_runtest_logreport(report: pytest.TestReport) -> None:
+    _durations[report.nodeid] += report.duration
+
+
+def pytest_sessionfinish(session: pytest.Session) -> None:
+    """Keep how long each test took; a test process of xdist leaves that to the one that started it."""
+    cache = session.config.cache
+    if cache and _durations and not hasattr(session.config, "workerinput"):
+        cache.set(MEASURED, {**cache.get(MEASURED, {}), **_durations})
