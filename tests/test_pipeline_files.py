@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner
 from pre_commit.clientlib import InvalidManifestError, load_manifest
+from tests.support.files import write_files
 
 from keyhole.cli import app
 from keyhole.cli.demo import CONFIG, LOG, PEOPLE
@@ -27,8 +28,7 @@ def test_the_hook_is_valid_and_runs_the_command(tmp_path: Path, monkeypatch: pyt
     (tmp_path / "broken.yaml").write_text("- id: x\n", encoding="utf-8")
     with pytest.raises(InvalidManifestError):
         load_manifest(tmp_path / "broken.yaml")
-    for name, text in {"people.csv": PEOPLE, "queries.sql": LOG, "keyhole.toml": CONFIG}.items():
-        (tmp_path / name).write_text(text, encoding="utf-8")
+    write_files(tmp_path, {"people.csv": PEOPLE, "queries.sql": LOG, "keyhole.toml": CONFIG})
     monkeypatch.chdir(tmp_path)
     words = re.search(r"args: \[(.+)\]", PAGE)
     assert words is not None
@@ -51,8 +51,7 @@ def test_every_command_of_the_recipes_runs(line: str, tmp_path: Path, monkeypatc
     signed = "[[waiver]]\nkind = 'gap'\nfingerprint = 'another'\nby = 'A'\nwhy = 'x'\nat = 2026-01-01\n"
     files["waivers.toml"] = signed
     files["baseline.json"] = '{"exposed": [], "groups": [], "intervals": []}'
-    for name, text in files.items():
-        (tmp_path / name).write_text(text, encoding="utf-8")
+    write_files(tmp_path, files)
     monkeypatch.chdir(tmp_path)
     assert CliRunner().invoke(app, shlex.split(line)).exit_code == 1
     assert (tmp_path / shlex.split(line)[-1]).is_file()

@@ -6,7 +6,7 @@ from pathlib import Path
 
 from docs.site import PARTS, ROOT, build_site, find_broken_links, read_all_pages, read_page
 from playwright.sync_api import Browser
-from tests.browser_here import browser, browser_page
+from tests.support.browser import browser, browser_page
 
 __all__ = ["browser"]
 

@@ -8,7 +8,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 from benchmarks import attack, sparse
-from tests.effort import effort
+from tests.support.effort import effort
 
 
 def test_streaming_reports_a_share_of_the_limit() -> None:

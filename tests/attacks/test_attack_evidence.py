@@ -12,8 +12,8 @@ import pyarrow as pa
 import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
+from tests.support.effort import effort
 
-from effort import effort
 from keyhole.attacks.base import Reconstruction, Target, resume_attack, save_attack
 from keyhole.attacks.choose import choose_method, run_attack
 from keyhole.attacks.experiment import ExactResponder, NoisyResponder, play_attack, score_reconstruction

@@ -10,8 +10,8 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from tests.support.effort import effort
 
-from effort import effort
 from keyhole.attacks.base import Target
 from keyhole.attacks.estimates.posterior import count_log_ways
 from keyhole.attacks.methods.integer import Integer

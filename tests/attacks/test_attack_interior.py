@@ -7,8 +7,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.optimize import linprog, lsq_linear
+from tests.support.effort import effort
 
-from effort import effort
 from keyhole.solve.decode.interior.method import Rows, RowTerm, minimise
 from keyhole.solve.status import SolverStatus
 

@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from tests.support.effort import effort
 
-from effort import effort
 from keyhole.attacks.base import Target
 from keyhole.attacks.methods.kaczmarz import Kaczmarz
 from keyhole.attacks.methods.sgd import SigmoidSGD

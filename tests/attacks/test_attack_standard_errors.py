@@ -10,8 +10,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.optimize import linprog
+from tests.support.effort import effort
 
-from effort import effort
 from keyhole.attacks.base import Target
 from keyhole.attacks.batch import BatchAttack
 from keyhole.attacks.estimates.standard_errors import bound_feasible_width, compute_standard_errors

@@ -10,7 +10,7 @@ from itertools import combinations_with_replacement, product
 from pathlib import Path
 
 import pytest
-from tests.third_party import folder
+from tests.support.third_party import folder
 
 from keyhole.attacks.microdata.reconstruct import RebuiltStatus, from_statistics, reconstruct
 from keyhole.attacks.microdata.statistics import (

@@ -20,9 +20,9 @@ from typing import Any
 import pyarrow as pa
 import pytest
 from click.testing import CliRunner
+from tests.support.effort import effort
 
 import keyhole
-from effort import effort
 from keyhole.auditing import Status
 from keyhole.auditing.assumed_domains import assume_domain
 from keyhole.checker.engine import Engine

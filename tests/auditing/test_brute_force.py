@@ -16,8 +16,8 @@ from typing import Any
 
 import pytest
 from tests.laws.auditors import only
+from tests.support.effort import effort
 
-from effort import effort
 from keyhole.auditing import Exposure, Judge, Status
 from keyhole.config import Columns, PrivateColumn
 from keyhole.datasets import Source, load

@@ -12,9 +12,9 @@ from pathlib import Path
 import pyarrow as pa
 import pyarrow.csv
 import pytest
+from tests.support.effort import effort
 
 import keyhole
-from effort import effort
 from keyhole.auditing import Status
 from keyhole.checker import Outcome, replay
 from keyhole.report.verdict import Verdict

@@ -20,8 +20,8 @@ import numpy as np
 import pyarrow as pa
 import pytest
 from numpy.typing import NDArray
+from tests.support.effort import effort
 
-from effort import effort
 from keyhole.auditing import Exposure, Judge, Status
 from keyhole.config import Columns, Config, PrivateColumn
 from keyhole.datasets import Source, load

@@ -14,8 +14,8 @@ from tests.laws import epochs as laws
 from tests.laws.brute import rank
 from tests.laws.streams import roster as small
 from tests.laws.streams import stream
+from tests.support.effort import effort
 
-from effort import effort
 from keyhole.auditing.online.admission import Admission, Permission
 from keyhole.auditing.online.epochs import Changes, Epochs, ToldRow
 from keyhole.auditing.online.online import OnlineAuditor

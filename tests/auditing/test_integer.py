@@ -20,9 +20,9 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 import pytest
+from tests.support.effort import FULL, effort
 
 import keyhole
-from effort import FULL, effort
 from keyhole.auditing import Exposure, Status
 from keyhole.checker import Outcome, replay
 from keyhole.config import Columns, Config, PrivateColumn

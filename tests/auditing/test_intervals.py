@@ -14,9 +14,9 @@ from typing import Any
 
 import pyarrow as pa
 import pytest
+from tests.support.effort import effort
 
 import keyhole
-from effort import effort
 from keyhole.auditing import Status
 from keyhole.checker import Outcome, replay
 from keyhole.config import Config

@@ -12,8 +12,8 @@ import numpy as np
 import pyarrow as pa
 import pytest
 from click.testing import CliRunner
+from tests.support.effort import effort
 
-from effort import effort
 from keyhole.auditing import Exposure
 from keyhole.auditing.examine import examine
 from keyhole.cli import app

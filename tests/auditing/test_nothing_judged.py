@@ -9,6 +9,7 @@ from xml.etree import ElementTree
 import pyarrow as pa
 import pytest
 from click.testing import CliRunner
+from tests.support.files import write_files
 
 from keyhole import examine
 from keyhole.cli import app
@@ -31,8 +32,7 @@ LOGS = {
 def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     monkeypatch.chdir(tmp_path)
     (tmp_path / "t.csv").write_text("name,age,pay\nAnn,20,1\nBob,30,2\nCyd,40,3\n")
-    for name, text in LOGS.items():
-        (tmp_path / name).write_text(text)
+    write_files(tmp_path, LOGS)
     return tmp_path
 
 

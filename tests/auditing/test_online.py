@@ -12,8 +12,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 from tests.laws.streams import PEOPLE, SECRET, Ask, determined, roster, stream
+from tests.support.effort import effort
 
-from effort import effort
 from keyhole.api.watch import watch
 from keyhole.auditing.examine import examine
 from keyhole.auditing.online.disclosed import People, objection

@@ -22,9 +22,9 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 import pytest
+from tests.support.effort import effort
 
 import keyhole
-from effort import effort
 from keyhole.auditing import Status
 from keyhole.auditing.known import Claim, Known
 from keyhole.auditing.rules import order

@@ -6,13 +6,12 @@ import json
 from pathlib import Path
 
 import pytest
-from click.testing import CliRunner, Result
+from tests.support.commands import call_command
 
 import keyhole
 from keyhole.api.watch import watched
 from keyhole.auditing.examine import roles_both_ways
 from keyhole.checker import Outcome, replay
-from keyhole.cli import app
 from keyhole.config import Config
 from keyhole.config.settings import settings, with_private
 from keyhole.errors import ConfigError
@@ -36,12 +35,8 @@ NOT_DAN = "SELECT SUM(charges) FROM ward WHERE \"full name\" <> 'Dan Fox'"
 def ward(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     (tmp_path / "ward.csv").write_text(WARD, encoding="utf-8")
     monkeypatch.chdir(tmp_path)
-    assert called("init", "ward.csv", "--yes").exit_code == 0
+    assert call_command("init", "ward.csv", "--yes").exit_code == 0
     return tmp_path / "keyhole.toml"
-
-
-def called(*arguments: str, given: str = "") -> Result:
-    return CliRunner().invoke(app, arguments, input=given)
 
 
 def judged(*log: str) -> keyhole.Verdict:
@@ -63,17 +58,17 @@ class TestInit:
         assert Config.load(ward).columns.unreviewed == ()
 
     def test_what_is_printed(self, ward: Path) -> None:
-        told = called("init", "ward.csv", "--yes", "--force").output
+        told = call_command("init", "ward.csv", "--yes", "--force").output
         assert "Not reviewed: full name, dx, los: their roles are guesses." in told
-        data = json.loads(called("init", "ward.csv", "--yes", "--force", "--format", "json").output)
+        data = json.loads(call_command("init", "ward.csv", "--yes", "--force", "--format", "json").output)
         assert [c["column"] for c in data["columns"] if not c["reviewed"]] == ["full name", "dx", "los"]
-        called("init", "ward.csv", "--yes", "--force", "--private", "dx", "--hidden", "full name")
+        call_command("init", "ward.csv", "--yes", "--force", "--private", "dx", "--hidden", "full name")
         assert Config.load(ward).columns.unreviewed == ("los",)
 
     def test_a_column_that_a_question_or_an_answer_names_is_reviewed(self, ward: Path) -> None:
-        assert called("init", "ward.csv", "--force", given="\n\n\n\n").exit_code == 0
+        assert call_command("init", "ward.csv", "--force", stdin="\n\n\n\n").exit_code == 0
         assert set(Config.load(ward).columns.unreviewed) == {"full name", "dx", "los"}
-        called("init", "ward.csv", "--force", given="\ncharges, los\n\n\n\n")
+        call_command("init", "ward.csv", "--force", stdin="\ncharges, los\n\n\n\n")
         assert set(Config.load(ward).columns.unreviewed) == {"full name", "dx"}
 
     @pytest.mark.parametrize("suffix", ["csv", "parquet"])
@@ -82,7 +77,7 @@ class TestInit:
 
         with duckdb.connect() as con:
             con.execute(f"COPY (SELECT *, los + 0.5 AS x FROM 'ward.csv') TO 'more.{suffix}'")
-        called("init", f"more.{suffix}", "--yes", "--force")
+        call_command("init", f"more.{suffix}", "--yes", "--force")
         columns = Config.load(ward).columns
         assert "x" in columns.private
         assert "x" in columns.unreviewed
@@ -128,7 +123,7 @@ class TestAudit:
         """As private alone, the place would be no way to point at somebody."""
         rows = "".join(f"p{i},{10000 + 7 * i},{100 * i}\n" for i in range(60))
         (tmp_path / "staff.csv").write_text(f"name,plz,pay\n{rows}", encoding="utf-8")
-        called("init", "staff.csv", "--yes", "--force")
+        call_command("init", "staff.csv", "--yes", "--force")
         config = Config.load("keyhole.toml")
         assert "plz" in config.columns.private
         log = ["SELECT SUM(pay) FROM staff", "SELECT SUM(pay) FROM staff WHERE plz <> 10021"]
@@ -175,7 +170,7 @@ class TestAudit:
         """It was hidden, so that a statement that names it was refused, and what it tells was not found."""
         rows = "".join(f"{i},Ann {chr(97 + i)}.,{i % 3},{100 * i}\n" for i in range(20))
         (tmp_path / "staff.csv").write_text(f"person_id,full name,team,pay\n{rows}", encoding="utf-8")
-        called("init", "staff.csv", "--yes", "--force")
+        call_command("init", "staff.csv", "--yes", "--force")
         assert "full name" in Config.load("keyhole.toml").columns.unreviewed
         found = judged("SELECT SUM(pay) FROM staff", "SELECT SUM(pay) FROM staff WHERE \"full name\" <> 'Ann d.'")
         assert [(f.record["person_id"], f.column) for f in found.exposed] == [(3, "pay")]
@@ -186,7 +181,7 @@ class TestAudit:
         folder.mkdir()
         (folder / "patients.csv").write_text("patient,zip,dx_code,cost\nAnn,1,A,3\nBob,1,B,5\nCyd,2,A,4\nDan,3,C,2\n")
         (folder / "codes.csv").write_text("dx_code,title\nA,flu\nB,hiv\nC,gout\n")
-        called("init", "hospital", "--yes", "--force")
+        call_command("init", "hospital", "--yes", "--force")
         assert Config.load("keyhole.toml").columns.unreviewed == ("dx_code",)
         joined = "SELECT SUM(cost) FROM patients p JOIN codes c ON c.dx_code = p.dx_code WHERE c.title = 'flu'"
         counted = "SELECT COUNT(*) FROM patients WHERE dx_code = 'C' AND zip = 3"
@@ -214,20 +209,20 @@ class TestElsewhere:
 
     def test_verify_reads_the_settings(self) -> None:
         Path("log.sql").write_text(";\n".join((ALL, NOT_DAN, STAY)) + ";\n", encoding="utf-8")
-        done = called("audit", "log.sql", "-c", "keyhole.toml", "--format", "json", "--out", "verdict.json")
+        done = call_command("audit", "log.sql", "-c", "keyhole.toml", "--format", "json", "--out", "verdict.json")
         assert done.exit_code == 1
-        assert called("verify", "verdict.json", "-c", "keyhole.toml", "--log", "log.sql").exit_code == 0
+        assert call_command("verify", "verdict.json", "-c", "keyhole.toml", "--log", "log.sql").exit_code == 0
 
     def test_advice_withholds_what_tells_a_guessed_column(self) -> None:
         Path("log.sql").write_text(f"{ALL};\n{STAY};\n", encoding="utf-8")
-        told = called("audit", "log.sql", "-c", "keyhole.toml", "--advise").output
+        told = call_command("audit", "log.sql", "-c", "keyhole.toml", "--advise").output
         assert "Withhold 1 of 2 statements" in told
         assert f"Q2: {STAY}" in told
 
     @pytest.mark.parametrize("form", ["sarif", "junit", "html"])
     def test_every_form_of_output_has_it(self, form: str) -> None:
         Path("log.sql").write_text(f"{ALL};\n{STAY};\n", encoding="utf-8")
-        done = called("audit", "log.sql", "-c", "keyhole.toml", "--format", form, "--out", "out")
+        done = call_command("audit", "log.sql", "-c", "keyhole.toml", "--format", form, "--out", "out")
         assert done.exit_code == 1
         assert "los" in Path("out").read_text(encoding="utf-8")
 

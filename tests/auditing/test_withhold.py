@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pyarrow as pa
 import pytest
-from tests.third_party import folder
+from tests.support.third_party import folder
 
 import keyhole
 from keyhole.api.advice import advise

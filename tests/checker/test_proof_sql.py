@@ -8,9 +8,9 @@ from pathlib import Path
 import duckdb
 import pytest
 from click.testing import CliRunner
+from tests.support.postgres import Postgres
 
 from keyhole.cli import app
-from postgres_here import Postgres
 
 PEOPLE = """name,team,zip,pay,bonus
 Ann,a,1,10,1

@@ -11,6 +11,7 @@ from pathlib import Path
 
 import pytest
 from click.testing import CliRunner
+from tests.support.files import write_files
 
 from keyhole.cli import app
 from keyhole.cli.demo import CONFIG, LOG, PEOPLE, ROSTER, SAFE, TRANSCRIPT
@@ -21,8 +22,7 @@ run = CliRunner()
 @pytest.fixture
 def folder(tmp_path: Path) -> Path:
     files = {"people.csv": PEOPLE, "roster.csv": ROSTER, "log.sql": LOG, "safe.sql": SAFE, "t.jsonl": TRANSCRIPT}
-    for name, text in {**files, "keyhole.toml": CONFIG}.items():
-        (tmp_path / name).write_text(text, encoding="utf-8")
+    write_files(tmp_path, {**files, "keyhole.toml": CONFIG})
     return tmp_path
 
 

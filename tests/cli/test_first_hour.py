@@ -10,10 +10,10 @@ from pathlib import Path
 
 import pyarrow as pa
 import pytest
-from click.testing import CliRunner, Result
+from tests.support.commands import call_command
+from tests.support.files import write_files
 
 import keyhole
-from keyhole.cli import app
 from keyhole.cli.demo import LOG, PEOPLE
 from keyhole.errors import ConfigError, LogError
 
@@ -38,14 +38,9 @@ epsilon = 1
 
 @pytest.fixture
 def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    for name, text in {"people.csv": PEOPLE, "log.sql": LOG, "q.sql": ASK, "keyhole.toml": SETTINGS}.items():
-        (tmp_path / name).write_text(text, encoding="utf-8")
+    write_files(tmp_path, {"people.csv": PEOPLE, "log.sql": LOG, "q.sql": ASK, "keyhole.toml": SETTINGS})
     monkeypatch.chdir(tmp_path)
     return tmp_path
-
-
-def called(*arguments: str) -> Result:
-    return CliRunner().invoke(app, arguments)
 
 
 def run(folder: Path, *arguments: str, given: bytes = b"", **env: str) -> subprocess.CompletedProcess[bytes]:
@@ -95,35 +90,35 @@ def test_a_budget_that_nobody_named_is_beside_the_data(folder: Path, monkeypatch
     who = ("--id", "Name", "--private", "Blood sugar:3.0..10.0:0.1", "--epsilon", "1")
     sql = 'SELECT SUM("Blood sugar") FROM people'
     (folder / "q.sql").write_text(sql)
-    assert called("answer", "q.sql", "--data", "people.csv", *who).exit_code == 0
+    assert call_command("answer", "q.sql", "--data", "people.csv", *who).exit_code == 0
     monkeypatch.chdir(folder / "other")
     (folder / "q.sql").write_text(sql.replace("SUM", "AVG"))
-    assert called("answer", "../q.sql", "--data", "../people.csv", *who).exit_code == 3  # nothing is left
+    assert call_command("answer", "../q.sql", "--data", "../people.csv", *who).exit_code == 3  # nothing is left
     assert len(list(folder.rglob("*.keyhole"))) == 1
 
 
 def test_settings_behind_a_link_have_one_ledger(folder: Path) -> None:
     (folder / "b").mkdir()
     (folder / "b" / "keyhole.toml").symlink_to(folder / "keyhole.toml")
-    assert called("answer", "q.sql", "-c", "keyhole.toml").exit_code == 0
-    again = called("answer", "q.sql", "-c", "b/keyhole.toml")
+    assert call_command("answer", "q.sql", "-c", "keyhole.toml").exit_code == 0
+    again = call_command("answer", "q.sql", "-c", "b/keyhole.toml")
     assert again.exit_code == 0, again.output
     assert "released before" in again.output
     assert len(list(folder.rglob("*.keyhole"))) == 1
 
 
 def test_a_file_that_cannot_be_written_is_said_before_anything_is_paid(folder: Path) -> None:
-    done = called("answer", "q.sql", "-c", "keyhole.toml", "--out", "nowhere/x")
+    done = call_command("answer", "q.sql", "-c", "keyhole.toml", "--out", "nowhere/x")
     assert done.exit_code == 2
     assert not list(folder.glob("*.keyhole"))
 
 
 def test_the_story_overwrites_nothing(folder: Path) -> None:
-    done = called("demo", ".")
+    done = call_command("demo", ".")
     assert done.exit_code == 2
     assert "nothing was written" in done.output
-    assert called("demo", "story").exit_code == called("demo", "story").exit_code == 0
-    assert called("demo", "log.sql").exit_code == 2
+    assert call_command("demo", "story").exit_code == call_command("demo", "story").exit_code == 0
+    assert call_command("demo", "log.sql").exit_code == 2
 
 
 def test_what_open_gives_the_other_verbs_take() -> None:

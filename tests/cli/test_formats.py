@@ -8,6 +8,7 @@ from xml.etree import ElementTree
 
 import pytest
 from click.testing import CliRunner
+from tests.support.files import write_files
 
 from keyhole.cli import app
 from keyhole.cli.demo import CONFIG, LOG, PEOPLE, SAFE
@@ -18,8 +19,7 @@ MORE = "SELECT SUM(\"Blood sugar\") FROM people WHERE Name <> 'Eve Brown';\n"
 
 @pytest.fixture
 def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    for name, text in {"people.csv": PEOPLE, "log.sql": LOG, "safe.sql": SAFE, "keyhole.toml": CONFIG}.items():
-        (tmp_path / name).write_text(text, encoding="utf-8")
+    write_files(tmp_path, {"people.csv": PEOPLE, "log.sql": LOG, "safe.sql": SAFE, "keyhole.toml": CONFIG})
     monkeypatch.chdir(tmp_path)
     return tmp_path
 

@@ -9,6 +9,7 @@ from pathlib import Path
 
 import click
 import pytest
+from tests.support.files import write_files
 
 import keyhole
 from keyhole.cli.demo import LOG, PEOPLE, TRANSCRIPT
@@ -34,8 +35,7 @@ COMMANDS: dict[str, tuple[str, ...]] = {
 
 @pytest.fixture
 def folder(tmp_path: Path) -> Path:
-    for name, text in {"people.csv": PEOPLE, "log.sql": LOG, "t.jsonl": TRANSCRIPT}.items():
-        (tmp_path / name).write_text(text, encoding="utf-8")
+    write_files(tmp_path, {"people.csv": PEOPLE, "log.sql": LOG, "t.jsonl": TRANSCRIPT})
     return tmp_path
 
 

@@ -11,7 +11,8 @@ from pathlib import Path
 
 import duckdb
 import pytest
-from click.testing import CliRunner, Result
+from click.testing import CliRunner
+from tests.support.commands import call_command
 
 from keyhole.api.column_roles import propose
 from keyhole.api.init import RELATED
@@ -33,12 +34,8 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return tmp_path
 
 
-def called(*arguments: str, given: str = "") -> Result:
-    return CliRunner().invoke(app, arguments, input=given)
-
-
 def made(folder: Path, *arguments: str, given: str = "") -> Config:
-    done = called("init", *arguments, given=given)
+    done = call_command("init", *arguments, stdin=given)
     assert done.exit_code == 0, done.output
     return Config.load(folder / "keyhole.toml")
 
@@ -49,19 +46,19 @@ def test_from_a_file_to_a_verdict(folder: Path) -> None:
     assert list(found.columns.private) == ["Blood sugar"]
     assert found.columns.private["Blood sugar"].kind == "decimal"
     assert found.columns.public["Gender"].values == ("Female", "Male")
-    audited = called("audit", "log.sql", "-c", "keyhole.toml")
+    audited = call_command("audit", "log.sql", "-c", "keyhole.toml")
     assert audited.exit_code == 1
     assert "Jeremy Doe  Blood sugar  = 5.2" in audited.output
 
 
 def test_settings_are_not_written_over(folder: Path) -> None:
     (folder / "keyhole.toml").write_text("# mine\n")
-    done = called("init", "people.csv", "--yes")
+    done = call_command("init", "people.csv", "--yes")
     assert done.exit_code == 2
     assert "keyhole.toml is there already" in done.output
     assert (folder / "keyhole.toml").read_text() == "# mine\n"
-    assert called("init", "people.csv", "--yes", "--force").exit_code == 0
-    assert called("init", "people.csv", "--yes", "--out", "other.toml").exit_code == 0
+    assert call_command("init", "people.csv", "--yes", "--force").exit_code == 0
+    assert call_command("init", "people.csv", "--yes", "--out", "other.toml").exit_code == 0
 
 
 def test_questions(folder: Path) -> None:
@@ -74,10 +71,10 @@ def test_questions(folder: Path) -> None:
         "Blood sugar": (Decimal(3), Decimal(10), Decimal("0.1")),
         "ZIP": (None, None, None),
     }
-    done = called("init", "people.csv", "--force", given="Nobody\n")
+    done = call_command("init", "people.csv", "--force", stdin="Nobody\n")
     assert done.exit_code == 2
     assert "has no column 'Nobody'" in done.output
-    assert called("init", "people.csv", "--force", given="").exit_code == 2  # nobody answers
+    assert call_command("init", "people.csv", "--force", stdin="").exit_code == 2  # nobody answers
 
 
 def test_bounds_are_given_not_read(folder: Path) -> None:
@@ -88,7 +85,7 @@ def test_bounds_are_given_not_read(folder: Path) -> None:
     short = made(folder, "people.csv", "--yes", "--private", "Blood sugar:1..99", "--id", "Name", "--hidden", "ZIP")
     assert (short.columns.private["Blood sugar"].max, short.columns.hidden) == (Decimal(99), ("ZIP",))
     (folder / "bounds.toml").write_text("[columns.private.nobody]\nmin = 0\n")
-    assert called("init", "people.csv", "--yes", "--force", "--bounds", "bounds.toml").exit_code == 2
+    assert call_command("init", "people.csv", "--yes", "--force", "--bounds", "bounds.toml").exit_code == 2
 
 
 def random_table(rng: random.Random) -> tuple[list[str], list[list[str]]]:
@@ -114,7 +111,7 @@ def test_nothing_private_is_written_or_printed(folder: Path, seed: int, kind: st
         with duckdb.connect(folder / "t.duckdb") as con:
             con.execute("CREATE TABLE t AS FROM read_csv('t.csv')")
     for arguments, given in (("--yes",), ""), ((), "\n" * 9), (("--yes", "--private", "age"), ""):
-        done = called("init", f"t.{kind}", "--force", *arguments, given=given)
+        done = call_command("init", f"t.{kind}", "--force", *arguments, stdin=given)
         assert done.exit_code == 0, done.output
         written = (folder / "keyhole.toml").read_text()
         secrets = {row[k] for row in rows for k in (3, 4, 5, 6)}
@@ -160,7 +157,7 @@ def test_english_thousands(folder: Path) -> None:
     found = made(folder, "t.csv", "--yes")
     assert (found.source.decimal, found.source.thousands) == (None, ",")
     (folder / "t.csv").write_text('Name,pay\nAnn,"1,200"\nBob,"13,400"\n')  # 1.2 or 1200: not guessed
-    assert called("init", "t.csv", "--yes", "--force").exit_code == 0
+    assert call_command("init", "t.csv", "--yes", "--force").exit_code == 0
     assert Config.load(folder / "keyhole.toml").source.decimal is None
 
 
@@ -195,7 +192,7 @@ def test_columns_may_be_named_by_numbers(folder: Path) -> None:
 
 def test_a_file_without_a_header_is_said(folder: Path) -> None:
     (folder / "t.data").write_text("39, State-gov, 77516\n50, Private, 83311\n")
-    done = called("init", "t.data", "--yes")
+    done = call_command("init", "t.data", "--yes")
     assert done.exit_code == 2
     assert "looks like data, not names: name its 3 columns with --columns" in done.output
     assert "State-gov" not in done.output
@@ -229,7 +226,7 @@ def test_several_tables(folder: Path) -> None:
         con.execute("CREATE TABLE patients AS SELECT i AS patient_id, i % 3 AS state, 20 + i AS age FROM range(9) t(i)")
         con.execute("CREATE TABLE states AS SELECT i AS state, 'state ' || i AS label FROM range(3) t(i)")
         con.execute("CREATE TABLE weather AS SELECT i AS hour FROM range(3) t(i)")
-    done = called("init", "hospital.duckdb", "--yes")
+    done = call_command("init", "hospital.duckdb", "--yes")
     assert done.exit_code == 0, done.output
     written = (folder / "keyhole.toml").read_text()
     plain = "\n".join(line.removeprefix("# ") for line in written.splitlines())
@@ -241,9 +238,9 @@ def test_several_tables(folder: Path) -> None:
     (folder / "csvs").mkdir()
     (folder / "csvs" / "patients.csv").write_text("patient_id,age\n1,20\n2,30\n")
     (folder / "csvs" / "visits.csv").write_text("patient_id,day\n1,20\n1,30\n")
-    assert called("init", "csvs", "--yes", "--force").exit_code == 0
+    assert call_command("init", "csvs", "--yes", "--force").exit_code == 0
     assert 'table = "patients"' in (folder / "keyhole.toml").read_text()
-    assert called("init", "hospital.duckdb", "--table", "nope", "--yes", "--force").exit_code == 2
+    assert call_command("init", "hospital.duckdb", "--table", "nope", "--yes", "--force").exit_code == 2
 
 
 def test_a_dimension_is_not_the_table_of_the_people(folder: Path) -> None:
@@ -275,8 +272,8 @@ def test_a_guess_among_equals_is_said(folder: Path) -> None:
     (folder / "two").mkdir()
     for name in ("east", "west"):
         (folder / "two" / f"{name}.csv").write_text("id,cost\n1,20\n2,30\n")
-    assert "which table has the people is a guess" in called("init", "two", "--yes").stderr
-    assert "guess:" not in called("init", "people.csv", "--yes", "--force").stderr
+    assert "which table has the people is a guess" in call_command("init", "two", "--yes").stderr
+    assert "guess:" not in call_command("init", "people.csv", "--yes", "--force").stderr
 
 
 def test_names_that_are_hard_to_write(folder: Path) -> None:
@@ -290,7 +287,7 @@ def test_names_that_are_hard_to_write(folder: Path) -> None:
 
 
 def test_json(folder: Path) -> None:
-    done = called("init", "people.csv", "--yes", "--format", "json")
+    done = call_command("init", "people.csv", "--yes", "--format", "json")
     told = json.loads(done.output)
     assert (told["rows"], told["written"], [c["role"] for c in told["columns"]]) == (
         6, "keyhole.toml", ["id", "public", "public", "private"],
@@ -310,7 +307,7 @@ def test_what_cannot_be_looked_at(folder: Path, data: str, told: str) -> None:
     (folder / "empty.csv").write_text("")
     (folder / "cut.csv").write_text("a,b,c\n1,2,3\n4,5\n")
     (folder / "bare").mkdir()
-    done = called("init", data, "--yes")
+    done = call_command("init", data, "--yes")
     assert done.exit_code == 2
     assert told in done.output
     assert not (folder / "keyhole.toml").exists()
@@ -327,7 +324,7 @@ def test_a_database_in_use_is_said(folder: Path) -> None:
         assert held.stdout is not None
         assert held.stdout.readline() == "held\n"
         for command in (("init", "t.duckdb", "--yes"), ("audit", "log.sql", "--data", "t.duckdb", "--private", "pay")):
-            done = called(*command)
+            done = call_command(*command)
             assert done.exit_code == 2
             assert "t.duckdb is in use by another process" in done.output
     finally:
@@ -341,22 +338,22 @@ def test_settings_of_several_tables_can_be_audited(folder: Path) -> None:
         "patient_id;sex;stay\n1;f;20\n2;m;30\n3;m;35\n4;f;50\nß;m;7\n".encode("latin-1")
     )
     (folder / "csvs" / "visits.csv").write_text("patient_id,day,cost\n1,20,5\n1,30,6\nß,4,7\n3,5,1\n")
-    done = called("init", "csvs", "--yes", "--private", "stay")
+    done = call_command("init", "csvs", "--yes", "--private", "stay")
     assert done.exit_code == 0, done.output
     (folder / "q.sql").write_text(
         "SELECT SUM(stay) FROM patients; SELECT SUM(stay) FROM patients WHERE patient_id <> 'ß'"
     )
-    audited = called("audit", "q.sql", "-c", "keyhole.toml")
+    audited = call_command("audit", "q.sql", "-c", "keyhole.toml")
     assert audited.exit_code == 1, audited.output
     assert "ß" in audited.output
 
 
 def test_numbers_with_signs_are_no_names_and_nothing_private_is_said(folder: Path) -> None:
     (folder / "pay.csv").write_text("id,Gehalt\n" + "".join(f'{i},"{i}.{i}34,50 €"\n' for i in range(1, 10)))
-    done = called("init", "pay.csv", "--yes", "--out", "pay.toml")
+    done = call_command("init", "pay.csv", "--yes", "--out", "pay.toml")
     assert "private  numbers written as text" in done.output
     (folder / "bare.csv").write_text("name,dept\nAnn,a\nBob,b\n")
-    bare = called("init", "bare.csv", "--yes", "--out", "bare.toml")
+    bare = call_command("init", "bare.csv", "--yes", "--out", "bare.toml")
     assert "No column looks private" in bare.output
     assert "No column looks private" not in done.output
 

@@ -15,6 +15,7 @@ from pathlib import Path
 
 import pytest
 from click.testing import CliRunner
+from tests.support.files import write_files
 
 from keyhole.cli.demo import CONFIG, LOG, PEOPLE
 from keyhole.cli.root import ENTRIES, Subcommand, app, load
@@ -46,8 +47,7 @@ def on_a_terminal(folder: Path, command: list[str], columns: int = 80) -> str:
 
 
 def test_a_verdict_fits_80_columns_and_breaks_no_word(tmp_path: Path) -> None:
-    for name, text in {"people.csv": PEOPLE, "log.sql": LOG, "keyhole.toml": CONFIG}.items():
-        (tmp_path / name).write_text(text, encoding="utf-8")
+    write_files(tmp_path, {"people.csv": PEOPLE, "log.sql": LOG, "keyhole.toml": CONFIG})
     command = ["audit", "log.sql", "-c", "keyhole.toml"]
     shown = on_a_terminal(tmp_path, command)
     plain = re.sub(r"\x1b\[[0-9;]*m", "", shown)

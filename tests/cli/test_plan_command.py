@@ -12,7 +12,7 @@ import duckdb
 import pyarrow as pa
 import pytest
 from click.testing import CliRunner, Result
-from tests.third_party import folder as third_party
+from tests.support.third_party import folder as third_party
 
 import keyhole
 from keyhole.api.plan import Asking, Plans

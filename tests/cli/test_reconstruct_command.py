@@ -7,9 +7,7 @@ import subprocess
 import sys
 from pathlib import Path
 
-from click.testing import CliRunner, Result
-
-from keyhole.cli.root import app
+from tests.support.commands import call_command
 
 TWO = """
 [columns.age]
@@ -27,18 +25,14 @@ max = { age = 5 }
 """
 
 
-def run(*arguments: str) -> Result:
-    return CliRunner().invoke(app, ["reconstruct", *arguments])
-
-
 def test_rows_that_are_the_only_ones(tmp_path: Path) -> None:
     file = tmp_path / "two.toml"
     file.write_text(TWO)
-    found = run(str(file))
+    found = call_command("reconstruct", str(file))
     assert found.exit_code == 0
     assert found.output.startswith("The 2 rows below are the only ones that give these statistics")
     assert "  2    M\n  5    F\n" in found.output
-    data = json.loads(run(str(file), "--format", "json").output)
+    data = json.loads(call_command("reconstruct", str(file), "--format", "json").output)
     assert (data["unique"], data["status"], data["common"]) == (True, "proved", data["rows"])
     assert data["rows"] == [{"age": 2, "sex": "M"}, {"age": 5, "sex": "F"}]
 
@@ -46,7 +40,7 @@ def test_rows_that_are_the_only_ones(tmp_path: Path) -> None:
 def test_a_page_of_rows(tmp_path: Path) -> None:
     file = tmp_path / "two.toml"
     file.write_text(TWO.replace("sum = { age = 7 }", "sum = { age = [7, 8] }"))
-    page = run(str(file), "--format", "html").output
+    page = call_command("reconstruct", str(file), "--format", "html").output
     assert "1 row is in all of them" in page
     assert "In every set of rows with these statistics" in page
     assert "<td>F</td>" in page
@@ -55,20 +49,20 @@ def test_a_page_of_rows(tmp_path: Path) -> None:
 def test_rows_that_are_not_the_only_ones(tmp_path: Path) -> None:
     file = tmp_path / "two.toml"
     file.write_text(TWO.replace("sum = { age = 7 }", "sum = { age = [7, 8] }"))
-    found = run(str(file))
+    found = call_command("reconstruct", str(file))
     assert "Several sets of 2 rows give these statistics; 1 row is in all of them" in found.output
-    data = json.loads(run(str(file), "--format", "json").output)
+    data = json.loads(call_command("reconstruct", str(file), "--format", "json").output)
     assert (data["unique"], data["common"]) == (False, [{"age": 5, "sex": "F"}])
 
 
 def test_faults_end_with_2(tmp_path: Path) -> None:
     file = tmp_path / "two.toml"
     file.write_text(TWO.replace("count = 1", "count = 3"))
-    found = run(str(file))
+    found = call_command("reconstruct", str(file))
     assert found.exit_code == 2
     assert "no rows give these 2 statements" in " ".join(found.output.split())
     for given, message in ((["a.toml", "b.lp"], "name one .toml"), (["a.sql"], "what is it?"), (["a.csv"], "--value")):
-        found = run(*given)
+        found = call_command("reconstruct", *given)
         assert (found.exit_code, message in " ".join(found.output.split())) == (2, True)
 
 

@@ -6,7 +6,8 @@ import json
 from pathlib import Path
 
 import pytest
-from click.testing import CliRunner, Result
+from click.testing import CliRunner
+from tests.support.commands import call_command
 
 from keyhole.auditing.examine import examine
 from keyhole.cli import app
@@ -16,10 +17,6 @@ from keyhole.report.exposure import describe_exposure
 from keyhole.report.words.text import render_text
 
 PEOPLE = "name,dept,sev,pay\nAnn,a,1,30\nBob,a,2,41\nCyd,b,2,52\nDan,b,3,38\n"
-
-
-def called(*arguments: str) -> Result:
-    return CliRunner().invoke(app, arguments)
 
 
 @pytest.fixture
@@ -56,11 +53,11 @@ def test_an_analyst_who_is_not_clear_is_not_shown_as_nothing(folder: Path) -> No
     ]
     (folder / "log.jsonl").write_text("\n".join(map(json.dumps, log)))
     table = ("--data", "people.csv", "--id", "name", "--private", "pay", "--private", "sev", "--by", "analyst")
-    said = called("audit", "log.jsonl", *table).stdout
+    said = call_command("audit", "log.jsonl", *table).stdout
     rows = {line.split()[0]: line.split()[-1] for line in said.splitlines() if line.startswith(("  ann ", "  bob "))}
     assert rows == {"ann": "yes", "bob": "no"}
     assert "To bob alone: Nobody of 4 people is exposed by 1 statement. This is not an all-clear:" in said
-    refused = called("audit", "log.jsonl", *table, "--format", "baseline")
+    refused = call_command("audit", "log.jsonl", *table, "--format", "baseline")
     assert refused.exit_code == 2
     assert "--by is shown as text, JSON, HTML, SARIF or JUnit, not as baseline" in refused.stderr
 
@@ -68,7 +65,7 @@ def test_an_analyst_who_is_not_clear_is_not_shown_as_nothing(folder: Path) -> No
 def test_a_hint_is_named_as_it_is_written(folder: Path) -> None:
     (folder / "log.sql").write_text("SELECT COUNT(*) FROM people WITH (READPAST)")
     table = ("--data", "people.csv", "--id", "name", "--private", "pay", "--dialect", "tsql")
-    assert "WITH (READPAST) may give something else there" in called("audit", "log.sql", *table).stdout
+    assert "WITH (READPAST) may give something else there" in call_command("audit", "log.sql", *table).stdout
 
 
 @pytest.mark.parametrize("word", ["json", "sarif", "html"])

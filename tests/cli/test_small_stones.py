@@ -8,10 +8,10 @@ from pathlib import Path
 import pandas as pd
 import pyarrow as pa
 import pytest
-from click.testing import CliRunner, Result
+from tests.support.commands import call_command
+from tests.support.files import write_files
 
 import keyhole
-from keyhole.cli import app
 from keyhole.cli.demo import LOG, PEOPLE
 from keyhole.config import Config
 from keyhole.errors import ConfigError, DataError, LogError
@@ -50,58 +50,53 @@ def test_numbers_among_values_are_sent_to_min_max_and_step() -> None:
 
 @pytest.fixture
 def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    for name, text in {"people.csv": PEOPLE, "log.sql": LOG, "keyhole.toml": SETTINGS}.items():
-        (tmp_path / name).write_text(text, encoding="utf-8")
+    write_files(tmp_path, {"people.csv": PEOPLE, "log.sql": LOG, "keyhole.toml": SETTINGS})
     monkeypatch.chdir(tmp_path)
     return tmp_path
 
 
-def called(*arguments: str) -> Result:
-    return CliRunner().invoke(app, arguments)
-
-
 def test_ask_without_a_budget_names_no_option_that_it_lacks(folder: Path) -> None:
     (folder / "p.toml").write_text('[book]\npolicy = "private"\n' + SETTINGS)
-    done = called("ask", "-c", "p.toml", "SELECT COUNT(*) FROM people")
+    done = call_command("ask", "-c", "p.toml", "SELECT COUNT(*) FROM people")
     assert done.exit_code == 2
     assert "write epsilon = ... under [budget]" in done.output
 
 
 def test_settings_in_the_folder_are_pointed_at(folder: Path) -> None:
-    assert "add -c keyhole.toml" in called("audit", "log.sql").output
-    assert "add -c keyhole.toml" in called("audit", "log.sql", "--data", "people.csv").output
-    assert "add -c" not in called("audit", "log.sql", "-c", "nowhere.toml").output
+    assert "add -c keyhole.toml" in call_command("audit", "log.sql").output
+    assert "add -c keyhole.toml" in call_command("audit", "log.sql", "--data", "people.csv").output
+    assert "add -c" not in call_command("audit", "log.sql", "-c", "nowhere.toml").output
     (folder / "keyhole.toml").unlink()
-    assert "add -c" not in called("audit", "log.sql").output
+    assert "add -c" not in call_command("audit", "log.sql").output
 
 
 def test_a_mistyped_book_is_not_mourned(folder: Path) -> None:
-    assert called("ask", "-c", "keyhole.toml", SUM).exit_code == 0
+    assert call_command("ask", "-c", "keyhole.toml", SUM).exit_code == 0
     for verb in ("show", "verify", "export"):
-        done = called("book", verb, "bok.keyhole")
+        done = call_command("book", verb, "bok.keyhole")
         assert done.exit_code == 2
         assert "there is no book bok.keyhole: is the path right? In that folder: book.keyhole." in done.output
     assert not (folder / "bok.keyhole").exists()
 
 
 def test_help_says_what_is_so() -> None:
-    assert "budget.keyhole" not in called("answer", "--help").output
-    told = " ".join(called("ask", "--help").output.split())
+    assert "budget.keyhole" not in call_command("answer", "--help").output
+    told = " ".join(call_command("ask", "--help").output.split())
     assert "ask spends a tenth of the budget on each question" in told
 
 
 def test_ask_explains_with_the_proof(folder: Path) -> None:
-    done = called("ask", "-c", "keyhole.toml", "--explain", SUM, BUT_ONE)
+    done = call_command("ask", "-c", "keyhole.toml", "--explain", SUM, BUT_ONE)
     assert "exposed: Jeremy Doe's Blood sugar" in done.output
     assert "proof: Q1 - Q2 = Jeremy Doe's Blood sugar" in done.output
-    plain = called("ask", "-c", "keyhole.toml", BUT_ONE)
+    plain = call_command("ask", "-c", "keyhole.toml", BUT_ONE)
     assert "exposed: " not in plain.output
     assert "proof" not in plain.output
 
 
 @pytest.mark.parametrize("command", [("audit", "log.sql"), ("attack", "log.sql")])
 def test_settings_are_given_once(folder: Path, command: tuple[str, ...]) -> None:
-    done = called(*command, "-c", "keyhole.toml", "-k", "facts.toml")
+    done = call_command(*command, "-c", "keyhole.toml", "-k", "facts.toml")
     assert done.exit_code == 2
     assert "-c and -k are two names of one option" in done.output
 
@@ -109,25 +104,25 @@ def test_settings_are_given_once(folder: Path, command: tuple[str, ...]) -> None
 def test_a_second_analyst_sees_what_counts_for_him(folder: Path) -> None:
     (folder / "b.toml").write_text(SETTINGS + BUDGET)
     women = "SELECT COUNT(*) FROM people WHERE Gender = 'Female'"
-    first = called("ask", "-c", "b.toml", "--analyst", "ann", women).output
+    first = call_command("ask", "-c", "b.toml", "--analyst", "ann", women).output
     assert "cost epsilon 0, " not in first
     price = first.partition("cost ")[2].partition(",")[0]
-    quoted = called("ask", "-c", "b.toml", "--analyst", "bob", "--dry-run", women).output
+    quoted = call_command("ask", "-c", "b.toml", "--analyst", "bob", "--dry-run", women).output
     assert f"counts {price} for bob" in quoted
-    second = called("ask", "-c", "b.toml", "--analyst", "bob", women).output
+    second = call_command("ask", "-c", "b.toml", "--analyst", "bob", women).output
     assert f"cost epsilon 0 (and {price} of the analyst's own share" in second
-    third = called("ask", "-c", "b.toml", "--analyst", "bob", women).output
+    third = call_command("ask", "-c", "b.toml", "--analyst", "bob", women).output
     assert "cost epsilon 0, " in third
-    shown = called("book", "show", "book.keyhole").output
+    shown = call_command("book", "show", "book.keyhole").output
     assert f"spent, everybody together: {price}\n" in shown
     assert f"spent, bob: {price}\n" in shown
     assert ", which entry " in shown
 
 
 def test_verify_says_a_reason_once(folder: Path) -> None:
-    assert called("audit", "log.sql", "-c", "keyhole.toml", "--format", "json", "--out", "v.json").exit_code == 1
+    assert call_command("audit", "log.sql", "-c", "keyhole.toml", "--format", "json", "--out", "v.json").exit_code == 1
     (folder / "other.csv").write_text(PEOPLE + "Ann New,1,Male,4.0\n")
-    done = called("verify", "v.json", "--data", "other.csv")
+    done = call_command("verify", "v.json", "--data", "other.csv")
     assert done.exit_code == 3
     assert done.output.count("the verdict is about 6 records, the data has 7") == 1
     assert "(and 5 more, for the same reason)" in done.output

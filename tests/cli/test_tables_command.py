@@ -6,11 +6,11 @@ import json
 from pathlib import Path
 
 import pytest
-from click.testing import CliRunner, Result
+from click.testing import Result
+from tests.support.commands import call_command
 
 from keyhole.api.table_repair import TableRepair
 from keyhole.api.tables import drawn_from, judge
-from keyhole.cli.root import app
 from keyhole.cli.shared.advising import add_suggestion, suggestion_lines
 from keyhole.crosstab.options import TableOptions
 
@@ -19,12 +19,8 @@ LINKED = [str(HERE / "towns.csv"), str(HERE / "sizes.csv"), "--value", "n", "--n
 LINKED += ["--nested", "town:size", "--suppressed", "x"]
 
 
-def run(*arguments: str) -> Result:
-    return CliRunner().invoke(app, list(arguments))
-
-
 def test_a_cell_given_away_is_exit_1_with_its_sum() -> None:
-    found = run("tables", *LINKED)
+    found = call_command("tables", *LINKED)
     assert found.exit_code == 1
     assert found.output.startswith("1 of 5 suppressed cells is recovered exactly from 2 tables (13 cells, 7 lines")
     assert "  16 - 6 - 7 = 3\n" in found.output
@@ -32,19 +28,23 @@ def test_a_cell_given_away_is_exit_1_with_its_sum() -> None:
 
 def test_what_it_writes_is_replayed_by_verify(tmp_path: Path) -> None:
     verdict, cells = tmp_path / "verdict.json", tmp_path / "cells.csv"
-    assert run("tables", *LINKED, "--format", "json", "--out", str(verdict), "--cells", str(cells)).exit_code == 1
+    assert (
+        call_command("tables", *LINKED, "--format", "json", "--out", str(verdict), "--cells", str(cells)).exit_code == 1
+    )
     data = json.loads(verdict.read_text())
     assert [(each["cell"], each["value"]) for each in data["exposed"]] == [({"town": "K"}, 3)]
     assert {"tables", "cells", "exposed", "inferred", "intervals", "contradictions"} <= data.keys()
-    replayed = run("verify", str(verdict), "--data", str(cells))
+    replayed = call_command("verify", str(verdict), "--data", str(cells))
     assert (replayed.exit_code, replayed.output.splitlines()[0]) == (0, "5 of 5 proofs replayed: 5 hold, 0 fail.")
     data["exposed"][0]["value"] = 4
     verdict.write_text(json.dumps(data))
-    assert run("verify", str(verdict), "--data", str(cells)).exit_code == 1
+    assert call_command("verify", str(verdict), "--data", str(cells)).exit_code == 1
 
 
 def test_one_table_alone_is_exit_0() -> None:
-    assert run("tables", LINKED[0], "--value", "n", "--suppressed", "x", "--nested", "town:county").exit_code == 0
+    assert (
+        call_command("tables", LINKED[0], "--value", "n", "--suppressed", "x", "--nested", "town:county").exit_code == 0
+    )
 
 
 @pytest.mark.parametrize(
@@ -60,7 +60,7 @@ def test_one_table_alone_is_exit_0() -> None:
     ],
 )
 def test_faults_are_said_and_end_with_2(arguments: list[str], message: str) -> None:
-    found = run("tables", LINKED[0], *arguments)
+    found = call_command("tables", LINKED[0], *arguments)
     assert found.exit_code == 2
     assert message in " ".join(found.output.split())
 
@@ -68,18 +68,18 @@ def test_faults_are_said_and_end_with_2(arguments: list[str], message: str) -> N
 def test_a_wide_header_needs_no_name_for_the_numbers(tmp_path: Path) -> None:
     wide = tmp_path / "wide.csv"
     wide.write_text("town \\ size,number,big,Total\nA,x,2,5\nB,4,4,8\nTotal,7,6,13\n")
-    found = run("tables", str(wide), "--suppressed", "x")
+    found = call_command("tables", str(wide), "--suppressed", "x")
     assert found.exit_code == 1, found.output
     assert "size number, town A: = 3" in found.output
-    assert found.output == run("tables", str(wide), "--value", "n", "--suppressed", "x").output
-    mixed = run("tables", str(wide), LINKED[0], "--suppressed", "x")
+    assert found.output == call_command("tables", str(wide), "--value", "n", "--suppressed", "x").output
+    mixed = call_command("tables", str(wide), LINKED[0], "--suppressed", "x")
     assert mixed.exit_code == 2
     assert "which column has the numbers" in mixed.output
 
 
 def test_a_contradiction_names_lines(tmp_path: Path) -> None:
     (tmp_path / "t.csv").write_text("town,n\nA,x\nB,x\nTotal,9\n")
-    found = run("tables", str(tmp_path / "t.csv"), "--value", "n", "--suppressed", "x=1..4")
+    found = call_command("tables", str(tmp_path / "t.csv"), "--value", "n", "--suppressed", "x=1..4")
     assert "Contradiction: line 1 and the max of n, 4 cannot all be true" in found.output
 
 
@@ -100,11 +100,11 @@ def test_a_repair_is_suggested_and_verified() -> None:
 def test_a_suggestion_is_printed_and_written(tmp_path: Path) -> None:
     (tmp_path / "t.csv").write_text("town,n\nA,x\nB,4\nC,5\nTotal,12\n")
     given = ("tables", str(tmp_path / "t.csv"), "--value", "n", "--suppressed", "x", "--suggest")
-    found = run(*given)
+    found = call_command(*given)
     assert found.exit_code == 1
     assert "Suppress 1 of 3 shown cells" in found.output
-    assert json.loads(run(*given, "--format", "json").output)["suggestion"]["verified"]
-    assert run(*given[:-1], "--protect").exit_code == 2
+    assert json.loads(call_command(*given, "--format", "json").output)["suggestion"]["verified"]
+    assert call_command(*given[:-1], "--protect").exit_code == 2
 
 
 PEOPLE = "name,sex,pay\nann,f,10\nbob,m,20\ncyd,f,35\ndan,m,90\n"
@@ -117,7 +117,7 @@ def audited(folder: Path, *arguments: str) -> Result:
     (folder / "people.csv").write_text(PEOPLE)
     (folder / "log.sql").write_text(ASKED)
     data = ["--data", str(folder / "people.csv"), "--table", "t", "--id", "name", "--private", "pay"]
-    return run("audit", str(folder / "log.sql"), *data, *arguments)
+    return call_command("audit", str(folder / "log.sql"), *data, *arguments)
 
 
 def test_a_log_is_advised_on(tmp_path: Path) -> None:

@@ -11,6 +11,7 @@ import pytest
 from click.testing import CliRunner
 from hypothesis import given
 from hypothesis import strategies as st
+from tests.support.files import write_files
 
 from keyhole.cli import app
 from keyhole.cli.demo import CONFIG, LOG, PEOPLE, ROSTER, SAFE
@@ -22,8 +23,7 @@ run = CliRunner()
 @pytest.fixture
 def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     files = {"people.csv": PEOPLE, "roster.csv": ROSTER, "log.sql": LOG, "safe.sql": SAFE, "keyhole.toml": CONFIG}
-    for name, text in files.items():
-        (tmp_path / name).write_text(text, encoding="utf-8")
+    write_files(tmp_path, files)
     monkeypatch.chdir(tmp_path)
     return tmp_path
 

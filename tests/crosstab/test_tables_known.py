@@ -6,7 +6,7 @@ from decimal import Decimal
 from pathlib import Path
 
 import pytest
-from tests.third_party import folder
+from tests.support.third_party import folder
 
 from keyhole.api.tables import tables
 from keyhole.checker.replay import replay

@@ -17,9 +17,9 @@ import polars as pl
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+from tests.support.effort import effort
 
 import keyhole
-from effort import effort
 from keyhole.config import Config
 from keyhole.config.settings import File, settings
 from keyhole.datasets import Use, open_table

@@ -13,8 +13,8 @@ import pytest
 from benchmarks.workload import people, table, workload
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
+from tests.support.effort import effort
 
-from effort import effort
 from keyhole.basis import Atoms
 from keyhole.basis.atoms import kernels as kernels
 from keyhole.basis.bits import unpack

@@ -13,8 +13,8 @@ import pandas as pd
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
+from tests.support.effort import effort
 
-from effort import effort
 from keyhole.basis.cells.base import Cells
 from keyhole.basis.cells.categories import Categories
 from keyhole.basis.cells.domain import FALSE, NULL, TRUE, Domain

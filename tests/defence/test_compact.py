@@ -9,8 +9,8 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from tests.support.effort import effort
 
-from effort import effort
 from keyhole.basis.cells.categories import Categories
 from keyhole.basis.cells.domain import Domain
 from keyhole.basis.cells.numbers import Range

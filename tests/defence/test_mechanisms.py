@@ -10,8 +10,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from tests.laws.exact_laws import gaussian_mass, laplace_mass
+from tests.support.effort import effort
 
-from effort import effort
 from keyhole.defence.budget.budget import Budget, Cap, epsilon_budget
 from keyhole.defence.budget.loss import Loss, Neighbours
 from keyhole.defence.histogram import Histogram

@@ -11,7 +11,7 @@ import numpy as np
 import pyarrow as pa
 import pytest
 from click.testing import CliRunner
-from tests.third_party import folder
+from tests.support.third_party import folder
 
 import keyhole
 from keyhole.book import Book, Mark

@@ -8,7 +8,7 @@ import duckdb
 import pyarrow as pa
 import pytest
 from click.testing import CliRunner
-from tests.effort import effort
+from tests.support.effort import effort
 
 import keyhole
 from keyhole.cli import app

@@ -15,8 +15,8 @@ from tests.laws.chernoff import COMPARISONS, LEVEL, SUITE_FALSE_ALARM
 from tests.laws.law import Law, Specimen
 from tests.laws.mechanism_games import GAMES, Game, scaled
 from tests.laws.mechanisms import empirical_epsilon, outputs_follow_their_exact_law_on_both_neighbours
+from tests.support.effort import effort
 
-from effort import effort
 from keyhole.defence.linear import LinearQuery
 from keyhole.defence.noise import ExactNoise
 

@@ -13,8 +13,8 @@ from hypothesis import strategies as st
 from sklearn.datasets import load_breast_cancer
 from sklearn.linear_model import LogisticRegression
 from sklearn.preprocessing import StandardScaler
+from tests.support.effort import effort
 
-from effort import effort
 from keyhole.config import Columns, PrivateColumn
 from keyhole.datasets import load
 from keyhole.errors import ModelError, PrivacyParameterError

@@ -9,8 +9,8 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from tests.support.effort import effort
 
-from effort import effort
 from keyhole.errors import ModelError
 from keyhole.oracles.base import ModelWarning, ThresholdOracle
 from keyhole.oracles.bounds import average_error_floor, one_bit_deviation

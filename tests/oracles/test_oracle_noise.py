@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from tests.support.effort import effort
 
-from effort import effort
 from keyhole.errors import ConfigError, ModelError
 from keyhole.oracles.learners.newton import smoothed_density
 from keyhole.oracles.noise import (

@@ -13,8 +13,8 @@ import pytest
 from click.testing import CliRunner
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from tests.support.effort import effort
 
-from effort import effort
 from keyhole.cli import app
 from keyhole.errors import ConfigError, ModelError
 from keyhole.oracles.base import DOUBT, ModelWarning, ThresholdOracle, train_then_test

@@ -7,6 +7,7 @@ from pathlib import Path
 
 import msgspec
 import pytest
+from tests.support.files import write_files
 
 import keyhole
 from keyhole.cli.demo import CONFIG, LOG, PEOPLE
@@ -50,8 +51,7 @@ def test_what_has_its_default_is_left_out() -> None:
 
 
 def test_a_verdict_is_read_as_it_was_written(tmp_path: Path) -> None:
-    for name, text in {"people.csv": PEOPLE, "log.sql": LOG, "keyhole.toml": CONFIG}.items():
-        (tmp_path / name).write_text(text)
+    write_files(tmp_path, {"people.csv": PEOPLE, "log.sql": LOG, "keyhole.toml": CONFIG})
     verdict = keyhole.examine(tmp_path / "log.sql", config=tmp_path / "keyhole.toml", within="60%")
     written = verdict.dumps()
     document = read_document(read_json(written), VerdictDocument)

@@ -10,8 +10,9 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner
 from playwright.sync_api import Browser
-from tests.browser_here import browser, browser_page
 from tests.report.test_pages import parsed
+from tests.support.browser import browser, browser_page
+from tests.support.files import write_files
 
 from keyhole.cli import app
 from keyhole.cli.demo import CONFIG, LOG, PATIENTS, PEOPLE, ROSTER, SAFE, TRANSCRIPT, clinic_csv, clinic_log
@@ -122,8 +123,7 @@ def run(folder: Path, *arguments: str, stdin: str = LOG) -> int:
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
     made = tmp_path_factory.mktemp("pages")
-    for name, text in FILES.items():
-        (made / name).write_text(text, encoding="utf-8")
+    write_files(made, FILES)
     assert run(made, *AUDIT, "--format", "json", "--out", "verdict.json") == 1
     assert run(made, "answer", "q.sql", "-c", "budget.toml", "--epsilon", "1") == 3
     sys.path.append(str(made))  # of the target

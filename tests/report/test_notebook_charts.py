@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 from tests.report.test_every_page import ASKED, BUDGET
 from tests.report.test_pages import parsed
+from tests.support.files import write_files
 
 import keyhole
 from keyhole.cli.demo import CONFIG, LOG, PEOPLE, ROSTER, TRANSCRIPT
@@ -17,8 +18,7 @@ from keyhole.cli.demo import CONFIG, LOG, PEOPLE, ROSTER, TRANSCRIPT
 def shown(tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
     folder = tmp_path_factory.mktemp("notebook")
     files = {"people.csv": PEOPLE, "roster.csv": ROSTER, "log.sql": LOG, "t.jsonl": TRANSCRIPT, "q.sql": ASKED}
-    for name, text in {**files, "keyhole.toml": CONFIG, "budget.toml": BUDGET}.items():
-        (folder / name).write_text(text)
+    write_files(folder, {**files, "keyhole.toml": CONFIG, "budget.toml": BUDGET})
     verdict = keyhole.examine(folder / "log.sql", config=folder / "keyhole.toml")
     given = {"data": folder / "roster.csv", "id": "Name", "private": "Blood sugar:3..10"}
     guessed = keyhole.attack(folder / "t.jsonl", **given)

@@ -10,6 +10,7 @@ import pyarrow as pa
 import pytest
 from jinja2 import UndefinedError
 from msgspec.structs import replace
+from tests.support.files import write_files
 
 import keyhole
 from keyhole.cli.demo import CONFIG, LOG, PEOPLE
@@ -28,8 +29,7 @@ TURNED = "\u202eevil\u2067 אבג"
 @pytest.fixture(scope="module")
 def hospital(tmp_path_factory: pytest.TempPathFactory) -> Verdict:
     folder = tmp_path_factory.mktemp("story")
-    for name, text in {"people.csv": PEOPLE, "log.sql": LOG, "keyhole.toml": CONFIG}.items():
-        (folder / name).write_text(text)
+    write_files(folder, {"people.csv": PEOPLE, "log.sql": LOG, "keyhole.toml": CONFIG})
     return keyhole.examine(folder / "log.sql", config=folder / "keyhole.toml", within="60%")
 
 

@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pytest
 from click.testing import CliRunner
+from tests.support.files import write_files
 
 from keyhole.cli import app
 from keyhole.cli.demo import LOG, PEOPLE
@@ -23,8 +24,7 @@ NEW = "SELECT SUM(\"Blood sugar\") FROM people WHERE Name <> 'Eve Brown';\n"
 
 @pytest.fixture
 def folder(tmp_path: Path) -> Path:
-    for name, text in {"people.csv": PEOPLE, "log.sql": LOG + HALF, "more.sql": LOG + HALF + NEW}.items():
-        (tmp_path / name).write_text(text)
+    write_files(tmp_path, {"people.csv": PEOPLE, "log.sql": LOG + HALF, "more.sql": LOG + HALF + NEW})
     return tmp_path
 
 

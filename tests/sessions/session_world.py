@@ -11,6 +11,7 @@ from typing import Any
 
 import pyarrow as pa
 from click.testing import CliRunner
+from tests.support.files import write_files
 
 import keyhole
 from keyhole.api.ask import asking
@@ -89,8 +90,7 @@ def ask_json(*args: str) -> tuple[int, dict[str, Any]]:
 
 
 def written(folder: Path, files: Mapping[str, str]) -> None:
-    for name, text in files.items():
-        (folder / name).write_text(text, encoding="utf-8")
+    write_files(folder, files)
 
 
 CSV = "name,dept,level,pay\n" + "".join(

@@ -14,9 +14,9 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from session_world import COUNT, NOT_ANN, WHOLE, audited, call, listed, private, raw, staff
+from tests.support.effort import effort
 
 import keyhole.book.book as book_module
-from effort import effort
 from keyhole.book import Book, BookEntry, Mark
 from keyhole.errors import BookError, ConfigError, KeyholeError
 

@@ -12,8 +12,8 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from tests.support.effort import effort
 
-from effort import effort
 from keyhole.solve import modular
 from keyhole.solve.certify import Lifting, rational
 from keyhole.solve.modular import Echelon, Field, is_prime, random_prime

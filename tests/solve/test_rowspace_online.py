@@ -10,8 +10,8 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from tests.support.effort import effort
 
-from effort import effort
 from keyhole.solve.rowspace import online as rowspace_online
 from keyhole.solve.rowspace.online import OnlineRowSpace
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from tests.support.effort import effort
 
-from effort import effort
 from keyhole.solve.rowspace import RowMatrix, RowSpace
 from keyhole.solve.rowspace.screen import plausible
 

@@ -13,10 +13,10 @@ from fractions import Fraction
 from typing import Any, Protocol
 
 import duckdb
+from tests.support.postgres import Postgres
 
 from keyhole.model.schema import Column, Kind, Role, Schema
 from keyhole.sql import translate_to_duckdb
-from postgres_here import Postgres
 
 SCHEMA = Schema(
     "t",

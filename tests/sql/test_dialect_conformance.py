@@ -8,10 +8,10 @@ import pytest
 import sqlglot
 from dialect_world import ROWS, SCHEMA, Engine, RealPostgres, RealSqlite, Translated, differences
 from sqlglot import exp
+from tests.support.postgres import Postgres
 
 from keyhole.sql.dialects.engine import Dialect
 from keyhole.sql.dialects.to_duckdb import TRANSLATORS, translate_to_duckdb
-from postgres_here import Postgres
 
 SHARED = r"""
 s = 'a\b'; REPLACE(s, '\', '/'); s IN ('a\b', 'it''s')

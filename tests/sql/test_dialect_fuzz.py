@@ -10,12 +10,12 @@ import duckdb
 import pytest
 from dialect_fuzz import Random
 from dialect_world import SCHEMA, Engine, RealPostgres, RealSqlite, Translated, differences, exactly
+from tests.support.effort import effort
+from tests.support.postgres import Postgres
 
-from effort import effort
 from keyhole.errors import QueryError
 from keyhole.model.predicate import to_sql
 from keyhole.sql import lower_statement, translate_to_duckdb
-from postgres_here import Postgres
 
 
 def compared(engine: Engine, seed: int | str, count: int) -> Counter[str]:

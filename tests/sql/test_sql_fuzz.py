@@ -9,8 +9,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from sql_world import SCHEMA
+from tests.support.effort import effort
 
-from effort import effort
 from keyhole.errors import QueryError
 from keyhole.model.predicate import Membership, Or
 from keyhole.sql import lower_statement

@@ -13,8 +13,8 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from sql_world import check, connect, fill
+from tests.support.effort import effort
 
-from effort import effort
 from keyhole.errors import QueryError
 
 # the ways in which the grammar can leave what is judged

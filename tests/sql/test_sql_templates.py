@@ -9,8 +9,8 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from sql_world import SCHEMA
 from test_sql_meaning import statements
+from tests.support.effort import effort
 
-from effort import effort
 from keyhole.errors import QueryError
 from keyhole.model.query import Statement
 from keyhole.sql import lower_statement

@@ -10,13 +10,13 @@ import pyarrow as pa
 import pytest
 import sqlglot
 from sqlglot import exp
+from tests.support.postgres import Postgres
 
 import keyhole
 from keyhole.model.schema import Column, Kind, Schema
 from keyhole.sql import translate_to_duckdb
 from keyhole.sql.dialects.postgres import expand_width_bucket
 from keyhole.sql.dialects.types import NotPortable
-from postgres_here import Postgres
 
 SCHEMA = Schema("t", (Column("n", Kind.INTEGER), Column("d", Kind.DECIMAL, digits=2), Column("x", Kind.DOUBLE)))
 FIXED = (
