@@ -13,7 +13,7 @@ import pytest
 
 from keyhole.api import attack as attack_verb
 from keyhole.api import attack_guess
-from keyhole.api.attack import attacked
+from keyhole.api.attack import attack_log
 from keyhole.api.attack_result import Attacked, AttackTerms
 from keyhole.attacks.methods import METHODS
 from keyhole.cli.shared.interruption import ask_to_stop
@@ -48,7 +48,7 @@ def go(lines: list[dict[str, object]], method: str, column: str, at: Callable[[s
     config = Config.parse(f"[columns]\nid = ['p']\n[columns.private.v]\n{column}")
     given = with_private(settings(config, data=pa.table({"p": list(range(N))}), table="t"))
     progress = None if at is None else lambda text, _done, _of: at(text)
-    return attacked(
+    return attack_log(
         as_log(lines, None), given, AttackTerms(method=method), progress=progress, interruptible=ask_to_stop
     )
 

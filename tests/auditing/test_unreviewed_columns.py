@@ -9,7 +9,7 @@ import pytest
 from tests.support.commands import call_command
 
 import keyhole
-from keyhole.api.watch import watched
+from keyhole.api.watch import open_watch
 from keyhole.auditing.examine import roles_both_ways
 from keyhole.checker import Outcome, replay
 from keyhole.config import Config
@@ -228,7 +228,7 @@ class TestElsewhere:
 
     def test_before_an_answer_a_guessed_column_is_refused(self) -> None:
         given = with_private(settings("keyhole.toml", private="charges:0..9000"))
-        session, _ = watched(given, None, AuditTerms())
+        session, _ = open_watch(given, None, AuditTerms())
         with session:
             decided = [session.admit(sql) for sql in (STAY, BY_DIAGNOSIS, NOT_DAN, ALL)]
         assert [each.verdict for each in decided[:3]] == ["refused"] * 3

@@ -15,7 +15,7 @@ from tests.support.third_party import folder
 import keyhole
 from keyhole.api.advice import advise
 from keyhole.api.table_repair import TableRepair
-from keyhole.api.tables import drawn_from, judge
+from keyhole.api.tables import judge, read_tables
 from keyhole.auditing.advice.advise import LogAdvice, rounded, without
 from keyhole.auditing.advice.withhold import withhold
 from keyhole.crosstab.options import TableOptions
@@ -192,7 +192,7 @@ def test_evidence_without_a_statement_is_that_of_the_shorter_log() -> None:
 def test_the_linked_tables_need_one_more_cell() -> None:
     nested = ["town:county", "town:size"]
     words = TableOptions("n", suppressed=["x"], nested=nested)
-    drawn = drawn_from([HERE / "towns.csv", HERE / "sizes.csv"], words)
+    drawn = read_tables([HERE / "towns.csv", HERE / "sizes.csv"], words)
     found = TableRepair(drawn, judge(drawn)).suggestion()
     assert [dict(key) for key in found.cells] == [{"town": "N"}]  # what sdcTable suppresses too
     assert (found.verified, found.remedy.smallest, found.after.exit_code) == (True, True, 0)
@@ -221,7 +221,7 @@ def test_as_few_further_cells_as_brute_force_says(seed: int, tmp_path: Path) -> 
 
     shown = [k for k in keys if k not in hidden]
     least = next(n for n in range(len(shown)) if any(not given_away(hidden | set(c)) for c in combinations(shown, n)))
-    drawn = drawn_from([file], TableOptions("n", suppressed=["x"], min="none"))  # no bounds, so the rank decides
+    drawn = read_tables([file], TableOptions("n", suppressed=["x"], min="none"))  # no bounds, so the rank decides
     repair = TableRepair(drawn, judge(drawn))
     found = withhold(repair.proofs)
     assert (len(found.units), found.smallest) == (least, True)
@@ -233,7 +233,7 @@ def test_the_business_tables_need_eighty_more_cells() -> None:
     nested = [f"ACTIVITY:{HERE / 'nace.csv'}"]
     files = [data / "turnover_act_cj.csv", data / "turnover_act_size.csv"]
     rules = ["N<3", "dominance 85%"]
-    drawn = drawn_from(files, TableOptions("TOT", nested=nested, rule=rules, count="N_OBS", largest="MAX"))
+    drawn = read_tables(files, TableOptions("TOT", nested=nested, rule=rules, count="N_OBS", largest="MAX"))
     repair = TableRepair(drawn, judge(drawn))
     found = withhold(repair.proofs, seconds=60)
     assert (len(found.units), found.smallest) == (80, True)

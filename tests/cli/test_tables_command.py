@@ -10,7 +10,7 @@ from click.testing import Result
 from tests.support.commands import call_command
 
 from keyhole.api.table_repair import TableRepair
-from keyhole.api.tables import drawn_from, judge
+from keyhole.api.tables import judge, read_tables
 from keyhole.cli.shared.advising import add_suggestion, suggestion_lines
 from keyhole.crosstab.options import TableOptions
 
@@ -86,7 +86,7 @@ def test_a_contradiction_names_lines(tmp_path: Path) -> None:
 def test_a_repair_is_suggested_and_verified() -> None:
     """One search, in words and as data; `keyhole tables --suggest` prints the same."""
     words = TableOptions("n", suppressed=["x"], nested=["town:county", "town:size"])
-    drawn = drawn_from([HERE / "towns.csv", HERE / "sizes.csv"], words)
+    drawn = read_tables([HERE / "towns.csv", HERE / "sizes.csv"], words)
     repair = TableRepair(drawn, judge(drawn)).suggestion()
     said = "\n".join(line for line, _ in suggestion_lines(repair))
     assert "Suppress 1 of 8 shown cells, and no suppressed cell is recovered. No smaller set does.\n  town N" in said

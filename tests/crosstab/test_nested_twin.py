@@ -15,7 +15,7 @@ from pathlib import Path
 import pytest
 
 from keyhole.api.table_repair import TableRepair
-from keyhole.api.tables import drawn_from, judge, tables
+from keyhole.api.tables import judge, read_tables, tables
 from keyhole.crosstab.options import TableOptions
 
 COUNTY = {"A": "1", "B": "1", "C": "2", "D": "2"}
@@ -155,7 +155,7 @@ def repaired(seed: int, folder: Path, monkeypatch: pytest.MonkeyPatch) -> bool:
     files, told = published(random.Random(seed), folder)
     lo, hi = told.ends["y"]
     marked = ["x", "y" if hi == 99 else f"y={lo}..{hi}"]
-    drawn = drawn_from(files, TableOptions("n", suppressed=marked, nested=["town:county"], rounding=told.step))
+    drawn = read_tables(files, TableOptions("n", suppressed=marked, nested=["town:county"], rounding=told.step))
     for name in ("_coarser", "_rounded"):  # other ways are not asked for
         monkeypatch.setattr(TableRepair, name, lambda _: iter(()))
     found = TableRepair(drawn, judge(drawn), time_limit=15).suggestion()

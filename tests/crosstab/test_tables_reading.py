@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from keyhole.api.table_repair import TableRepair
-from keyhole.api.tables import drawn_from, judge, tables
+from keyhole.api.tables import judge, read_tables, tables
 from keyhole.crosstab.cells import GRAND
 from keyhole.crosstab.options import TableOptions
 from keyhole.errors import KeyholeError
@@ -281,7 +281,7 @@ def test_a_sensitive_cell_needs_a_range_as_wide_as_its_rule(tmp_path: Path) -> N
     assert found.to_json()["protection"][0]["needs"] == [80, 120]
     assert judged(tmp_path, text, rule=["p 10%"], contributors=firms).exit_code == 0
     words = TableOptions("n", suppressed=["x"], rule=["dominance 75%"], contributors=firms)
-    drawn = drawn_from([tmp_path / "0t.csv"], words)
+    drawn = read_tables([tmp_path / "0t.csv"], words)
     assert TableRepair(drawn, judge(drawn)).suggestion().cells == ()
     repair = TableRepair(drawn, judge(drawn), protects=True).suggestion()
     assert (len(repair.cells), repair.remedy.smallest, repair.verified) == (1, True, True)

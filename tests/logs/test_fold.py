@@ -14,7 +14,7 @@ import pytest
 
 from keyhole.auditing.base import Exposure
 from keyhole.auditing.examine import examine
-from keyhole.logs.fold import fold_log, folded
+from keyhole.logs.fold import fold_log, fold_repeats
 from keyhole.logs.open import Log, LogFormat, as_log, open_log
 from keyhole.report.exposure import count_statements
 
@@ -62,7 +62,7 @@ def random_log(rng: random.Random, table: pa.Table) -> list[dict[str, Any]]:
 
 def unfolded(monkeypatch: pytest.MonkeyPatch, log: object, table: pa.Table) -> Exposure:
     with monkeypatch.context() as patch:
-        patch.setattr(sys.modules["keyhole.auditing.examine"], "folded", lambda given: given)
+        patch.setattr(sys.modules["keyhole.auditing.examine"], "fold_repeats", lambda given: given)
         return examine(log, data=table, private="pay", id="name")  # type: ignore[arg-type]
 
 
@@ -98,15 +98,15 @@ def test_folding_while_reading_is_folding_what_was_read(seed: int, tmp_path: Pat
     text = "".join(f"{line};{rng.choice(['', '', ' ' + rng.choice(TEXTS) + ';', chr(10)])}\n" for line in lines)
     path = tmp_path / "log.sql"
     path.write_text(text, encoding="utf-8")
-    assert fold_log(path) == folded(open_log(path))
+    assert fold_log(path) == fold_repeats(open_log(path))
     transcript = tmp_path / "log.jsonl"
     said = random_log(rng, people(rng))
     transcript.write_text("".join(json.dumps({**line, "analyst": "ann"}) + "\n" for line in said), encoding="utf-8")
-    assert fold_log(transcript) == folded(open_log(transcript))
+    assert fold_log(transcript) == fold_repeats(open_log(transcript))
 
 
 def lines_of(log: Log) -> list[tuple[str, int]]:
-    return [(line.sql, line.repeats) for line in folded(log).lines]
+    return [(line.sql, line.repeats) for line in fold_repeats(log).lines]
 
 
 def test_what_may_say_something_new_is_not_folded() -> None:
@@ -117,7 +117,7 @@ def test_what_may_say_something_new_is_not_folded() -> None:
     now = "SELECT SUM(pay) FROM t WHERE hired > CURRENT_DATE"
     times = [{"sql": now, "time": when} for when in ("2026-11-15", "2026-11-16", "2026-11-15")]
     assert lines_of(as_log(times)) == [(now, 2), (now, 1)]
-    assert [line.time for line in folded(as_log(times)).lines] == ["2026-11-15", "2026-11-16"]
+    assert [line.time for line in fold_repeats(as_log(times)).lines] == ["2026-11-15", "2026-11-16"]
 
 
 def test_analysts_are_kept_apart_until_all_are_judged_together(tmp_path: Path) -> None:
@@ -126,7 +126,7 @@ def test_analysts_are_kept_apart_until_all_are_judged_together(tmp_path: Path) -
     path.write_text("".join(json.dumps(line) + "\n" for line in lines), encoding="utf-8")
     log = fold_log(path)
     assert [(line.number, line.analyst, line.repeats) for line in log.lines] == [(1, "ann", 2), (2, "bob", 3)]
-    assert [(line.number, line.analyst, line.repeats) for line in folded(log).lines] == [(1, "ann", 5)]
+    assert [(line.number, line.analyst, line.repeats) for line in fold_repeats(log).lines] == [(1, "ann", 5)]
 
 
 def test_statements_are_counted_with_their_repeats(tmp_path: Path) -> None:

@@ -9,7 +9,7 @@ import pytest
 from click.testing import CliRunner
 
 import keyhole
-from keyhole.api.watch import watched
+from keyhole.api.watch import open_watch
 from keyhole.cli import app
 from keyhole.config import Config
 from keyhole.config.settings import settings, with_private
@@ -166,7 +166,7 @@ def test_an_attack_leaves_out_what_is_about_another_table() -> None:
 def test_online_every_other_name_is_refused(folder: Path) -> None:
     """A question about employees was answered about staff, and counted as one of its answers."""
     (folder / "keyhole.toml").write_text(ONLINE.format('names = ["hr.people"]\n'))
-    session, _ = watched(with_private(settings("keyhole.toml")), "keyhole.toml", AuditTerms())
+    session, _ = open_watch(with_private(settings("keyhole.toml")), "keyhole.toml", AuditTerms())
     with session:
         said = [session.admit(ALL.format(name)) for name in ("employees", "people", "hr.people", "staff", "hr.staff")]
     assert [each.verdict for each in said] == ["refused", "refused", "allow", "allow", "allow"]

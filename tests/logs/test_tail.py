@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from keyhole.logs.tail import Ended, LogPlace, TailedFile, earlier
+from keyhole.logs.tail import Ended, LogPlace, TailedFile, find_earlier_files
 
 
 class Script:
@@ -96,9 +96,9 @@ def test_what_a_log_was_renamed_to(log: Path) -> None:
     log.with_name("server.log.1").write_text("between\n")
     log.write_text("now\n")
     os.utime(log.with_name("server.log.2"), ns=(1, 1))
-    assert earlier(log, place) == [log.with_name("server.log.2"), log.with_name("server.log.1")]
+    assert find_earlier_files(log, place) == [log.with_name("server.log.2"), log.with_name("server.log.1")]
     log.with_name("server.log.2").unlink()
-    assert earlier(log, place) is None
+    assert find_earlier_files(log, place) is None
 
 
 def test_bytes_that_are_no_text_do_not_hide_the_others(log: Path) -> None:

@@ -14,7 +14,7 @@ from click.testing import CliRunner
 from tests.support.files import write_files
 
 import keyhole
-from keyhole.api.ask import asking
+from keyhole.api.ask import open_session
 from keyhole.cli import app
 from keyhole.config import Config
 from keyhole.config.arguments import BudgetArguments
@@ -62,7 +62,7 @@ def private(
     config = told(folder, more, version=version, columns=f"{DECLARED}[budget]\n{budget}")
     given = settings(config, data=staff() if data is None else data, id="name")
     few = replace(terms or BudgetArguments(), anyway=True)  # of few people noise leaves next to nothing
-    return asking(given, config, few, dry_run=dry_run)
+    return open_session(given, config, few, dry_run=dry_run)
 
 
 def raw(folder: Path) -> sqlite3.Connection:

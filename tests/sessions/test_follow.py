@@ -55,12 +55,12 @@ def follow(
         if step is not None:
             step()
 
-    from keyhole.api.watch import watched
+    from keyhole.api.watch import open_watch
     from keyhole.config.settings import settings, with_private
     from keyhole.sessions.open import AuditTerms
 
     given = with_private(settings("keyhole.toml"))
-    session, _ = watched(given, "keyhole.toml", AuditTerms(despite=True, explain=True))
+    session, _ = open_watch(given, "keyhole.toml", AuditTerms(despite=True, explain=True))
     with session:
         follower = Follower(
             session.auditing, Path(log), found.append, wait, lambda: bool(over), warnings.append, kind, ignored=ignored

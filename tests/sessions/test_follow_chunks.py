@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from keyhole.api.watch import watched
+from keyhole.api.watch import open_watch
 from keyhole.book import Book, Mark
 from keyhole.config.settings import settings, with_private
 from keyhole.logs.importers import LogFormat
@@ -71,7 +71,8 @@ def followed(log: Path, kind: LogFormat, steps: Iterator[Callable[[], bool]], di
         elif step():
             die()
 
-    session, _ = watched(with_private(settings("keyhole.toml")), "keyhole.toml", AuditTerms(despite=True, explain=True))
+    terms = AuditTerms(despite=True, explain=True)
+    session, _ = open_watch(with_private(settings("keyhole.toml")), "keyhole.toml", terms)
     with session:
         follower = Mortal(session.auditing, log, tell, wait, lambda: bool(over), lambda _: None, kind)
         try:

@@ -36,7 +36,7 @@ from session_world import (
 )  # fmt: skip
 
 import keyhole
-from keyhole.api.ask import policy_of
+from keyhole.api.ask import choose_policy
 from keyhole.auditing.online.online import RISK, OnlineAuditor
 from keyhole.book import Book, Mark
 from keyhole.config.arguments import BudgetArguments
@@ -627,6 +627,6 @@ def test_a_budget_means_private_and_none_means_audited(tmp_path: Path) -> None:
         ("", "", "audited"),
         ("policy = 'audited'", budget, "audited"),
     ):
-        assert policy_of(settings(told(tmp_path, more, columns=columns), data=staff())) == policy
+        assert choose_policy(settings(told(tmp_path, more, columns=columns), data=staff())) == policy
     with pytest.raises(ConfigError, match="policy"):
         told(tmp_path, "policy = 'open'")

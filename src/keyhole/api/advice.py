@@ -133,7 +133,7 @@ class RuleCheck:
         return replace(self, failing=failing, untold=untold)
 
 
-def ruled(exposure: Exposure, table: Table, rules: Iterable[SensitivityRule]) -> tuple[RuleCheck, ...]:
+def check_rules(exposure: Exposure, table: Table, rules: Iterable[SensitivityRule]) -> tuple[RuleCheck, ...]:
     """Each rule on each answer of a log. Cost: one query of the engine an answer."""
     held: dict[str, PrivateValues] = {}
     told = [(entry, *_contributions(entry, table, held)) for entry in exposure.evidence.transcript.entries]

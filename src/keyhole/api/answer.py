@@ -107,13 +107,13 @@ def answer(
     """
     given = settings(**table)
     terms = BudgetArguments(epsilon, delta, mechanism, accuracy, beta, horizon, analyst, book, spend, anyway)
-    found = answered(statements, given, terms, table.get("config"), dry_run=dry_run)
+    found = answer_statements(statements, given, terms, table.get("config"), dry_run=dry_run)
     if found.fault is not None:
         raise found.fault
     return found
 
 
-def answered(
+def answer_statements(
     statements: str | Path | Sequence[str],
     given: Settings,
     terms: BudgetArguments,

@@ -44,16 +44,16 @@ def ask(
     if book is not None:
         named = replace(given.config.book, path=str(book))
         given = replace(given, config=replace(given.config, book=named))
-    return asking(given, config, BudgetArguments(anyway=anyway), exact_above=exact_above, dry_run=dry_run)
+    return open_session(given, config, BudgetArguments(anyway=anyway), exact_above=exact_above, dry_run=dry_run)
 
 
-def policy_of(given: Settings) -> str:
+def choose_policy(given: Settings) -> str:
     """What the settings say, or what follows: a budget means private, none means audited."""
     told = given.config
     return told.book.policy or ("private" if told.budget.epsilon is not None else "audited")
 
 
-def asking(
+def open_session(
     given: Settings,
     config: Config | str | Path | None,
     terms: BudgetArguments,
@@ -63,7 +63,7 @@ def asking(
     dry_run: bool = False,
 ) -> Session[Any]:
     """The session of merged settings, which came from `config`."""
-    match policy_of(given):
+    match choose_policy(given):
         case "private":
             return open_private_session(given, terms, config, dry_run=dry_run)
         case "monitored":

@@ -62,10 +62,10 @@ def attack(
     """
     given = with_private(settings(**table))
     terms = AttackTerms(noise, method, truth, tolerance, target, by)
-    return attacked(as_log(log, dialect), given, terms)
+    return attack_log(as_log(log, dialect), given, terms)
 
 
-def attacked(
+def attack_log(
     log: Log,
     given: Settings,
     terms: AttackTerms,
@@ -209,7 +209,7 @@ def compare(log: Log, given: Settings, found: Attacked, terms: AttackTerms) -> A
 def _played(log: Log, given: Settings, terms: AttackTerms) -> list[AttackRun]:
     start = time.perf_counter()
     try:
-        found = attacked(log, given, terms)
+        found = attack_log(log, given, terms)
     except KeyholeError as error:
         return [
             AttackRun(name, terms.method, len(log.lines), cannot=str(error).splitlines()[0]) for name in given.asked

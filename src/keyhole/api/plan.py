@@ -18,7 +18,7 @@ from typing import Any, Unpack
 
 import numpy as np
 
-from keyhole.api.ask import asking, policy_of
+from keyhole.api.ask import choose_policy, open_session
 from keyhole.attacks.plan import (
     AllowedQuestions,
     CodedColumn,
@@ -198,7 +198,7 @@ class Plans:
 
     def _play(self, planned: Planned, given: Settings, config: Config | str | Path | None) -> PlayedPlan:
         replies = []
-        with asking(given, config, BudgetArguments(anyway=True)) as session:
+        with open_session(given, config, BudgetArguments(anyway=True)) as session:
             for text in planned.queries:
                 replies.append(session.ask(text))
                 if not replies[-1].answered:
@@ -206,13 +206,13 @@ class Plans:
         known = [told for told in map(_numbers, replies) if told]
         noisy = any(r.noisy is not None for r in replies)
         if len(known) < len(planned.queries):
-            return PlayedPlan(policy_of(given), tuple(replies), None, noisy)
+            return PlayedPlan(choose_policy(given), tuple(replies), None, noisy)
         sums = [
             sum((w * v for w, v in zip(planned.weights, column, strict=True)), Fraction(0))
             for column in zip(*known, strict=True)
         ]
         value = planned.categories[sums.index(max(sums))] if planned.categories else sums[0]
-        return PlayedPlan(policy_of(given), tuple(replies), value, noisy)
+        return PlayedPlan(choose_policy(given), tuple(replies), value, noisy)
 
 
 def _condition(target: str, schema: Schema) -> str:

@@ -104,11 +104,11 @@ def tables(
         across=across,
         rounding=rounding,
     )
-    drawn = drawn_from([Path(file) for file in files], words)
+    drawn = read_tables([Path(file) for file in files], words)
     return judge(drawn, within=within, time_limit=time_limit, progress=progress)
 
 
-def drawn_from(files: Sequence[Path], words: TableOptions) -> Drawn:
+def read_tables(files: Sequence[Path], words: TableOptions) -> Drawn:
     """Read the tables and put them together; where no cell is suppressed, the rules hide theirs."""
     layout, contributors, floor = words.layout, words.contributors, words.min
     if not files:

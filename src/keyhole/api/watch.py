@@ -91,10 +91,10 @@ def watch(
     'deny'
     """
     given = with_private(settings(config, data=data, **columns))
-    return watched(given, config, AuditTerms(book, insiders, explain=True, exact_above=exact_above))[0]
+    return open_watch(given, config, AuditTerms(book, insiders, explain=True, exact_above=exact_above))[0]
 
 
-def watched(given: Settings, config: Config | str | Path | None, how: AuditTerms) -> tuple[Watch, Table]:
+def open_watch(given: Settings, config: Config | str | Path | None, how: AuditTerms) -> tuple[Watch, Table]:
     """The session of merged settings, which came from `config`, and the table it watches."""
     session, opened = open_audited_session(given, config, how, "watch")
     return Watch(session.book, session.policy, session.notes, session.life), opened

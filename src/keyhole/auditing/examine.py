@@ -36,7 +36,7 @@ from keyhole.errors import ConfigError, NumberError
 from keyhole.gather import gather, transcribe
 from keyhole.gather.evidence import OF_TABLE, Evidence, System, Unjudged
 from keyhole.gather.transcribe import may_show_rows
-from keyhole.logs.fold import apart, folded
+from keyhole.logs.fold import fold_repeats, split_by_analyst
 from keyhole.logs.open import Log, as_log
 from keyhole.logs.people_table import keep_people_table
 from keyhole.model.numbers import read_fraction
@@ -137,7 +137,7 @@ def _in_time(
                 if found is None:
                     read = asked.about_people(read)
                 about = _without_tables(read, roles[0].config.tables.keys() - given.config.tables.keys())
-                part = asked.of(folded(about))
+                part = asked.of(fold_repeats(about))
                 part = replace(part, views={} if by is None else asked.alone(about, by, part))
                 found = part if found is None else with_reading(found, part)
                 if interrupted(part) or asked.heard:
@@ -331,11 +331,11 @@ class Examination:
         """What each analyst asked alone gives away; after an interruption nothing is searched any more."""
         found: dict[str, Exposure] = {}
         stopped = replace(self, judge=replace(self.judge, rules=(), stopped=True))
-        for who, part in apart(read, by).items():
+        for who, part in split_by_analyst(read, by).items():
             try:
-                last = (stopped if interrupted(last) or self.heard else self).of(folded(part))
+                last = (stopped if interrupted(last) or self.heard else self).of(fold_repeats(part))
             except KeyboardInterrupt:
-                last = stopped.of(folded(part))
+                last = stopped.of(fold_repeats(part))
             found[who] = last
         return found
 

@@ -70,7 +70,7 @@ def answer(
     output: OutputArguments,
 ) -> None:
     """Load, open the ledger, answer or price, show."""
-    from keyhole.api.answer import answered
+    from keyhole.api.answer import answer_statements
     from keyhole.config.settings import settings
     from keyhole.logs.open import LogFormat, open_log
 
@@ -78,7 +78,7 @@ def answer(
     given = settings(**table)
     check_out(output.out)  # before anything is paid for
     read = open_log(queries if queries == "-" else Path(queries), LogFormat(log_format))
-    found = answered([line.sql for line in read.lines], given, terms, table.get("config"), dry_run=dry_run)
+    found = answer_statements([line.sql for line in read.lines], given, terms, table.get("config"), dry_run=dry_run)
     if output.format is Format.TRANSCRIPT:
         if dry_run:
             raise ConfigError("--dry-run releases nothing, so there is no transcript: take --format text or json")

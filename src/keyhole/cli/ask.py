@@ -79,7 +79,7 @@ def ask(
     output: OutputArguments,
 ) -> None:
     """Open the session, ask, show."""
-    from keyhole.api.ask import asking, policy_of
+    from keyhole.api.ask import choose_policy, open_session
     from keyhole.config.settings import settings
     from keyhole.report.documents.sessions import AskDocument
     from keyhole.report.replies import describe_reply, render_reply
@@ -91,7 +91,7 @@ def ask(
     check_out(output.out)
     when = parse_now(now)
     texts = [write_time_as_it_ran(text, dialect or "duckdb", None, when) for text in _texts(questions, clip)]
-    with asking(
+    with open_session(
         given, table.get("config"), terms, explain=explain, exact_above=exact_above, dry_run=dry_run
     ) as session:
         if session.book.new:
@@ -105,7 +105,7 @@ def ask(
     noisy = session.policy if isinstance(session.policy, Private) else None
     unit, n = (None, None) if noisy is None else (noisy.unit, noisy.answering.setting.n)
     document = AskDocument(
-        policy=policy_of(given),
+        policy=choose_policy(given),
         replies=tuple(describe_reply(r, explain=explain, n=n) for r in replies),
         unit=unit,
         bounds=tuple(advised),

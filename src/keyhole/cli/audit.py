@@ -160,12 +160,12 @@ def _find_additions(
         else:
             advice = advised(read, verdict, again, **limits)
     if rule:
-        from keyhole.api.advice import ruled
+        from keyhole.api.advice import check_rules
         from keyhole.api.open import open as opened
         from keyhole.crosstab.sensitivity import SensitivityRule
 
         rules = [SensitivityRule.parse(text) for text in rule]
-        checks = ruled(verdict.exposure, opened(**table), rules)
+        checks = check_rules(verdict.exposure, opened(**table), rules)
     return Additions(advice, checks, no_advice)
 
 

@@ -98,7 +98,7 @@ def watch(
     output: OutputArguments,
 ) -> None:
     """Open roster and book, then decide statement by statement."""
-    from keyhole.api.watch import watched
+    from keyhole.api.watch import open_watch
     from keyhole.config.settings import settings, with_private
     from keyhole.logs.open import LogFormat
     from keyhole.sessions.open import AuditTerms
@@ -111,7 +111,7 @@ def watch(
     with ExitStack() as stack:
         follows = follow is not None
         how = AuditTerms(book, insiders, same_values, explain, follows or accept_unjudged, exact_above, follows)
-        session, opened = watched(given, table.get("config"), how)
+        session, opened = open_watch(given, table.get("config"), how)
         stack.callback(session.close)
         _announce(session, opened)
         try:

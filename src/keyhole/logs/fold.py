@@ -132,12 +132,12 @@ def fold_log(
         return found.collected(into)
 
 
-def folded(log: Log) -> Log:
+def fold_repeats(log: Log) -> Log:
     """A log with repeats folded, whoever asked: what all analysts know together.
 
     >>> from keyhole.logs.open import as_log
     >>> who = ({"sql": "SELECT SUM(x) FROM t", "analyst": name} for name in ("ann", "bob", "ann"))
-    >>> [(line.analyst, line.repeats) for line in folded(as_log(list(who))).lines]
+    >>> [(line.analyst, line.repeats) for line in fold_repeats(as_log(list(who))).lines]
     [('ann', 3)]
     """
     return replace(
@@ -148,12 +148,12 @@ def folded(log: Log) -> Log:
     )
 
 
-def apart(log: Log, by: str) -> dict[str, Log]:
+def split_by_analyst(log: Log, by: str) -> dict[str, Log]:
     """What each analyst asked, in the order in which they first did; numbers stay those of the whole log.
 
     >>> from keyhole.logs.open import as_log
     >>> log = as_log([{"sql": "SELECT 1", "analyst": "ann"}, {"sql": "SELECT 2"}])
-    >>> {who: [line.number for line in part.lines] for who, part in apart(log, "analyst").items()}
+    >>> {who: [line.number for line in part.lines] for who, part in split_by_analyst(log, "analyst").items()}
     {'ann': [1], '(not named)': [2]}
     """
     if by != "analyst":

@@ -185,7 +185,7 @@ class TailedFile:
         return moved
 
 
-def earlier(path: Path, place: LogPlace) -> list[Path] | None:
+def find_earlier_files(path: Path, place: LogPlace) -> list[Path] | None:
     """The files that a log was renamed to since it was read up to `place`, oldest first; None if that one is gone.
 
     They stand beside it and their names begin with its name (`log.1`, `log-20261116`).

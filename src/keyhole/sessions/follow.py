@@ -22,7 +22,7 @@ from keyhole.logs.exported import Exported, scripted
 from keyhole.logs.importers import LogFormat
 from keyhole.logs.lines import NOT_UTF8, readable, shown
 from keyhole.logs.open import found_in
-from keyhole.logs.tail import Ended, LogPlace, TailedFile, earlier
+from keyhole.logs.tail import Ended, LogPlace, TailedFile, find_earlier_files
 from keyhole.sessions.audited import Audited
 from keyhole.sql import Dialect, translate_to_duckdb
 from keyhole.sql.statements.clock import write_time_as_it_ran
@@ -139,7 +139,7 @@ class Follower:
         if goes_on:
             yield self.path, True, place
             return
-        found = earlier(self.path, place)
+        found = find_earlier_files(self.path, place)
         if found is None:
             self._lost(GONE, anew=True)
             return

@@ -155,10 +155,10 @@ def _played(
     log: Log, given: Settings, terms: AttackTerms, compare: bool, stop: StopRequest
 ) -> tuple[Attacked, AttackComparison | None]:
     """The attack, and other methods beside it if asked for; Ctrl-C among the others keeps the attack."""
-    from keyhole.api.attack import attacked
+    from keyhole.api.attack import attack_log
 
     with progress_on_stderr() as progress:
-        found = attacked(log, given, terms, progress=progress, interruptible=lambda: nullcontext(stop))
+        found = attack_log(log, given, terms, progress=progress, interruptible=lambda: nullcontext(stop))
         if not compare:
             return found, None
         from keyhole.api.attack import compare as compared

@@ -103,7 +103,7 @@ def tables(
     output: OutputArguments,
 ) -> None:
     """Read, judge, print; the exit code is the verdict."""
-    from keyhole.api.tables import drawn_from, judge
+    from keyhole.api.tables import judge, read_tables
     from keyhole.crosstab.cells import name_wide_value
     from keyhole.crosstab.options import TableOptions
     from keyhole.crosstab.sheet import read_sheet
@@ -132,7 +132,7 @@ def tables(
         second=second,
     )
     with progress_on_stderr() as progress:
-        drawn = drawn_from(tables, words)
+        drawn = read_tables(tables, words)
         found = judge(drawn, within=within, time_limit=time_limit, progress=progress)
         repair = _suggested(drawn, found, within, time_limit, protects=protect) if suggest else None
     if cells is not None:

@@ -167,10 +167,10 @@ class VerdictOutput:
 
 def _views(told: Verdict, log: Log, read: Log) -> Views:
     """What each analyst asked alone: the verdict over it, and that part of the log as it may be passed on."""
-    from keyhole.logs.fold import apart
+    from keyhole.logs.fold import split_by_analyst
 
     found = {}
-    parts = apart(log, "analyst").values() if told.views else ()
+    parts = split_by_analyst(log, "analyst").values() if told.views else ()
     for (who, view), part in zip(told.views.items(), parts, strict=True):
         asked = {str(line.number) for line in part.lines}
         asked |= {refusal.number for refusal in (*part.refused, *part.unjudged)}

@@ -89,7 +89,7 @@ def _attacked(
     from dataclasses import replace
 
     from keyhole.api.answer import answer
-    from keyhole.api.attack import attack as attacked
+    from keyhole.api.attack import attack as attack_transcript
     from keyhole.errors import KeyholeError
 
     budget = replace(told.budget, epsilon=None, delta_for_keys=type(told.budget.delta)(0), analysts={}, accuracy=None)
@@ -105,7 +105,7 @@ def _attacked(
             return [rest | {"column": "", "method": "nothing was released", "error": None, "prior_error": None,
                             "exact": None}]  # fmt: skip
         try:
-            found = attacked(log, data=data, table=table, config=own, truth=data)
+            found = attack_transcript(log, data=data, table=table, config=own, truth=data)
         except KeyholeError as error:
             return [rest | {"column": "", "method": f"no attack: {error}", "error": None, "prior_error": None,
                             "exact": None}]  # fmt: skip
