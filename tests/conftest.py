@@ -56,7 +56,8 @@ def pytest_runtest_call() -> Generator[None, None, None]:
 @pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
     """Mark the tests that took long when they last ran here; a test that never ran is not slow."""
-    durations: dict[str, float] = config.cache.get(MEASURED, {}) if config.cache else {}
+    cache = getattr(config, "cache", None)  # none with -p no:cacheprovider
+    durations: dict[str, float] = cache.get(MEASURED, {}) if cache else {}
     for item in items:
         if durations.get(item.nodeid, 0) > SLOW_SECONDS:
             item.add_marker(pytest.mark.slow)
@@ -68,6 +69,6 @@ def pytest_runtest_logreport(report: pytest.TestReport) -> None:
 
 def pytest_sessionfinish(session: pytest.Session) -> None:
     """Keep how long each test took; a test process of xdist leaves that to the one that started it."""
-    cache = session.config.cache
+    cache = getattr(session.config, "cache", None)
     if cache and _durations and not hasattr(session.config, "workerinput"):
         cache.set(MEASURED, {**cache.get(MEASURED, {}), **_durations})

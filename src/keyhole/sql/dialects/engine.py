@@ -7,7 +7,7 @@ translated has a module of its own rules beside it (`postgres.py`), named in `to
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import StrEnum
 
 from keyhole.errors import ConfigError
@@ -98,6 +98,23 @@ class EngineDialect:
         return self.ignores_case is not False
 
 
+_SPARK = EngineDialect(
+    dialect=Dialect.SPARK,
+    title="Spark",
+    aliases=("sparksql",),
+    signs=((r"\bLATERAL\s+VIEW\b|\bRLIKE\b|\bCLUSTER\s+BY\b", "LATERAL VIEW or RLIKE"),),
+    backtick_names=True,
+    backslash_escapes=True,
+    nested_comments=None,
+    set_shows_settings=True,
+    quotient_is_double=True,
+    cuts_integer_division=True,
+    statistics_as_in_duckdb=True,
+    portable_texts=True,
+    upper_ignores_locale=True,
+    has_ilike=True,
+)
+
 _RECORDS = (  # of two engines that a statement resembles as much, the first is named
     EngineDialect(
         dialect=Dialect.DUCKDB,
@@ -172,36 +189,8 @@ _RECORDS = (  # of two engines that a statement resembles as much, the first is 
         like_ignores_case=True,
         portable_texts=True,
     ),
-    EngineDialect(
-        dialect=Dialect.SPARK,
-        title="Spark",
-        aliases=("sparksql",),
-        signs=((r"\bLATERAL\s+VIEW\b|\bRLIKE\b|\bCLUSTER\s+BY\b", "LATERAL VIEW or RLIKE"),),
-        backtick_names=True,
-        backslash_escapes=True,
-        nested_comments=None,
-        set_shows_settings=True,
-        quotient_is_double=True,
-        cuts_integer_division=True,
-        statistics_as_in_duckdb=True,
-        portable_texts=True,
-        upper_ignores_locale=True,
-        has_ilike=True,
-    ),
-    EngineDialect(
-        dialect=Dialect.DATABRICKS,
-        title="Databricks",
-        backtick_names=True,
-        backslash_escapes=True,
-        nested_comments=None,
-        set_shows_settings=True,
-        quotient_is_double=True,
-        cuts_integer_division=True,
-        statistics_as_in_duckdb=True,
-        portable_texts=True,
-        upper_ignores_locale=True,
-        has_ilike=True,
-    ),
+    _SPARK,
+    replace(_SPARK, dialect=Dialect.DATABRICKS, title="Databricks", aliases=(), signs=()),
     EngineDialect(
         dialect=Dialect.SNOWFLAKE,
         title="Snowflake",
