@@ -9,6 +9,8 @@ programs   6,000 x 900: the same ends by one HiGHS simplex kept warm from end to
 adult      the UCI Adult table (adult.data in FOLDER), 300 statements over SUM(hours), about one in seven with GROUP BY
            (`--grouped` says otherwise): the audit alone, and with real hours from 1 to 99; once more with HAVING
            COUNT(*) >= 3
+exchange   AVG(hours), COUNT(*) of the Adult table by six groupings: exit code and seconds with any number possible,
+           with nothing declared, and with whole hours from 1 to 99
 many       the Adult log with a quarter of GROUP BYs, its rows alone: 10,402 rows, and HAVING COUNT(*) >= 3
 huge       120,000 people in 32 GROUP BYs over three of ten columns, HAVING COUNT(*) >= 5: 10^5 atoms, 10^4 rows;
            with as many people of each value, and with few of most, over two or three columns (`--draw`)
@@ -23,6 +25,7 @@ import argparse
 import json
 import random
 import re
+import statistics
 import sys
 import time
 from fractions import Fraction
@@ -43,7 +46,7 @@ Report = dict[str, Any]
 ranges_module = import_module("keyhole.solve.interval.ranges")  # the name of the package is that of its function
 GROUPED, MANY = 0.13, 0.25  # of the statements of adult, and of many
 CLOCK = 10  # seconds of the clock for one of the process, on a busy machine
-NAMES_OF_PARTS = ("small", "audit", "wide", "programs", "adult", "many", "huge")
+NAMES_OF_PARTS = ("small", "audit", "wide", "programs", "adult", "exchange", "many", "huge")
 DRAWS = ("even", "skewed")
 NAMES = "age workclass fnlwgt education years marital occupation relationship race sex gain loss hours country income"
 
@@ -207,7 +210,7 @@ def audit(scale: float, most: float) -> Report:
     log = [f"SELECT SUM(x) FROM t WHERE {where}" for where in ranges_asked(rng, public, m, levels)[1]]
     table = pa.table({**{f"c{c}": public[:, c] for c in range(6)}, "x": rng.integers(1, 100, n).astype(np.float64)})
     start = time.process_time()
-    examine(log, data=table, private="x")
+    examine(log, data=table, private="x:real")
     itself = time.process_time() - start
     kept, stages, start = list[Ranges](), Stages(), time.process_time()
     with searched(kept, stages, most):
@@ -447,7 +450,7 @@ def adult(folder: Path, most: float, hidden: str | None, share: float) -> Report
     for hides in ("", " HAVING COUNT(*) >= 3") if hidden is None else (hidden,):
         log = statements(read, hides, share)
         start = time.process_time()
-        examine(log, data=read, private="hours")
+        examine(log, data=read, private="hours:real")
         itself = time.process_time() - start
         stages, kept = Stages(), list[Ranges]()
         start = time.process_time()
@@ -466,6 +469,33 @@ def adult(folder: Path, most: float, hidden: str | None, share: float) -> Report
             "narrowed": sum(f.proof is not None and bool(f.proof.weights) for f in found.ranges),
             "promise": found.promise,
         }
+    return report
+
+
+GROUPS = ("sex", "education", "marital", "occupation", "relationship", "sex, education")
+
+
+def exchange(folder: Path) -> Report:
+    """Averages and counts by group over the Adult table: is everybody shown open, and for how much more time?"""
+    read = table(folder)
+    if read is None:
+        return {"skipped": f"no adult.data in {folder}"}
+    read = read.set_column(read.column_names.index("hours"), "hours", read["hours"].cast("int64"))
+    log = [f"SELECT {keys}, AVG(hours), COUNT(*) FROM t GROUP BY {keys}" for keys in GROUPS]
+    report: Report = {}
+    for private in ("hours:real", "hours", "hours:1..99:1"):
+        seconds = []
+        for _ in range(4):
+            start = time.process_time()
+            found = examine(log, data=read, private=private)
+            seconds.append(time.process_time() - start)
+        report[private] = {
+            "exit": found.exit_code,
+            "exposed": len(found.exposed),
+            "seconds": round(statistics.median(seconds[1:]), 2),
+        }
+    for private in ("hours", "hours:1..99:1"):
+        report[private]["ratio"] = round(report[private]["seconds"] / report["hours:real"]["seconds"], 2)
     return report
 
 
@@ -490,6 +520,8 @@ def main() -> None:
             elif name == "huge":
                 draws = DRAWS if given.draw is None else (given.draw,)
                 part = {draw: huge(given.scale, given.most, draw) for draw in draws}
+            elif name == "exchange":
+                part = exchange(given.adult)
             elif name == "audit":
                 part = audit(given.scale, given.most)
             elif name == "programs":

@@ -58,10 +58,12 @@ def test_what_makes_people_different_is_no_all_clear(tmp_path: Path) -> None:
 
 
 def test_sums_of_doubles_depend_on_the_order_of_the_records() -> None:
-    people = pa.table({"id": range(8), "g": [*"abababab"], "pay": [3.5, 4, 8, 5, 9, 7, 4, 4]})
-    log = ["SELECT g, MEDIAN(pay) FROM t GROUP BY g"]
-    assert keyhole.examine(log, data=people, id="id", private="pay").complete
-    assert not keyhole.examine([*log, "SELECT SUM(pay) FROM t"], data=people, id="id", private="pay").complete
+    log = ["SELECT g, MEDIAN(pay) FROM t GROUP BY g", "SELECT SUM(pay) FROM t"]
+    for one, in_any_order in ((3.5, True), (3.1, False)):
+        people = pa.table({"id": range(8), "g": [*"abababab"], "pay": [one, 4, 8, 5, 9, 7, 4, 4]})
+        found = keyhole.examine(log, data=people, id="id", private="pay")
+        assert found.complete is in_any_order
+        assert in_any_order or "last digits" in found.promise
 
 
 def test_complete_verdicts_leave_two_values_in_whole_tables(tmp_path: Path) -> None:

@@ -3,10 +3,10 @@
 What is not declared is assumed against us. With lo, hi and d the least value, the greatest and the number of different
 ones: (1) text and BOOLEAN: the values that occur, if d <= 20, else any text; (2) numbers with d <= 2, or with d <= 20
 and at least 10 records each: the values that occur; (3) whole numbers with hi - lo <= 20: all from lo to hi; (4) other
-numbers: of them only what a total of n x lo or n x hi says is used. Under (1) to (3) the log is audited once more, as
-if these values had been declared. What is proved then and not before is `assumed`; everybody else must have a second
-value inside, and since a table with these values is possible in every larger domain, that all-clear holds for each of
-them. Where everybody may be exchanged with somebody of another value, that second audit is not needed.
+numbers: the grid of the digits that occur, from lo to hi (more than 6 decimals: all numbers between). Everybody needs a
+second table inside: where exchange and null vectors show one (`exchange`), that all-clear holds for every larger domain
+too. Elsewhere a log that is not large is audited once more, as if these values had been declared, and what is proved
+then and not before is `assumed`.
 
 The domains never leave this module but as what is put into that audit: they are values of people.
 """
@@ -26,7 +26,7 @@ import numpy as np
 
 from keyhole.auditing.base import AssumedGroup, Assumption, Exposure, Finding, Proof, Status, query_order
 from keyhole.auditing.end_proof import BoundUsed, EndProof
-from keyhole.auditing.exchanged_records import exchanged
+from keyhole.auditing.exchange import everybody_open
 from keyhole.auditing.interrupted import interrupted, ordered
 from keyhole.auditing.known import Claim, Known
 from keyhole.auditing.promise import ASSUMED_OPEN, INTERRUPTED_GAP, SHOWN_OPEN, declaring_line
@@ -43,9 +43,12 @@ MOST_VALUES = 20  # different ones that are assumed to be all
 MANY_RECORDS = 10  # of each, from which on they are
 WIDEST = 20  # hi - lo of whole numbers that are all assumed possible
 DUST = Fraction(1, 10**9)  # of a total: what floating point may leave of it
+MOST_DECIMALS = 6  # beyond them a column of DOUBLEs has no grid
+SAMPLE = 100  # numbers that are looked at before all are
+MOST_ENTRIES = 2_000_000  # rows x classes of a system that is audited once more
 PRECISION = 1_200  # digits: the difference of two DOUBLEs is exact
 
-Rule = Literal["values", "whole numbers", "ends", "constant", "any"]
+Rule = Literal["values", "whole numbers", "grid", "constant", "any"]
 Audit = Callable[[Knowledge], Exposure]
 
 ASSUMED = "with the values that {name} has in the data assumed to be all that are possible"
@@ -53,7 +56,9 @@ NO_DATA = "the possible values of {name} are not declared, and the data do not h
 CONSTANT = "everybody has the same {name} in the data, so nobody can be shown to have another"
 ANY_NUMBER = "Of {names} it is proved if any number is possible; known ranges, grids and 0/1 values may give away more"
 DOUBTFUL_END = "a total that may have been shown is as large, or as small, as {name} in the data allows"
-SPLIT = "totals of {name} beside conditions on private values were not compared with its least and greatest value"
+BY_RANK = (
+    "everybody else is open if {name} may be any number, and among the numbers that the data have was not searched"
+)
 UNFIT = "the answers do not fit the values that the data have, so none could be assumed for {name}"
 
 
@@ -61,8 +66,8 @@ UNFIT = "the answers do not fit the values that the data have, so none could be 
 class AssumedDomain:
     """What is assumed of a column: by which rule, what is put into the audit, and the ends of its numbers.
 
-    `values`: those that occur; `whole numbers`: all from the least to the greatest; `ends`: only the least and the
-    greatest are used; `constant`: there is one value; `any`: nothing is assumed.
+    `values`: those that occur; `whole numbers`: all from the least to the greatest; `grid`: all with the digits seen
+    from the least to the greatest; `constant`: there is one value; `any`: nothing is assumed.
     """
 
     rule: Rule
@@ -71,8 +76,8 @@ class AssumedDomain:
 
     @property
     def closed(self) -> bool:
-        """Are there finitely many possible values, two at least? Then everybody needs a second one of them."""
-        return self.rule in ("values", "whole numbers")
+        """Are there two possible values at least, between two ends? Then everybody needs a second one of them."""
+        return self.rule in ("values", "whole numbers", "grid")
 
 
 def assume_domain(column: Column, source: Source) -> AssumedDomain:
@@ -83,7 +88,13 @@ def assume_domain(column: Column, source: Source) -> AssumedDomain:
     if not column.kind.numeric or counts == []:
         return AssumedDomain("any")
     ends = source.value_ends(column.name)
-    return AssumedDomain("any") if ends is None else _numbers(counts, ends)
+    found = AssumedDomain("any") if ends is None else _numbers(counts, ends)
+    if found.rule != "grid" or ends is None:
+        return found
+    digits = _digits_seen(source.values(column.name))
+    lo, hi = (_expand(end) if digits is None else Decimal(round(end * 10**digits)).scaleb(-digits) for end in ends)
+    step = None if digits is None else Decimal(1).scaleb(-digits)
+    return replace(found, prior=Prior(lo, hi, step, is_assumed=True))
 
 
 def _texts(kind: Kind, counts: list[tuple[Scalar, int]] | None) -> AssumedDomain:
@@ -100,7 +111,7 @@ def _numbers(counts: list[tuple[Scalar, int]] | None, ends: tuple[Fraction, Frac
     if lo == hi:
         return AssumedDomain("constant", ends=ends)
     if counts is None:
-        return AssumedDomain("ends", ends=ends)
+        return AssumedDomain("grid", ends=ends)
     values = sorted(Fraction(value) for value, _ in counts)  # type: ignore[arg-type]
     often = all(records >= MANY_RECORDS for _, records in counts)
     if len(values) <= 2 or (len(values) <= MOST_VALUES and often):
@@ -111,7 +122,28 @@ def _numbers(counts: list[tuple[Scalar, int]] | None, ends: tuple[Fraction, Frac
         return AssumedDomain("values", prior, ends)
     if all(value.denominator == 1 for value in values) and hi - lo <= WIDEST:
         return AssumedDomain("whole numbers", Prior(_expand(lo), _expand(hi), Decimal(1), is_assumed=True), ends)
-    return AssumedDomain("ends", ends=ends)
+    return AssumedDomain("grid", ends=ends)
+
+
+def _digits_seen(values: PrivateValues) -> int | None:
+    """How many decimals the values have at most; None if more than `MOST_DECIMALS`.
+
+    >>> seen = [0.25, 3.0], [0.1, 1e-7]
+    >>> [_digits_seen(PrivateValues(np.ones(2, bool), None, 0, np.array(held))) for held in seen]
+    [2, None]
+    """
+    if values.units is not None:
+        units = np.asarray(values.units)[values.present]
+        needed = next(d for d in range(values.digits + 1) if not (units % 10 ** (values.digits - d)).any())
+        return needed if needed <= MOST_DECIMALS else None
+    floats = values.floats[values.present]
+    for digits in range(MOST_DECIMALS + 1):
+        left = floats[np.round(floats, digits) != floats]
+        if all(float(f"{number:.{digits}f}") == number for number in left[:SAMPLE].tolist()):
+            left = left[SAMPLE:]
+            if all(float(f"{number:.{digits}f}") == number for number in left.tolist()):
+                return digits
+    return None
 
 
 def _common(one: Fraction, two: Fraction) -> Fraction:
@@ -167,7 +199,11 @@ class _Assuming:
         needed = [name for name, domain in self.domains.items() if domain.closed]
         constant = [name for name, domain in self.domains.items() if domain.rule == "constant"]
         again, gap = found, found.gap
-        if needed and (found.gap or not (exchanges and self._all_exchanged(needed))):
+        cleared = bool(needed) and exchanges and not found.gap and self._all_exchanged(needed)
+        large = next((name for name in needed if self._is_large(name)), "")
+        if needed and not cleared and large:
+            gap = gap or f"{BY_RANK.format(name=large)}: {self.lines[large]}"
+        elif needed and not cleared:
             again = self.audit(self._knowledge())
             if interrupted(again):
                 raise KeyboardInterrupt
@@ -175,10 +211,6 @@ class _Assuming:
                 again, gap = found, gap or f"{UNFIT.format(name=needed[0])}: {self.lines[needed[0]]}"
             elif again.gap and not gap:
                 gap = f"{ASSUMED.format(name=needed[0])}, {again.gap}; {self.lines[needed[0]]}"
-        split = [feature.column for s in found.evidence.systems if s.partitions for feature in s.features]
-        unread = [name for name in split if name in self.domains and self.domains[name].rule == "ends"]
-        if unread and not gap:
-            gap = f"{SPLIT.format(name=unread[0])}: {self.lines[unread[0]]}"
         if constant and not gap:
             gap = f"{CONSTANT.format(name=constant[0])}: {self.lines[constant[0]]}"
         new = self._news(again)
@@ -221,9 +253,15 @@ class _Assuming:
 
     # everybody may be exchanged
 
+    def _is_large(self, name: str) -> bool:
+        """Is a column of many possible values asked about in too many ways for a second audit?"""
+        systems = (s for s in self.found.evidence.systems if name in s.columns)
+        many = any(len(s.constraints) * s.atoms.K > MOST_ENTRIES for s in systems)
+        return self.domains[name].rule == "grid" and many
+
     def _all_exchanged(self, needed: Iterable[str]) -> bool:
         """May everybody be exchanged with somebody of another value, in all that the log asks of these columns?"""
-        names, evidence = set(needed), self.found.evidence
+        names, evidence = set(needed), replace(self.found.evidence, knowledge=self._knowledge())
         known = Known.prior(evidence, self.roster, None, self.source)
         known.learn(
             Claim(f.row, f.column, f.status, f.value, f.lo, f.hi, f.proof)
@@ -231,7 +269,7 @@ class _Assuming:
             if f.proof is not None and not f.form and f.status is Status.EXPOSED
         )
         mine = [system for system in evidence.systems if names & set(system.columns)]
-        return all(exchanged(system, known, self.source) for system in mine)
+        return all(everybody_open(system, known) for system in mine)
 
     # what needs the assumption
 

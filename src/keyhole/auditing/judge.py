@@ -13,7 +13,6 @@ from keyhole.auditing.base import Exposure, Finding, Status, query_order
 from keyhole.auditing.beforehand import beyond_facts
 from keyhole.auditing.deadline import Deadline
 from keyhole.auditing.exchange import Exchange
-from keyhole.auditing.exchanged_records import exchanged
 from keyhole.auditing.interrupted import ordered
 from keyhole.auditing.known import Known, Progress, Rules
 from keyhole.auditing.limited import limited
@@ -116,23 +115,11 @@ class Judge:
                         news |= known.learn(rule(system, known))
                     finished += 1
             for number in known.searched.keys() - known.shown:
-                look_for_second_tables(known.searched[number])
-            known.shown |= set(self._exchanged(known))
+                look_for_second_tables(known.searched[number], known.unopened(systems[number]))
         except KeyboardInterrupt:
             if not finished and not known.something:
                 raise
             _note_interruption(known)
-
-    def _exchanged(self, known: Known) -> Iterator[int]:
-        """The systems beyond linear rows in which everybody else may be exchanged with somebody of another value."""
-        source = self.source
-        if source is None or not self.exchanges or known.contradictions:
-            return
-        for number, system in enumerate(known.evidence.systems):
-            if number not in known.shown and (system.order or any(f.power != 1 for f in system.features)):
-                with engine_interruptions():
-                    if exchanged(system, known, source):
-                        yield number
 
     def _not_exchanged(self, sums: PeopleSums) -> str | None:
         """Why not everybody is shown open by exchanging people in the true table; empty if so, None: not tried."""

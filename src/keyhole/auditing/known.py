@@ -14,6 +14,7 @@ from fractions import Fraction
 from typing import TypeAlias
 
 import numpy as np
+from numpy.typing import NDArray
 
 from keyhole.auditing.base import Finding, Group, Proof, Status
 from keyhole.auditing.bounded import BoundedSystem
@@ -123,6 +124,7 @@ class Known:
         self._beside: dict[tuple[int, str], Claim] = {}  # the same without what the ranges of sums say
         self._groups: dict[tuple[str, tuple[int, ...]], Group] = {}
         self._contradictions: dict[Contradiction, None] = dict.fromkeys(evidence.contradictions)
+        self._open_rows: dict[int, Mapping[str, NDArray[np.bool_]] | None] = {}
         self.shown: set[int] = set()  # systems in which everybody else is open, by a second table
         self.forms: list[PersonForm] = []  # sums over one person's records that are determined
         self.missed: set[str] = set()  # what was not searched, as ends of a sentence
@@ -193,14 +195,38 @@ class Known:
             return set()
         return set(system.atoms.of[(values.units == int(units)) & values.present].tolist())
 
+    def open_rows(
+        self, system: System, show_open: Callable[[System, Known, Source], Mapping[str, NDArray[np.bool_]] | None]
+    ) -> Mapping[str, NDArray[np.bool_]] | None:
+        """column -> who has no value or a second one in a table made from the true one; looked for once."""
+        number = self.number(system)
+        if number not in self._open_rows:
+            self._open_rows[number] = None if self._source is None else show_open(system, self, self._source)
+        return self._open_rows[number]
+
+    def decided(self, system: System) -> bool:
+        """Is everybody else shown open where values are assumed alone, so that no narrower range would be told?"""
+        assumed = all(self.evidence.prior(name).is_assumed for name in system.columns)
+        return assumed and self.number(system) in self.shown
+
+    def unopened(self, system: System) -> Counter[tuple[int, str]]:
+        """How many people of each atom are neither listed nor shown open by exchange, by column."""
+        of, opened = system.atoms.of, self._open_rows.get(self.number(system)) or {}
+        left = {
+            name: np.bincount(of[~opened[name]] if name in opened else of, minlength=system.atoms.K)
+            for name in system.columns
+        }
+        found = Counter(
+            {(k, name): int(people) for name, each in left.items() for k, people in enumerate(each.tolist())}
+        )
+        for (row, name), claim in self._claims.items():
+            if claim.status is not Status.OPEN and name in left and not (name in opened and opened[name][row]):
+                found[int(of[row]), name] -= 1
+        return found
+
     def of(self, row: int, column: str) -> Claim | None:
         """What is known of one value."""
         return self._claims.get((row, column))
-
-    def listed(self, system: System) -> Counter[tuple[int, str]]:
-        """How many people of each atom are exposed or inferred, by column."""
-        claims = (c for c in self._claims.values() if c.status is not Status.OPEN and c.column in system.columns)
-        return Counter((int(system.atoms.of[c.row]), c.column) for c in claims)
 
     def identities(self, column: str) -> dict[int, Proof]:
         """The records whose value is an identity over answers, with that identity."""

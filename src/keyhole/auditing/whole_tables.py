@@ -32,16 +32,19 @@ ENDED = "the process that looks for second tables ended before it answered"
 NOT_INSTALLED = "OR-tools, which looks for such tables, is not installed: pip install 'keyhole[cpsat]'"
 
 
-def look_for_second_tables(searched: Searched) -> None:
-    """Widen what tables are seen to give, of all whom no second table shows open so far."""
-    question, found = searched.bounded.question, searched.ranges
+def look_for_second_tables(searched: Searched, unopened: Mapping[tuple[int, str], int]) -> None:
+    """Widen what tables are seen to give, of all whom no second table shows open so far.
+
+    `unopened`: how many people of an atom are neither listed nor shown open by exchange, by column.
+    """
+    made, question, found = searched.bounded, searched.bounded.question, searched.ranges
     if found.refuted or question.fits is not None:
         return
     end = monotonic() + (SECONDS if searched.seconds is None else min(SECONDS, searched.seconds))
     for rows, columns in question.polytope.parts():
         if len(rows) * len(columns) > MOST_CELLS or any(question.grids[k].step is None for k in columns):
             continue
-        known = [(k, found.of[k]) for k in columns]
+        known = [(k, found.of[k]) for k in columns if unopened[made.atom(k), made.column(k)]]
         left = [k for k, each in known if each.lo != each.hi and not each.wider(searched.apart(each))]
         seconds = end - monotonic()
         if not left or seconds <= 0:

@@ -279,7 +279,8 @@ class Engine:
         """Which values a column that nobody declared is assumed to have, read off the data: as a declaration says it.
 
         Text and truth values: those that occur, up to 20. Numbers: those that occur, if there are at most 2, or at most
-        20 with 10 records each; all whole ones between their ends, if these are at most 20 apart; else the two ends.
+        20 with 10 records each; all whole ones between their ends, if these are at most 20 apart; else those of as many
+        decimals between the two ends, or all numbers if there are more than 6 decimals.
         """
         if column not in self.private or column not in self.columns:
             raise Cannot("the data do not have the column whose values were assumed")
@@ -295,7 +296,11 @@ class Engine:
             return {"min": lo, "max": hi, "step": _common_step(values), "numbers": values}
         if hi - lo <= 20 and all(v.denominator == 1 for v in values):
             return {"min": lo, "max": hi, "step": Fraction(1)}
-        return {"min": lo, "max": hi}
+        written = [Fraction(repr(v) if isinstance(v, float) else v) for v in self.real_values(column) if v is not None]
+        decimals = max(map(_decimals, written))
+        if decimals > 6:
+            return {"min": lo, "max": hi}
+        return {"min": min(written), "max": max(written), "step": Fraction(1, 10**decimals)}
 
     def condition(self, where: str) -> list[int]:
         """The rows that satisfy a public condition."""
@@ -465,6 +470,15 @@ def _common_step(values: Sequence[Fraction]) -> Fraction:
     """
     over = math.lcm(*(v.denominator for v in values))
     return Fraction(math.gcd(*(int((v - values[0]) * over) for v in values)), over) or Fraction(1)
+
+
+def _decimals(value: Fraction) -> int:
+    """How many decimals a number has.
+
+    >>> _decimals(Fraction("3.25")), _decimals(Fraction(7)), _decimals(Fraction(1, 3)) > 6
+    (2, 0, True)
+    """
+    return next((d for d in range(20) if (value * 10**d).denominator == 1), 20)
 
 
 def _in_folder(data: Path, table: str | None) -> Path:

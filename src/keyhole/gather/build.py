@@ -83,6 +83,7 @@ def gather(
         tuple(notes.unjudged),
         tuple(notes.nobody),
         people,
+        frozenset(e.number for e in entries if e.answer is None and e.number in notes.answers),
     )
 
 

@@ -168,6 +168,7 @@ class Evidence:
     unjudged: tuple[Unjudged, ...] = ()
     nobody: tuple[Unjudged, ...] = ()  # their public condition matches nobody: judged, with a warning
     counting: Counting | None = None  # people counted by conditions on their records
+    computed: frozenset[str] = frozenset()  # queries whose answers the log lacked, and the data gave
 
     def sql_of(self, number: str) -> str:
         """The statement text behind a query number."""

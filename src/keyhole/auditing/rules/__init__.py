@@ -1,5 +1,6 @@
 """The rules of an audit, in a row. Each only narrows what is known, and each claim carries its proof."""
 
+from keyhole.auditing.exchange import exchange
 from keyhole.auditing.known import Rule, Rules
 from keyhole.auditing.rules.counts import counts
 from keyhole.auditing.rules.groups import groups
@@ -19,8 +20,12 @@ def quick_rules(within: Within | None = None) -> Rules:
 
 
 def every_rule(within: Within | None = None, ranges: Rule | None = None) -> Rules:
-    """All rules of an audit; `ranges` replaces the rule that searches for ranges. No other list of rules is kept."""
-    return (*quick_rules(within), ranges or interval(within), integer(within))
+    """All rules of an audit; `ranges` replaces the rule that searches for ranges. No other list of rules is kept.
+
+    People are shown open by exchange, however near their values are: not where a width counts.
+    """
+    exchanges = () if within is not None else (exchange,)
+    return (*quick_rules(within), *exchanges, ranges or interval(within), integer(within))
 
 
 RULES: Rules = every_rule()
@@ -29,6 +34,7 @@ __all__ = [
     "RULES",
     "counts",
     "every_rule",
+    "exchange",
     "groups",
     "integer",
     "interval",

@@ -40,12 +40,14 @@ def integer(within: Within | None = None) -> Rule:
 
     def rule(system: System, known: Known) -> Iterator[Claim | Contradiction | ShownOpen]:
         number = known.number(system)
-        if number in known.split:
+        if number in known.split or known.decided(system):
             return  # it looks at answers and knowledge alone, and they do not change
         known.split[number] = ""
         try:
             model = option_model(system, known)
         except TooLarge as large:
+            if number in known.shown:
+                return
             known.limits.add(number)
             known.split[number] = f"the tables{_grid(known, system)} are too many to look at ({large})"
             return
@@ -91,6 +93,8 @@ class _Decided:
                 missing = missing or ("" if same else UNSURE)
                 used = part if all(each.all() for each in found.options) else self._used(kinds, part, found)
             except TooManyCases:
+                if self.number in self.known.shown:
+                    continue
                 self.known.limits.add(self.number)
                 missing = f"the tables{self._grid} are too many to look at"
                 continue

@@ -41,6 +41,8 @@ def interval(within: Within | None = None, seconds: float | None = SECONDS) -> R
         return NOTHING if within is None else within.width(found.lo, found.hi, *(found.inner or ()))
 
     def rule(system: System, known: Known) -> Iterator[Claim | Contradiction]:
+        if known.decided(system):
+            return
         number, told = known.number(system), learned(system, known)
         last = known.searched.get(number)
         if last is not None and (last.runs == MOST_RUNS or _same(last.bounded.learned, told)):
@@ -184,7 +186,7 @@ def unshown(known: Known, number: int) -> str:
         return ORDER_GAP
     if not made.whole:
         return "some answer is not at hand, and what is declared can give away more with it"
-    P, people, listed = made.question.polytope, 0, known.listed(made.system)
+    people, unopened = 0, known.unopened(made.system)
     for j, each in enumerate(found.of):
         width = searched.apart(each)
         prior = made.before[j]
@@ -192,7 +194,7 @@ def unshown(known: Known, number: int) -> str:
             continue
         if each.lo == each.hi and each.lo is not None and all(map(made.beforehand, each.weights.values())):
             continue
-        people += P.sizes[j] - listed[made.atom(j), made.column(j)]
+        people += unopened[made.atom(j), made.column(j)]
     if not people:
         return ""
     who = "1 person is" if people == 1 else f"{people} people are"

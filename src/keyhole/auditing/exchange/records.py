@@ -1,0 +1,310 @@
+"""Who is open, shown before anything is searched: second tables made from the true one.
+
+**Exchange.** No statement of the log tells the people of a class apart, so two of them may swap their private values:
+every answer is as before, whatever is computed from the values, medians and squares too. Whoever shares a class with
+somebody of another value has two values, in every domain that holds the data.
+
+**Null vectors.** Whoever has no such equal moves along an integer vector that leaves every sum as it is, if all whom it
+touches have room in the domain (`keyhole.solve.rowspace.null_vectors`). Only sums allow that: nobody is moved of whom
+an order statistic was asked.
+
+Both need the true table, answers that are those of it, nothing known of single people, and statistics that do not
+depend on the order of the records: variances do. Sums of DOUBLEs do in their last digits, of which the verdict speaks
+apart (`promise.last_digits_gap`). Comparisons are left to other rules.
+Cost: a pass over the records of each column, one query for each answer that the log has, and one echelon form.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from fractions import Fraction
+from math import lcm
+from typing import Any, TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
+
+from keyhole.auditing.base import Status
+from keyhole.auditing.exchange.people import MOST_QUERIES, answers_truly
+from keyhole.auditing.known import Known, ShownOpen
+from keyhole.auditing.matrix import system_matrix
+from keyhole.auditing.promise import beyond_rank
+from keyhole.basis.bits import unpack
+from keyhole.datasets import PrivateValues, Source
+from keyhole.gather.evidence import Constraint, System
+from keyhole.model.grid import Grid
+from keyhole.model.query import ORDERED, Aggregate, Query
+from keyhole.solve.rowspace.null_vectors import moving_columns
+
+Mask: TypeAlias = NDArray[np.bool_]
+Ints: TypeAlias = NDArray[np.int64]
+LARGEST = 1 << 40  # steps of one value, so that sums of them are machine words
+MOST_FLOATS = 100_000  # records up to which DOUBLE values are added as fractions
+LARGEST_TOTAL = 1 << 62  # of a column, in its units
+
+
+def exchange(system: System, known: Known) -> Iterator[ShownOpen]:
+    """The rule: everybody of a system is open of whom nothing is claimed, by a second table each."""
+    decided = not beyond_rank(system, known.evidence, None)  # by the rank of the equations alone
+    if not decided and not known.contradictions and everybody_open(system, known):
+        yield ShownOpen(known.number(system))
+
+
+def everybody_open(system: System, known: Known) -> bool:
+    """Has everybody of whom nothing is claimed another value in a second table made from the true one?"""
+    open_rows = known.open_rows(system, show_open)
+    if open_rows is None:
+        return False
+    for name in system.columns:
+        for row in np.flatnonzero(asked_rows(system, name) & ~open_rows[name]).tolist():
+            claim = known.of(row, name)
+            if claim is None or claim.status is Status.OPEN:
+                return False
+    return True
+
+
+def show_open(system: System, known: Known, source: Source) -> Mapping[str, Mask] | None:
+    """column -> who has no value, or another one in a second table; None where nothing can be shown this way."""
+    if not _is_plain(system, known):
+        return None
+    values = {name: source.values(name) for name in system.columns}
+    if any(np.asarray(v.units).dtype == object for v in values.values() if v.units is not None):
+        return None  # beyond 64 bits
+    alike = _classes(system, values)
+    found = {name: _shares_a_class(alike, each) for name, each in values.items()}
+    if not all((found[name] | ~asked_rows(system, name)).all() for name in found):
+        _move(system, known, values, found)
+    return found if _answers_are_true(system, known, source, values) else None
+
+
+def _is_plain(system: System, known: Known) -> bool:
+    """Are there public conditions, sums and order statistics alone, and no facts, over people of one record each?"""
+    several = known.schema.people or known.schema.repeated or known.evidence.counting is not None
+    ordered = all(f.where is not None and f.query.aggregate in ORDERED for f in system.order)
+    private = several or known.knowledge.facts or system.partitions or system.equal or system.bounds
+    return not private and ordered and all(map(known.numeric, system.columns))
+
+
+# exchange
+
+
+def _classes(system: System, values: Mapping[str, PrivateValues]) -> Ints:
+    """The class of each record: those of one atom that have the same columns NULL."""
+    alike = system.atoms.of.astype(np.int64)
+    for each in values.values():
+        if not each.present.all():
+            alike = np.unique(2 * alike + each.present, return_inverse=True)[1].ravel().astype(np.int64)
+    return alike
+
+
+def _shares_a_class(alike: Ints, values: PrivateValues) -> Mask:
+    """Whose value is NULL, or shares a class with another one."""
+    found = ~values.present
+    rows = np.flatnonzero(values.present)
+    if not len(rows):
+        return found
+    held = values.floats if values.units is None else np.asarray(values.units)
+    classes, mine = alike[rows], held[rows]
+    first = np.zeros(int(classes.max()) + 1, dtype=mine.dtype)
+    first[classes[::-1]] = mine[::-1]
+    differs = np.zeros(len(first), dtype=np.bool_)
+    differs[classes[mine != first[classes]]] = True
+    found[rows] = differs[classes]
+    return found
+
+
+def asked_rows(system: System, name: str) -> Mask:
+    """The records that an answer about a column may depend on."""
+    K, touched = system.atoms.K, np.zeros(system.atoms.K, dtype=np.bool_)
+    of_column = np.array([feature.column == name for feature in system.features], dtype=np.bool_)
+    for constraint in system.constraints:
+        made = system.row(constraint)
+        if made.masks is not None:
+            for f, words in made.masks.items():
+                touched |= unpack(words, K) if of_column[f] else False
+            continue
+        at = np.asarray(made.sparse()[0])
+        touched[at[of_column[at // K]] % K] = True
+    for fact in system.order:
+        if fact.where is not None and fact.query.terms[0].column == name:
+            touched |= system.atoms.mask(fact.where)
+    return touched[system.atoms.of]
+
+
+def _answers_are_true(system: System, known: Known, source: Source, values: Mapping[str, PrivateValues]) -> bool:
+    """Are the answers those of the data, and the same in whatever order the records are added?"""
+    rows = {c.number: c for c in system.constraints}
+    mine = rows.keys() | {f.number for f in system.order}
+    entries = [e for e in known.evidence.transcript.entries if e.number in mine]
+    if len(entries) != len(mine):
+        return False
+    if any(e.query.test is not None or not _any_order(e.query, rows.get(e.number)) for e in entries):
+        return False
+    computed = known.evidence.computed
+    others = [e for e in entries if e.number not in rows and e.number not in computed]
+    told = [row for row in system.constraints if row.number not in computed]
+    if len(others) > MOST_QUERIES or not _gives_answers(system, told, values):
+        return False
+    return all(e.answer is not None and answers_truly(source, e.query, e.answer) for e in others)
+
+
+def _gives_answers(system: System, rows: Sequence[Constraint], values: Mapping[str, PrivateValues]) -> bool:
+    """Does the true table satisfy some rows?"""
+    if not rows:
+        return True
+    K, totals = system.atoms.K, list[tuple[NDArray[Any], Fraction]]()
+    for feature in system.features:
+        total = _totals(system, values[feature.column], feature.power) if feature.column else None
+        if total is None:
+            return False
+        totals.append(total)
+    for constraint in rows:
+        made = system.row(constraint)
+        at, entries = made.sparse()
+        answer = Fraction(0)
+        for f in np.unique(at // K).tolist():
+            total, unit = totals[f]
+            mine = at // K == f
+            answer += _weighted(entries[mine], total[at[mine] % K]) * unit
+        answer /= made.scale
+        low = constraint.lo is None or answer >= constraint.lo
+        if not low or (constraint.hi is not None and answer > constraint.hi):
+            return False
+    return True
+
+
+def _totals(system: System, values: PrivateValues, power: int) -> tuple[NDArray[Any], Fraction] | None:
+    """The true total of a power of a column over each atom, and the unit that it counts; None where it is too large."""
+    if values.units is None:
+        if len(values.floats) > MOST_FLOATS:
+            return None
+        exact = [Fraction(x) if p else Fraction(0) for x, p in zip(values.floats.tolist(), values.present, strict=True)]
+        over = max((x.denominator for x in exact), default=1)  # powers of two
+        units = np.array([int(x * over) ** power for x in exact], dtype=object)
+        unit = Fraction(1, over**power)
+    else:
+        units = np.where(values.present, np.asarray(values.units, dtype=np.int64), 0)
+        if float((np.abs(units.astype(np.float64)) ** power).sum()) >= LARGEST_TOTAL:
+            return None
+        units, unit = units**power, Fraction(1, 10 ** (values.digits * power))
+    total = np.zeros(system.atoms.K, dtype=units.dtype)
+    np.add.at(total, system.atoms.of, units)
+    return total, unit
+
+
+def _weighted(weights: NDArray[Any], totals: NDArray[Any]) -> int:
+    if (
+        weights.dtype != object
+        and float(np.abs(weights.astype(np.float64)) @ np.abs(totals.astype(np.float64))) < 2**62
+    ):
+        return int(weights @ totals)
+    return sum(int(w) * int(t) for w, t in zip(weights.tolist(), totals.tolist(), strict=True) if w)
+
+
+def _any_order(query: Query, row: Constraint | None) -> bool:
+    """Is a sum the same in whatever order it is added? Order statistics are."""
+    if query.aggregate is not Aggregate.SUM or row is None:
+        return query.aggregate in ORDERED
+    terms = (*query.terms, *query.per)
+    whole = all(t.weight is None and t.power == 1 and t.factor.denominator == 1 for t in terms)
+    return row.lo is not None and (row.lo == row.hi or whole)
+
+
+# null vectors
+
+
+def _move(system: System, known: Known, values: Mapping[str, PrivateValues], found: dict[str, Mask]) -> None:
+    """Add to `found` who moves along a null vector that keeps everybody inside the domain."""
+    if any(f.power != 1 or f.guard is not None or f.column is None for f in system.features) or not system.constraints:
+        return
+    grids = {f: _steps_of(known, f.column or "") for f in system.features}
+    if any(grid is None for grid in grids.values()):
+        return
+    built, K = system_matrix(system, [c for c in system.constraints if c.parts]), system.atoms.K
+    unit = lcm(*(grid.step.denominator for grid in grids.values() if grid is not None and grid.step is not None))
+    columns, steps, down, up, wanted = list[Ints](), list[Ints](), list[Ints](), list[Ints](), list[Mask]()
+    ordered = _ordered(system)
+    for f, feature in enumerate(system.features):
+        name, grid = feature.column or "", grids[feature]
+        rooms = _rooms(system, values[name], grid) if grid is not None else None
+        if rooms is None or grid is None or grid.step is None:
+            return
+        less, more, people = rooms
+        chosen = np.flatnonzero((people > 0) & ~ordered.get(name, np.zeros(K, dtype=np.bool_)))
+        stuck = np.zeros(K, dtype=np.bool_)
+        stuck[system.atoms.of[~found[name]]] = True
+        columns.append(f * built.stride + chosen)
+        steps.append(np.full(len(chosen), int(grid.step * unit), dtype=np.int64))
+        down, up, wanted = [*down, less[chosen]], [*up, more[chosen]], [*wanted, stuck[chosen]]
+    at = np.concatenate(columns)
+    moves = moving_columns(built.matrix, at, *map(np.concatenate, (steps, down, up, wanted)))
+    for f, feature in enumerate(system.features):
+        name, grid = feature.column or "", grids[feature]
+        mine = at // built.stride == f
+        atoms = at[mine] % built.stride
+        falls, rises = np.zeros(K, dtype=np.bool_), np.zeros(K, dtype=np.bool_)
+        falls[atoms], rises[atoms] = moves.down[mine] > 0, moves.up[mine] > 0
+        above, below = _inside(values[name], grid)
+        found[name] |= values[name].present & ((falls[system.atoms.of] & above) | (rises[system.atoms.of] & below))
+
+
+def _steps_of(known: Known, name: str) -> Grid | None:
+    """The grid of a column whose every number may be taken; None where there is no such grid."""
+    grid = known.grid(name)
+    return None if grid.step is None or known.evidence.prior(name).numbers is not None else grid
+
+
+def _ordered(system: System) -> dict[str, Mask]:
+    """column -> the atoms of which an order statistic was asked: no sum is moved there."""
+    found: dict[str, Mask] = {}
+    for fact in system.order:
+        name = fact.query.terms[0].column or ""
+        assert fact.where is not None
+        found[name] = found.get(name, np.zeros(system.atoms.K, dtype=np.bool_)) | system.atoms.mask(fact.where)
+    return found
+
+
+def _places(values: PrivateValues, grid: Grid) -> tuple[Ints, int | None] | None:
+    """How many steps each value is above the least (or the base), and how many the greatest is; None: not on it."""
+    if values.units is None or grid.step is None:
+        return None
+    base = grid.base if grid.lo is None else grid.between(grid.lo, grid.hi)
+    low = base if isinstance(base, Fraction) else None if base is None else base[0]
+    scale = Fraction(10) ** values.digits
+    over = None if low is None else (low * scale, grid.step * scale)
+    if over is None or any(each.denominator != 1 or abs(each) >= LARGEST for each in over):
+        return None
+    above = np.where(values.present, np.asarray(values.units) - int(over[0]), 0)
+    if (above % int(over[1])).any() or np.abs(above).max(initial=0) >= LARGEST:
+        return None
+    assert low is not None
+    top = None if grid.hi is None else int((grid.hi - low) / grid.step)
+    return above // int(over[1]), top
+
+
+def _rooms(system: System, values: PrivateValues, grid: Grid) -> tuple[Ints, Ints, Ints] | None:
+    """By how many steps the total of each atom can fall and rise, and how many people there have a value."""
+    placed = _places(values, grid)
+    if placed is None:
+        return None
+    above, top = placed
+    if (grid.lo is not None and (above < 0).any()) or (top is not None and (above > top).any()):
+        return None  # the data leave the domain
+    of, K = system.atoms.of, system.atoms.K
+    people = np.bincount(of[values.present], minlength=K)
+    total = np.zeros(K, dtype=np.int64)
+    np.add.at(total, of, above)
+    far = np.full(K, LARGEST)
+    less = far if grid.lo is None else np.minimum(total, far)
+    more = far if top is None else np.minimum(people * top - total, far)
+    return less, more, people
+
+
+def _inside(values: PrivateValues, grid: Grid | None) -> tuple[Mask, Mask]:
+    """Whose value is above the least, and whose below the greatest."""
+    assert grid is not None
+    placed = _places(values, grid)
+    assert placed is not None
+    above, top = placed
+    every = np.ones(len(above), dtype=np.bool_)
+    return every if grid.lo is None else above > 0, every if top is None else above < top
