@@ -171,8 +171,10 @@ def test_a_system_that_is_too_large_is_not_searched_and_that_is_said(monkeypatch
 
     monkeypatch.setattr(keyhole.auditing.bounded, "MOST_ENTRIES", 1)
     verdict = hospital("min = 3", facts="", log=LOG[1:])
-    assert not verdict.ranges
-    assert (verdict.exit_code, "was not searched" in verdict.promise) == (3, True)
+    assert (verdict.ranges, verdict.exit_code) == ((), 0)  # everybody is open by exchange
+    near = hospital("min = 3", facts="", log=LOG[1:], within="1%")
+    assert not near.ranges
+    assert (near.exit_code, "was not searched" in near.promise) == (3, True)
 
 
 # --- contradictions ---------------------------------------------------------------------------------------------------

@@ -17,6 +17,7 @@ Cost: a pass over the records of each column, one query for each answer that the
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from fractions import Fraction
 from math import lcm
 from typing import Any, TypeAlias
@@ -142,14 +143,15 @@ def _answers_are_true(system: System, known: Known, source: Source, values: Mapp
         return False
     computed = known.evidence.computed
     others = [e for e in entries if e.number not in rows and e.number not in computed]
-    told = [row for row in system.constraints if row.number not in computed]
+    doubles = not all(map(known.exact, values))  # a sum of them may cross an end by its dust alone
+    told = [row for row in system.constraints if row.number not in computed or (doubles and not row.exact)]
     if len(others) > MOST_QUERIES or not _gives_answers(system, told, values):
         return False
     return all(e.answer is not None and answers_truly(source, e.query, e.answer) for e in others)
 
 
 def _gives_answers(system: System, rows: Sequence[Constraint], values: Mapping[str, PrivateValues]) -> bool:
-    """Does the true table satisfy some rows?"""
+    """Does the true table satisfy some rows, inside their ends by the edge of each?"""
     if not rows:
         return True
     K, totals = system.atoms.K, list[tuple[NDArray[Any], Fraction]]()
@@ -167,8 +169,9 @@ def _gives_answers(system: System, rows: Sequence[Constraint], values: Mapping[s
             mine = at // K == f
             answer += _weighted(entries[mine], total[at[mine] % K]) * unit
         answer /= made.scale
-        low = constraint.lo is None or answer >= constraint.lo
-        if not low or (constraint.hi is not None and answer > constraint.hi):
+        edge = Fraction(0) if constraint.exact or constraint.edge is None else constraint.edge
+        low = constraint.lo is None or answer >= constraint.lo + edge
+        if not low or (constraint.hi is not None and answer > constraint.hi - edge):
             return False
     return True
 
@@ -213,54 +216,82 @@ def _any_order(query: Query, row: Constraint | None) -> bool:
 # null vectors
 
 
+@dataclass(frozen=True, slots=True, eq=False)
+class _Movable:
+    """The classes of a column whose totals may move: their columns of the matrix, and the room that each has."""
+
+    name: str
+    columns: Ints
+    classes: Ints
+    step: Fraction
+    down: Ints
+    up: Ints
+    wanted: Mask
+    above: Mask  # of each record: is its value above the least?
+    below: Mask
+
+
 def _move(system: System, known: Known, values: Mapping[str, PrivateValues], found: dict[str, Mask]) -> None:
     """Add to `found` who moves along a null vector that keeps everybody inside the domain."""
     if any(f.power != 1 or f.guard is not None or f.column is None for f in system.features) or not system.constraints:
         return
-    grids = {f: _steps_of(known, f.column or "") for f in system.features}
-    if any(grid is None for grid in grids.values()):
-        return
-    built, K = system_matrix(system, [c for c in system.constraints if c.parts]), system.atoms.K
-    unit = lcm(*(grid.step.denominator for grid in grids.values() if grid is not None and grid.step is not None))
-    columns, steps, down, up, wanted = list[Ints](), list[Ints](), list[Ints](), list[Ints](), list[Mask]()
-    ordered = _ordered(system)
+    built, of, K = system_matrix(system, [c for c in system.constraints if c.parts]), system.atoms.of, system.atoms.K
+    parts: list[_Movable] = []
     for f, feature in enumerate(system.features):
-        name, grid = feature.column or "", grids[feature]
-        rooms = _rooms(system, values[name], grid) if grid is not None else None
-        if rooms is None or grid is None or grid.step is None:
+        name = feature.column or ""
+        part = _movable(system, known, name, values[name], found[name], f * built.stride)
+        if part is None:
             return
-        less, more, people = rooms
-        chosen = np.flatnonzero((people > 0) & ~ordered.get(name, np.zeros(K, dtype=np.bool_)))
-        stuck = np.zeros(K, dtype=np.bool_)
-        stuck[system.atoms.of[~found[name]]] = True
-        columns.append(f * built.stride + chosen)
-        steps.append(np.full(len(chosen), int(grid.step * unit), dtype=np.int64))
-        down, up, wanted = [*down, less[chosen]], [*up, more[chosen]], [*wanted, stuck[chosen]]
-    at = np.concatenate(columns)
-    moves = moving_columns(built.matrix, at, *map(np.concatenate, (steps, down, up, wanted)))
-    for f, feature in enumerate(system.features):
-        name, grid = feature.column or "", grids[feature]
-        mine = at // built.stride == f
-        atoms = at[mine] % built.stride
+        parts.append(part)
+    unit = lcm(*(part.step.denominator for part in parts))
+    steps = np.concatenate([np.full(len(part.columns), int(part.step * unit), dtype=np.int64) for part in parts])
+    moves = moving_columns(
+        built.matrix,
+        np.concatenate([part.columns for part in parts]),
+        steps,
+        np.concatenate([part.down for part in parts]),
+        np.concatenate([part.up for part in parts]),
+        np.concatenate([part.wanted for part in parts]),
+    )
+    start = 0
+    for part in parts:
+        mine = slice(start, start + len(part.columns))
         falls, rises = np.zeros(K, dtype=np.bool_), np.zeros(K, dtype=np.bool_)
-        falls[atoms], rises[atoms] = moves.down[mine] > 0, moves.up[mine] > 0
-        above, below = _inside(values[name], grid)
-        found[name] |= values[name].present & ((falls[system.atoms.of] & above) | (rises[system.atoms.of] & below))
+        falls[part.classes], rises[part.classes] = moves.down[mine] > 0, moves.up[mine] > 0
+        moved = (falls[of] & part.above) | (rises[of] & part.below)
+        found[part.name] |= values[part.name].present & moved
+        start += len(part.columns)
 
 
-def _steps_of(known: Known, name: str) -> Grid | None:
-    """The grid of a column whose every number may be taken; None where there is no such grid."""
-    grid = known.grid(name)
-    return None if grid.step is None or known.evidence.prior(name).numbers is not None else grid
+def _movable(
+    system: System, known: Known, name: str, values: PrivateValues, opened: Mask, offset: int
+) -> _Movable | None:
+    """What may move of a column; None where it has no grid, or the data leave its domain."""
+    grid, K, of = known.grid(name), system.atoms.K, system.atoms.of
+    placed = _places(values, grid) if known.evidence.prior(name).numbers is None else None
+    if placed is None or grid.step is None:
+        return None
+    steps, top = placed
+    if (grid.lo is not None and (steps < 0).any()) or (top is not None and (steps > top).any()):
+        return None
+    people, total = np.bincount(of[values.present], minlength=K), np.zeros(K, dtype=np.int64)
+    np.add.at(total, of, steps)
+    far, stuck = np.full(K, LARGEST), np.zeros(K, dtype=np.bool_)
+    down = far if grid.lo is None else np.minimum(total, far)
+    up = far if top is None else np.minimum(people * top - total, far)
+    stuck[of[~opened]] = True
+    chosen = np.flatnonzero((people > 0) & ~_ordered(system, name))
+    every = np.ones(len(steps), dtype=np.bool_)
+    above, below = every if grid.lo is None else steps > 0, every if top is None else steps < top
+    return _Movable(name, offset + chosen, chosen, grid.step, down[chosen], up[chosen], stuck[chosen], above, below)
 
 
-def _ordered(system: System) -> dict[str, Mask]:
-    """column -> the atoms of which an order statistic was asked: no sum is moved there."""
-    found: dict[str, Mask] = {}
+def _ordered(system: System, name: str) -> Mask:
+    """The classes of which an order statistic was asked: no sum is moved there."""
+    found: Mask = np.zeros(system.atoms.K, dtype=np.bool_)
     for fact in system.order:
-        name = fact.query.terms[0].column or ""
-        assert fact.where is not None
-        found[name] = found.get(name, np.zeros(system.atoms.K, dtype=np.bool_)) | system.atoms.mask(fact.where)
+        if fact.where is not None and fact.query.terms[0].column == name:
+            found |= system.atoms.mask(fact.where)
     return found
 
 
@@ -280,31 +311,3 @@ def _places(values: PrivateValues, grid: Grid) -> tuple[Ints, int | None] | None
     assert low is not None
     top = None if grid.hi is None else int((grid.hi - low) / grid.step)
     return above // int(over[1]), top
-
-
-def _rooms(system: System, values: PrivateValues, grid: Grid) -> tuple[Ints, Ints, Ints] | None:
-    """By how many steps the total of each atom can fall and rise, and how many people there have a value."""
-    placed = _places(values, grid)
-    if placed is None:
-        return None
-    above, top = placed
-    if (grid.lo is not None and (above < 0).any()) or (top is not None and (above > top).any()):
-        return None  # the data leave the domain
-    of, K = system.atoms.of, system.atoms.K
-    people = np.bincount(of[values.present], minlength=K)
-    total = np.zeros(K, dtype=np.int64)
-    np.add.at(total, of, above)
-    far = np.full(K, LARGEST)
-    less = far if grid.lo is None else np.minimum(total, far)
-    more = far if top is None else np.minimum(people * top - total, far)
-    return less, more, people
-
-
-def _inside(values: PrivateValues, grid: Grid | None) -> tuple[Mask, Mask]:
-    """Whose value is above the least, and whose below the greatest."""
-    assert grid is not None
-    placed = _places(values, grid)
-    assert placed is not None
-    above, top = placed
-    every = np.ones(len(above), dtype=np.bool_)
-    return every if grid.lo is None else above > 0, every if top is None else above < top
