@@ -27,7 +27,7 @@ WHERE: dict[str, Callable[[int, int], bool]] = {
 
 def audited(p: list[int], y: list[int], cost: list[int], wheres: list[str]) -> Exposure:
     log = [f"SELECT SUM(cost) FROM t WHERE {where}" for where in wheres]
-    return examine(log, data=pa.table({"p": p, "y": y, "cost": cost}), private="cost", id="p", table="t")
+    return examine(log, data=pa.table({"p": p, "y": y, "cost": cost}), private="cost:real", id="p", table="t")
 
 
 def test_a_person_whose_records_no_statement_tells_apart_is_found_beside_one_whose_records_are() -> None:

@@ -14,6 +14,7 @@ import pytest
 from keyhole.auditing import whole_tables
 from keyhole.auditing.base import Exposure
 from keyhole.auditing.examine import examine
+from keyhole.auditing.exchange import records
 from keyhole.errors import SolverEnded
 from keyhole.solve import tables
 from keyhole.solve.integers.other_process import call_apart
@@ -44,6 +45,12 @@ def left(values: list[int], sets: list[list[int]]) -> list[set[int]]:
         if all(sum(t[k] for k in each) == sum(values[k] for k in each) for each in sets)
     ]
     return [{t[k] for t in fits} for k in range(8)]
+
+
+@pytest.fixture(autouse=True)
+def nobody_is_exchanged(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Tables made from the true one would show all of them open before any is searched."""
+    monkeypatch.setattr(records, "show_open", lambda *_: None)
 
 
 def test_people_are_shown_open_where_cases_are_too_many(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -269,7 +269,8 @@ class _Assuming:
             if f.proof is not None and not f.form and f.status is Status.EXPOSED
         )
         mine = [system for system in evidence.systems if names & set(system.columns)]
-        return all(everybody_open(system, known) for system in mine)
+        listed = {(row, f.column) for f in self.found.findings if f.form for row in (f.row, *f.rows)}
+        return all(everybody_open(system, known, listed) for system in mine)
 
     # what needs the assumption
 

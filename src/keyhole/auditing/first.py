@@ -23,7 +23,7 @@ from keyhole.auditing.matrix import system_matrix
 from keyhole.auditing.meet import STRENGTH
 from keyhole.auditing.promise import beyond_rank
 from keyhole.gather.evidence import Constraint, System
-from keyhole.model.transcript import Transcript
+from keyhole.model.transcript import Entry, Transcript
 from keyhole.solve.rowspace import RowSpace
 from keyhole.solve.rowspace.online import OnlineRowSpace
 
@@ -194,6 +194,18 @@ def _skipped(found: Exposure) -> float:
     return min(map(statement_of, numbers), default=inf)
 
 
+def _relevant(found: Exposure, columns: set[str]) -> Sequence[Entry]:
+    """The queries that these columns depend on: those about the columns that the log ties to them.
+
+    All where it is not about single columns: people counted by their records, and sums over several records.
+    """
+    entries, systems = found.evidence.transcript.entries, found.evidence.systems
+    tied = {name for system in systems if not columns.isdisjoint(system.columns) for name in system.columns}
+    if found.evidence.counting is not None or not columns <= tied:
+        return entries
+    return [e for e in entries if not tied.isdisjoint(e.query.named_columns)]
+
+
 class _Halving:
     """Short logs are audited again, up to some statement, until it is clear which one completed each finding.
 
@@ -201,7 +213,7 @@ class _Halving:
     """
 
     def __init__(self, found: Exposure, again: Audit, waiting: Mapping[Whom, tuple[Status, int]]) -> None:
-        self._entries = found.evidence.transcript.entries
+        self._entries = _relevant(found, {column for _, column in waiting})
         self._again, self._audits = again, 0
         self._skipped = _skipped(found)
         self._statements = sorted({statement_of(e.number) for e in self._entries})

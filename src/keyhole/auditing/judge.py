@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field, replace
 from decimal import Decimal
+from functools import partial
 from itertools import product
-from typing import TypeVar
+from typing import TypeAlias, TypeVar
 
 from keyhole.auditing.alone import said_alone
 from keyhole.auditing.base import Exposure, Finding, Status, query_order
@@ -29,7 +30,7 @@ from keyhole.auditing.whole_tables import look_for_second_tables
 from keyhole.datasets import Roster, Source
 from keyhole.errors import engine_interruptions
 from keyhole.gather.answers import NOISY
-from keyhole.gather.evidence import Contradiction, Evidence, Unjudged
+from keyhole.gather.evidence import Contradiction, Evidence, System, Unjudged
 from keyhole.model.query import Aggregate
 
 _REASONS = {
@@ -40,6 +41,7 @@ NOT_LINEAR = (
     "it is no equation, and ranges are not searched here (conditions on private values, squares, too many rows)"
 )
 Searching = TypeVar("Searching")
+Settled: TypeAlias = dict[int, tuple[System, Known]]  # by the identity of a system, which is held
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,11 +57,12 @@ class Judge:
 
     def examine(self, evidence: Evidence, roster: Roster) -> Exposure:
         """Who is exposed, and what is known of the others; the all-clear is for all that may have been shown."""
-        return examine_shown(self._examine, evidence, roster)
+        return examine_shown(partial(self._examine, {}), evidence, roster)
 
-    def _examine(self, evidence: Evidence, roster: Roster) -> Exposure:
+    def _examine(self, settled: Settled, evidence: Evidence, roster: Roster) -> Exposure:
+        """The verdict; `settled` has what was proved before of systems with the same answers, and gets what is."""
         known = Known.prior(evidence, roster, self.progress, self.source)
-        self._narrow(known)
+        self._narrow(known, settled)
         people = _unless_stopped(known, lambda: shown_people(evidence, known, roster, self.source)) or ShownPeople()
         known.learn((*people.claims, *people.contradictions))
         findings = [*known.findings(roster, Status.EXPOSED, Status.INFERRED), *known.personal(roster), *people.findings]
@@ -101,9 +104,13 @@ class Judge:
             limited=limited(known),
         )
 
-    def _narrow(self, known: Known) -> None:
+    def _narrow(self, known: Known, settled: Settled) -> None:
         """All rules in a row, until none of them narrows anything; Ctrl-C keeps what was proved."""
-        systems, finished, news = known.evidence.systems, 0, not self.stopped
+        for number, system in enumerate(known.evidence.systems):
+            if id(system) in settled:
+                known.adopt(settled[id(system)][1], number)
+        systems = [system for system in known.evidence.systems if id(system) not in settled]
+        finished, news = 0, not self.stopped
         if self.stopped:
             _note_interruption(known)
         try:
@@ -114,8 +121,12 @@ class Judge:
                     with engine_interruptions():
                         news |= known.learn(rule(system, known))
                     finished += 1
-            for number in known.searched.keys() - known.shown:
-                look_for_second_tables(known.searched[number], known.unopened(systems[number]))
+            for system in systems:
+                number = known.number(system)
+                if number in known.searched and number not in known.shown:
+                    look_for_second_tables(known.searched[number], known.unopened(system))
+            if known.evidence.counting is None and not known.contradictions:
+                settled.update((id(system), (system, known)) for system in systems)
         except KeyboardInterrupt:
             if not finished and not known.something:
                 raise

@@ -161,6 +161,22 @@ class Known:
         """What was declared beforehand."""
         return self.evidence.knowledge
 
+    def adopt(self, other: Known, number: int) -> None:
+        """What was proved of one system before, beside other answers about other columns."""
+        names = frozenset(self.evidence.systems[number].columns)
+        self._claims |= {at: claim for at, claim in other._claims.items() if at[1] in names}
+        self._beside |= {at: claim for at, claim in other._beside.items() if at[1] in names}
+        self._groups |= {at: group for at, group in other._groups.items() if at[0] in names}
+        self.forms += [form for form in other.forms if form.column in names]
+        self.put_in |= other.put_in
+        self.missed |= other.missed
+        self.shown |= other.shown & {number}
+        self.limits |= other.limits & {number}
+        self.searched |= {at: each for at, each in other.searched.items() if at == number}
+        self.split |= {at: each for at, each in other.split.items() if at == number}
+        self._solved |= {at: each for at, each in other._solved.items() if at == number}
+        self._open_rows |= {at: each for at, each in other._open_rows.items() if at == number}
+
     def number(self, system: System) -> int:
         """The place of a system in the evidence."""
         return next(i for i, s in enumerate(self.evidence.systems) if s is system)

@@ -203,9 +203,16 @@ def _named(evidence: Evidence, dropped: Collection[str]) -> list[Unjudged]:
 
 
 def _without(evidence: Evidence, numbers: Collection[str]) -> Evidence:
-    """The evidence without some of the answers; the classes of records stay as they are."""
+    """The evidence without some of the answers; the classes of records stay as they are.
+
+    A system of whose columns none of them asked is the same object as before: what was proved of it stands.
+    """
+    gone = [e.query.named_columns for e in evidence.transcript.entries if e.number in numbers]
+    touched = frozenset(name for columns in gone for name in columns)
 
     def left(system: System) -> System:
+        if touched.isdisjoint(system.columns):
+            return system
         return replace(
             system,
             constraints=tuple(c for c in system.constraints if c.number not in numbers),

@@ -31,7 +31,7 @@ def without_domains(
         for part in system.partitions:
             name, number = part.column.name, part.column.kind.numeric
             prior = evidence.prior(name)
-            if prior.values is not None or (number and prior != Prior()):
+            if prior.values is not None or (number and prior != Prior() and not prior.is_assumed):
                 continue
             mine = [f for f in kept if f.column == name and (_set_of(f) or f.status is Status.EXPOSED)]
             told_of_all = _Domain.of(mine)

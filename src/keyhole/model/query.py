@@ -23,6 +23,7 @@ from keyhole.model.predicate import (
     Opaque,
     Predicate,
     Scalar,
+    columns,
     conjunction,
     literal,
     quote_name,
@@ -150,6 +151,13 @@ class Query:
     def columns(self) -> frozenset[str]:
         """The private columns that are summed or ordered."""
         return frozenset(t.column for t in (*self.terms, *self.per) if t.column is not None)
+
+    @property
+    def named_columns(self) -> frozenset[str]:
+        """Every column that is added up, ordered, or looked at by a condition, private or public."""
+        terms = (*self.terms, *self.per)
+        wheres = (*(t.where for t in terms), *self.needs)
+        return self.columns.union(*(columns(where) for where in wheres))
 
     def under(self, condition: Predicate, key: tuple[tuple[str, Scalar | None], ...]) -> Query:
         """The same question asked of one group only."""

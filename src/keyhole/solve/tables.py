@@ -4,7 +4,7 @@ Everybody takes one of a few options, each of which adds integers to some totals
 People are split one after the other. After each of them two cases that have the same totals so far have the same
 future, so they are merged; a case is closed where an interval of a total cannot be reached any more, or where a
 condition fails once nobody is left who adds to it. Walking back from the cases that are left says which options each
-person has in some table. Exact and complete; cost: cases times options, and beyond the limit nothing is said.
+person has in some table. Exact and complete; cost: cases x options x totals, and beyond the limit nothing is said.
 This is the transfer matrix of dynamic programming (Bellman 1957), kept to the states that are reached.
 """
 
@@ -22,6 +22,7 @@ from keyhole.solve.distinct_rows import distinct_rows
 
 LIMIT = 100_000  # cases after one person
 STEPS = 2_000_000  # cases times options of one search
+WORK = 100_000_000  # the same times totals
 WIDE = 2**62
 
 Integers = NDArray[np.int64]
@@ -147,7 +148,7 @@ class _Layers:
     ) -> tuple[Integers, Integers]:
         """The cases after one more person, and where each (case, option) goes; -1: it is closed."""
         self.steps += len(cases) * len(options)
-        if self.steps > STEPS:
+        if self.steps > STEPS or self.steps * self.width > WORK:
             raise TooManyCases
         after = (cases[:, None, :] + options[None, :, :]).reshape(-1, self.width)
         after[:, self.flags] = np.minimum(after[:, self.flags], 1)

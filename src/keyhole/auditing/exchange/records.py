@@ -16,7 +16,7 @@ Cost: a pass over the records of each column, one query for each answer that the
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from math import lcm
@@ -34,7 +34,9 @@ from keyhole.basis.bits import unpack
 from keyhole.datasets import PrivateValues, Source
 from keyhole.gather.evidence import Constraint, System
 from keyhole.model.grid import Grid
+from keyhole.model.predicate import quote_name
 from keyhole.model.query import ORDERED, Aggregate, Query
+from keyhole.model.schema import Role
 from keyhole.solve.rowspace.null_vectors import moving_columns
 
 Mask: TypeAlias = NDArray[np.bool_]
@@ -51,15 +53,19 @@ def exchange(system: System, known: Known) -> Iterator[ShownOpen]:
         yield ShownOpen(known.number(system))
 
 
-def everybody_open(system: System, known: Known) -> bool:
-    """Has everybody of whom nothing is claimed another value in a second table made from the true one?"""
+def everybody_open(system: System, known: Known, listed: Collection[tuple[int, str]] = ()) -> bool:
+    """Has everybody of whom nothing is claimed another value in a second table made from the true one?
+
+    `listed`: rows and columns of which something is claimed besides what is known.
+    """
     open_rows = known.open_rows(system, show_open)
     if open_rows is None:
         return False
+    listed = {*listed, *((row, form.column) for form in known.forms for row in form.rows)}
     for name in system.columns:
         for row in np.flatnonzero(asked_rows(system, name) & ~open_rows[name]).tolist():
             claim = known.of(row, name)
-            if claim is None or claim.status is Status.OPEN:
+            if (claim is None or claim.status is Status.OPEN) and (row, name) not in listed:
                 return False
     return True
 
@@ -71,16 +77,16 @@ def show_open(system: System, known: Known, source: Source) -> Mapping[str, Mask
     values = {name: source.values(name) for name in system.columns}
     if any(np.asarray(v.units).dtype == object for v in values.values() if v.units is not None):
         return None  # beyond 64 bits
-    alike = _classes(system, values)
-    found = {name: _shares_a_class(alike, each) for name, each in values.items()}
-    if not all((found[name] | ~asked_rows(system, name)).all() for name in found):
+    alike, owner = _classes(system, values), _owners(known)
+    found = {name: _shares_a_class(alike, owner, each) for name, each in values.items()}
+    if owner is None and not all((found[name] | ~asked_rows(system, name)).all() for name in found):
         _move(system, known, values, found)
     return found if _answers_are_true(system, known, source, values) else None
 
 
 def _is_plain(system: System, known: Known) -> bool:
-    """Are there public conditions, sums and order statistics alone, and no facts, over people of one record each?"""
-    several = known.schema.people or known.schema.repeated or known.evidence.counting is not None
+    """Are there public conditions, sums and order statistics alone, over records, and no facts?"""
+    several = known.evidence.counting is not None or (known.schema.repeated and len(system.columns) > 1)
     ordered = all(f.where is not None and f.query.aggregate in ORDERED for f in system.order)
     private = several or known.knowledge.facts or system.partitions or system.equal or system.bounds
     return not private and ordered and all(map(known.numeric, system.columns))
@@ -98,19 +104,42 @@ def _classes(system: System, values: Mapping[str, PrivateValues]) -> Ints:
     return alike
 
 
-def _shares_a_class(alike: Ints, values: PrivateValues) -> Mask:
-    """Whose value is NULL, or shares a class with another one."""
+def _owners(known: Known) -> Ints | None:
+    """Whose each record is, where somebody may have several; None where nobody has."""
+    if not known.schema.repeated or known.roster is None:
+        return None
+    return known.roster.classes([quote_name(c.name) for c in known.schema.of_role(Role.ID)])
+
+
+def _shares_a_class(alike: Ints, owner: Ints | None, values: PrivateValues) -> Mask:
+    """Whose value is NULL, or shares a class with another one: of another person, where people have several records.
+
+    Such an exchange moves one record of his alone, so that no form on his records stays as it is.
+    """
     found = ~values.present
     rows = np.flatnonzero(values.present)
     if not len(rows):
         return found
     held = values.floats if values.units is None else np.asarray(values.units)
     classes, mine = alike[rows], held[rows]
+    if owner is not None:
+        whose, value = owner[rows], np.unique(mine, return_inverse=True)[1].ravel()
+        together = [_how_many(classes), _how_many(classes, value), _how_many(classes, whose)]
+        others = together[0] - together[1] - together[2] + _how_many(classes, value, whose)
+        found[rows] = (others > 0) & (whose >= 0)
+        return found
     first = np.zeros(int(classes.max()) + 1, dtype=mine.dtype)
     first[classes[::-1]] = mine[::-1]
     differs = np.zeros(len(first), dtype=np.bool_)
     differs[classes[mine != first[classes]]] = True
     found[rows] = differs[classes]
+    return found
+
+
+def _how_many(*keys: Ints) -> Ints:
+    """How many records have the same keys as each."""
+    _, of, counts = np.unique(np.stack(keys, axis=1), axis=0, return_inverse=True, return_counts=True)
+    found: Ints = counts[of.ravel()]
     return found
 
 
