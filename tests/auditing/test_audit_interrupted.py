@@ -11,12 +11,12 @@ import pyarrow as pa
 import pytest
 
 from keyhole.auditing.base import Exposure
+from keyhole.auditing.clock import interrupted
 from keyhole.auditing.examine import examine
-from keyhole.auditing.interrupted import interrupted
 from keyhole.auditing.known import Known, Rules
 from keyhole.auditing.rules import RULES
 from keyhole.gather.evidence import System
-from keyhole.solve.distinct_rows import distinct_rows
+from keyhole.solve.tables import distinct_rows
 
 STAFF = {"name": list("abcdef"), "team": list("xxyyzz"), "pay": [2.5, 3.5, 4.5, 1.5, 7.0, 8.0]}
 LOG = [

@@ -14,12 +14,10 @@ import pytest
 import keyhole
 from keyhole.api.advice import advise
 from keyhole.auditing import rules as audit_rules
-from keyhole.auditing.deadline import Deadline
+from keyhole.auditing.clock import NOT_READ, Deadline, interrupted, read_in_time
 from keyhole.auditing.examine import NO_TIME, examine, rules_for
-from keyhole.auditing.interrupted import interrupted
 from keyhole.auditing.known import Rule
 from keyhole.auditing.promise import TIME_GAP
-from keyhole.auditing.read_in_time import NOT_READ, read_in_time
 from keyhole.auditing.rules import RULES, linear, quick_rules
 from keyhole.errors import STOPPED_BY_ENGINE, ConfigError, LogError, engine_interruptions
 from keyhole.model.transcript import Line, Refusal, Transcript

@@ -12,7 +12,7 @@ import pytest
 from scipy.optimize import linprog
 
 import keyhole
-from keyhole.auditing.deletion_filter import MAYBE
+from keyhole.auditing.contradiction import MAYBE
 from keyhole.config import Config
 
 PEOPLE = pa.table({"name": ["ann", "bob", "cat", "dan"], "dept": ["A", "A", "B", "B"], "sex": ["f", "m", "f", "m"]})

@@ -17,9 +17,8 @@ from benchmarks import report as bench
 from rich.console import Console
 
 import keyhole
-from keyhole.auditing.base import Exposure
+from keyhole.auditing.base import Exposure, Index
 from keyhole.auditing.examine import examine
-from keyhole.auditing.index import Index
 from keyhole.gather.evidence import Evidence
 from keyhole.model.transcript import Transcript
 from keyhole.report.documents.json_text import dumps, json_number

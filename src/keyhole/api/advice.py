@@ -16,9 +16,8 @@ import numpy as np
 from keyhole.auditing.advice.advise import Alternatives, LogAdvice, cited, statement
 from keyhole.auditing.advice.withhold import SECONDS, Remedy, withhold
 from keyhole.auditing.base import Exposure, Proof
-from keyhole.auditing.deadline import Deadline
+from keyhole.auditing.clock import Deadline, interrupted
 from keyhole.auditing.examine import rules_for
-from keyhole.auditing.interrupted import interrupted
 from keyhole.crosstab.sensitivity import Contributions, SensitivityRule
 from keyhole.datasets import PrivateValues
 from keyhole.datasets.open import Table

@@ -7,7 +7,7 @@ from decimal import Decimal
 from pathlib import Path
 from typing import Any, Unpack
 
-from keyhole.auditing.deadline import Deadline
+from keyhole.auditing.clock import Deadline
 from keyhole.auditing.examine import Progress
 from keyhole.auditing.examine import examine as audited
 from keyhole.config.arguments import TableArguments

@@ -12,8 +12,8 @@ from keyhole.auditing.base import Exposure
 from keyhole.auditing.examine import Progress, rules_for
 from keyhole.auditing.judge import Judge
 from keyhole.auditing.known import Rules
+from keyhole.auditing.numbers import Within
 from keyhole.auditing.stoppable import stoppable
-from keyhole.auditing.width import Within
 from keyhole.config import Columns, Config, FactTable, PrivateColumn
 from keyhole.config.settings import settings
 from keyhole.crosstab.cells import Ends, Key, TableLayout, check_totals, read_cells

@@ -2,28 +2,33 @@
 
 One statement that can look at nobody else (MAX(cost) WHERE name = 'Ann', who has two records) is about her, whatever it
 computes; and so is a combination of answers whose sum over everybody else vanishes: SUM(cost) of those with the flu,
-less the same without Bob. Both expose the person: a nonzero form on his own unknowns is determined. Sound, not
-complete: only linear combinations are searched.
+less the same without Bob. Both expose the person: a nonzero form on his own unknowns is determined, unless it is the
+same whatever he is (COUNT(ill = 'flu' OR ill <> 'flu') is how many records he has). Sound, not complete: only linear
+combinations are searched.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Hashable, Iterator, Mapping, Sequence
 from decimal import Decimal
 from fractions import Fraction
-from math import lcm
+from itertools import product
+from math import lcm, prod
+from typing import TypeAlias
 
 import numpy as np
 
 from keyhole.auditing.base import Finding, Proof, Status, query_order
-from keyhole.auditing.news import News
+from keyhole.auditing.numbers import outward
 from keyhole.auditing.people import in_words
-from keyhole.auditing.people_sums import SURE, Equation, PeopleSums, Summand, TooManyCoefficients
+from keyhole.auditing.people_sums import SURE, Equation, PeopleSums, Residual, Summand, TooManyCoefficients
 from keyhole.auditing.rules.settle import settled
-from keyhole.auditing.shown_numbers import outward
 from keyhole.gather.answers import interval
+from keyhole.gather.evidence import Evidence
+from keyhole.model.cells import Cell, Partition, partition
 from keyhole.model.grid import Grid
 from keyhole.model.meaning import compared
+from keyhole.model.people import Atom
 from keyhole.model.predicate import (
     FALSE,
     TRUE,
@@ -36,9 +41,10 @@ from keyhole.model.predicate import (
     negation,
 )
 from keyhole.model.query import Aggregate, Query, Term
+from keyhole.model.schema import Kind, Schema
 from keyhole.model.transcript import Entry
 from keyhole.solve.rowspace import RowMatrix, RowSpace
-from keyhole.solve.rowspace.supported import forms_on, null_space
+from keyhole.solve.rowspace.null_vectors import forms_on, null_space
 
 ONE = "it can look at nobody else"
 MOST_CELLS = 4_000_000
@@ -353,3 +359,106 @@ def _select(addend: Summand) -> str:
     clauses = [conjunction(*(leaf if h else negation(is_true(leaf)) for leaf, h in each)) for each in addend.residual]
     where = TRUE if addend.residual == SURE else disjunction(*clauses) if clauses else FALSE
     return Term(addend.column, where, power=addend.power).sql()
+
+
+MOST_WAYS = 4096
+Sum: TypeAlias = Sequence[tuple[Fraction, Summand, int]]  # coefficient, what is added up, of which record
+Variable: TypeAlias = tuple[str, Hashable]
+
+
+class News:
+    """Tells sums that may come out differently from those that cannot; None where there are too many ways to try."""
+
+    def __init__(self, evidence: Evidence, schema: Schema) -> None:
+        self.evidence, self.schema = evidence, schema
+        self.atoms: dict[PrivateLeaf, tuple[int, Atom]] = {}
+        if evidence.counting is not None:
+            self.atoms = {atom.leaf: (i, atom) for i, atom in enumerate(evidence.counting.atoms)}
+        ties = () if evidence.counting is None else evidence.counting.ties
+        self.implied = {(t.left, t.right) for t in ties}
+
+    def tells(self, form: Sum) -> bool | None:
+        """Can the sum come out in two ways?"""
+        leaves = {leaf for _, a, _ in form for literals in a.residual for leaf, _ in literals}
+        parts = self._parts(leaves, {a.column for _, a, _ in form if a.column is not None})
+        variables: dict[Variable, Sequence[Cell | bool]] = {}
+        for _, addend, row in form:
+            for name in self._looked(addend):
+                if name in parts:
+                    variables[name, row] = [c for c in parts[name].cells if not c.null]
+            for leaf in (x for literals in addend.residual for x, _ in literals if isinstance(x, Has)):
+                variables[self._instance(leaf, row)] = (True, False)
+        if prod(len(v) for v in variables.values()) > MOST_WAYS:
+            return None
+        seen: set[Fraction] = set()
+        for chosen in product(*variables.values()):
+            way = dict(zip(variables, chosen, strict=True))
+            if self._possible(way, leaves):
+                value = self._value(form, way, parts)
+                if value is None:
+                    return True
+                seen.add(value)
+        return len(seen) > 1
+
+    def _looked(self, addend: Summand) -> set[str]:
+        named = {x.column for literals in addend.residual for x, _ in literals if not isinstance(x, Has)}
+        return named if addend.column is None else {*named, addend.column}
+
+    def _parts(self, leaves: set[PrivateLeaf], summed: set[str]) -> dict[str, Partition]:
+        found = {}
+        own = [x for x in leaves if not isinstance(x, Has)]
+        for name in {x.column for x in own} | summed:
+            column = self.schema.find(name)
+            if column is not None and (column.kind is not Kind.OTHER or name not in summed):
+                asked = [x for x in own if x.column == name]
+                found[name] = partition(column, asked, self.evidence.prior(name))
+        return found
+
+    def _instance(self, leaf: Has, row: int) -> Variable:
+        known = self.atoms.get(leaf)
+        return f"rows {leaf}", ("record", row) if known is None else ("instance", int(known[1].at[row]))
+
+    def _possible(self, way: Mapping[Variable, Cell | bool], leaves: set[PrivateLeaf]) -> bool:
+        """Does a row that satisfies more conditions satisfy fewer? And has nobody rows without a key?"""
+        held: dict[int, set[bool]] = {}
+        for leaf in leaves:
+            if leaf in self.atoms and isinstance(leaf, Has):
+                for (name, at), value in way.items():
+                    if name == f"rows {leaf}":
+                        if value is True and at == ("instance", -1):
+                            return False
+                        held.setdefault(self.atoms[leaf][0], set()).add(value is True)
+        for (i, x), (j, y) in self.implied:
+            if i in held and j in held and held[i] == {x} and held[j] == {not y}:
+                return False
+        return True
+
+    def _value(self, form: Sum, way: Mapping[Variable, Cell | bool], parts: Mapping[str, Partition]) -> Fraction | None:
+        """The sum in one way that he may be; None if it depends on a value that is still free."""
+        total, free = Fraction(0), dict[tuple[str, int, int], Fraction]()
+        for times, addend, row in form:
+            if not self._holds(addend.residual, row, way, parts):
+                continue
+            if addend.column is None:
+                total += times
+                continue
+            cell = way.get((addend.column, row))
+            point = cell.point if isinstance(cell, Cell) else None
+            if point is not None and not isinstance(point, str):
+                total += times * Fraction(point) ** addend.power  # type: ignore[arg-type]
+            else:
+                key = (addend.column, row, addend.power)
+                free[key] = free.get(key, Fraction(0)) + times
+        return None if any(free.values()) else total
+
+    def _holds(
+        self, residual: Residual, row: int, way: Mapping[Variable, Cell | bool], parts: Mapping[str, Partition]
+    ) -> bool:
+        def truth(leaf: PrivateLeaf) -> bool:
+            if isinstance(leaf, Has):
+                return way[self._instance(leaf, row)] is True
+            cell = way[leaf.column, row]
+            assert isinstance(cell, Cell)
+            return parts[leaf.column].truth(leaf, cell) is True
+
+        return any(all(truth(leaf) is holds for leaf, holds in literals) for literals in residual)

@@ -25,9 +25,9 @@ from typing import Literal
 import numpy as np
 
 from keyhole.auditing.base import AssumedGroup, Assumption, Exposure, Finding, Proof, Status, query_order
+from keyhole.auditing.clock import interrupted, ordered
 from keyhole.auditing.end_proof import BoundUsed, EndProof
 from keyhole.auditing.exchange import everybody_open
-from keyhole.auditing.interrupted import interrupted, ordered
 from keyhole.auditing.known import Claim, Known
 from keyhole.auditing.promise import ASSUMED_OPEN, INTERRUPTED_GAP, SHOWN_OPEN, declaring_line
 from keyhole.datasets import PrivateValues, Roster, Source

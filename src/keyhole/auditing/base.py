@@ -10,12 +10,11 @@ from fractions import Fraction
 from typing import TYPE_CHECKING, Any, Protocol, TypeAlias
 
 from keyhole.auditing.end_proof import EndProof, proved
-from keyhole.auditing.index import Index
 from keyhole.auditing.promise import COMPLETE, ENDED, NOISE_GAP, NOTHING, SHOWN_OPEN, SOUND, beyond_rank, undeclared
 from keyhole.datasets import Roster
 from keyhole.gather.evidence import Constraint, Contradiction, Evidence, System, Unjudged
 from keyhole.model.predicate import Predicate, Scalar
-from keyhole.model.transcript import HandedOut, Noise, Refusal
+from keyhole.model.transcript import Entry, HandedOut, Noise, Refusal
 
 if TYPE_CHECKING:
     from keyhole.auditing.first import First
@@ -436,3 +435,22 @@ def query_order(number: str) -> tuple[int, ...]:
     if number.startswith("fact"):
         return (10**9, int(number.split()[1]))
     return tuple(int(part) for part in number.split("."))
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Index:
+    """`constraints[s][number]` is one of system s, `entries[number]` the query with its answer.
+
+    Cost: one pass over the evidence, once; then a proof is read in as many steps as it names queries.
+    """
+
+    constraints: tuple[Mapping[str, Constraint], ...]
+    entries: Mapping[str, Entry]
+
+    @classmethod
+    def of(cls, evidence: Evidence) -> Index:
+        """Of all constraints of all systems and all entries of the transcript."""
+        return cls(
+            tuple({row.number: row for row in system.constraints} for system in evidence.systems),
+            {entry.number: entry for entry in evidence.transcript.entries},
+        )

@@ -17,17 +17,15 @@ from numpy.typing import NDArray
 
 from keyhole.auditing.assumed_domains import with_assumptions
 from keyhole.auditing.base import Exposure, query_order
-from keyhole.auditing.deadline import Deadline
-from keyhole.auditing.deletion_filter import irreducible
+from keyhole.auditing.clock import Deadline, by_the_clock, interrupted, not_read, read_in_time
+from keyhole.auditing.contradiction import irreducible
 from keyhole.auditing.first import with_firsts
-from keyhole.auditing.interrupted import by_the_clock, interrupted
 from keyhole.auditing.judge import Judge
 from keyhole.auditing.known import Known, Rule, Rules
+from keyhole.auditing.numbers import Within
 from keyhole.auditing.promise import COMPLETE, last_digits_gap
-from keyhole.auditing.read_in_time import not_read, read_in_time
 from keyhole.auditing.rules import every_rule, groups
 from keyhole.auditing.rules.interval import SECONDS, interval
-from keyhole.auditing.width import Within
 from keyhole.config import Columns, Config, FactTable
 from keyhole.config.arguments import Names
 from keyhole.config.settings import Settings, has_private, settings, with_private

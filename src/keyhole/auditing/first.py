@@ -18,7 +18,7 @@ from typing import TypeAlias
 import numpy as np
 
 from keyhole.auditing.base import Exposure, Finding, Proof, Status
-from keyhole.auditing.interrupted import interrupted as ended_early
+from keyhole.auditing.clock import interrupted as ended_early
 from keyhole.auditing.matrix import system_matrix
 from keyhole.auditing.meet import STRENGTH
 from keyhole.auditing.promise import beyond_rank

@@ -11,21 +11,17 @@ from typing import TypeAlias, TypeVar
 
 from keyhole.auditing.alone import said_alone
 from keyhole.auditing.base import Exposure, Finding, Status, query_order
-from keyhole.auditing.beforehand import beyond_facts
-from keyhole.auditing.deadline import Deadline
+from keyhole.auditing.clock import Deadline, ordered
 from keyhole.auditing.exchange import Exchange
-from keyhole.auditing.interrupted import ordered
+from keyhole.auditing.findings import Refuted, beyond_facts, limited, without_domains
 from keyhole.auditing.known import Known, Progress, Rules
-from keyhole.auditing.limited import limited
 from keyhole.auditing.people import ShownPeople, shown_people
 from keyhole.auditing.people_sums import PeopleSums, looks_at_secrets
 from keyhole.auditing.promise import INTERRUPTED_GAP, RECORDS_GAP, records_gap
-from keyhole.auditing.refuted import Refuted
 from keyhole.auditing.rules import RULES
 from keyhole.auditing.rules.interval import unshown
 from keyhole.auditing.rules.order import unused
 from keyhole.auditing.shown import examine_shown
-from keyhole.auditing.told_domain import without_domains
 from keyhole.auditing.whole_tables import look_for_second_tables
 from keyhole.datasets import Roster, Source
 from keyhole.errors import engine_interruptions

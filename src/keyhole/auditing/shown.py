@@ -13,7 +13,7 @@ from dataclasses import replace
 from typing import TypeAlias
 
 from keyhole.auditing.base import Exposure, Finding, Proof, Status, query_order
-from keyhole.auditing.interrupted import interrupted, ordered
+from keyhole.auditing.clock import interrupted, ordered
 from keyhole.auditing.promise import INTERRUPTED_GAP
 from keyhole.datasets import Roster
 from keyhole.gather.evidence import Evidence, System, Unjudged

@@ -19,7 +19,7 @@ from keyhole.errors import ConfigError, LogError
 
 if TYPE_CHECKING:
     from keyhole.api.advice import RuleCheck
-    from keyhole.auditing.deadline import Deadline
+    from keyhole.auditing.clock import Deadline
     from keyhole.cli.shared.advising import Additions
     from keyhole.logs.open import Log
     from keyhole.report.verdict import Verdict
@@ -106,7 +106,7 @@ def audit(
 ) -> None:
     """Read, examine, print; the exit code is the verdict."""
     from keyhole.api.examine import examine
-    from keyhole.auditing.deadline import Deadline
+    from keyhole.auditing.clock import Deadline
 
     _check_format(output.format, {"--by": by is not None, "--advise": advise, "--rule": bool(rule)})
     if redact and rule:
@@ -153,7 +153,7 @@ def _find_additions(
     checks: tuple[RuleCheck, ...] = ()
     if advise:
         from keyhole.api.advice import advise as advised
-        from keyhole.auditing.interrupted import interrupted
+        from keyhole.auditing.clock import interrupted
 
         if interrupted(verdict.exposure):
             no_advice = f"No advice was sought: {verdict.exposure.gap}."

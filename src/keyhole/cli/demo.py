@@ -147,7 +147,7 @@ def demo(folder: Path) -> None:
 def _reports(console: Console, folder: Path) -> None:
     """The same as pages; the second one of a hospital as large as a real one."""
     from keyhole.api.examine import examine
-    from keyhole.auditing.deadline import Deadline
+    from keyhole.auditing.clock import Deadline
 
     story = examine(folder / "log.sql", config=folder / "keyhole.toml", within="60%")
     write_whole(folder / "report.html", story.to_html("log.sql"))

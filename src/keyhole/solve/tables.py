@@ -18,7 +18,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from keyhole.solve.cases import TooManyCases
-from keyhole.solve.distinct_rows import distinct_rows
+from keyhole.solve.tables import distinct_rows
 
 LIMIT = 100_000  # cases after one person
 STEPS = 2_000_000  # cases times options of one search

@@ -26,7 +26,7 @@ from keyhole.model.cells import partition
 from keyhole.model.predicate import Has, Leaf, Opaque, quote_name
 from keyhole.model.query import Aggregate, Query
 from keyhole.model.transcript import Answer
-from keyhole.solve.rowspace.supported import PRIME, null_space
+from keyhole.solve.rowspace.null_vectors import PRIME, null_space
 
 Column = NDArray[np.int64]  # of each record, a residue
 MOST_RECORDS = 12  # of one person, up to which his values are looked at together

@@ -2,6 +2,7 @@
 
 from keyhole.auditing.exchange import exchange
 from keyhole.auditing.known import Rule, Rules
+from keyhole.auditing.numbers import Within
 from keyhole.auditing.rules.counts import counts
 from keyhole.auditing.rules.groups import groups
 from keyhole.auditing.rules.integer import integer
@@ -11,7 +12,6 @@ from keyhole.auditing.rules.order import order, within_order
 from keyhole.auditing.rules.persons import persons
 from keyhole.auditing.rules.rest import rest
 from keyhole.auditing.rules.squares import squares
-from keyhole.auditing.width import Within
 
 
 def quick_rules(within: Within | None = None) -> Rules:

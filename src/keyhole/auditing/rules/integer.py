@@ -20,10 +20,10 @@ from numpy.typing import NDArray
 
 from keyhole.auditing.base import Proof, Status, query_order
 from keyhole.auditing.known import Claim, Known, Rule, ShownOpen
+from keyhole.auditing.numbers import Within
 from keyhole.auditing.rules.counts import left_of_cells
 from keyhole.auditing.rules.integer_model import Alternative, OptionModel, PeopleAlike, TooLarge, option_model, scalar
 from keyhole.auditing.rules.order_cases import components
-from keyhole.auditing.width import Within
 from keyhole.gather.evidence import Contradiction, System
 from keyhole.model.cells import Cell
 from keyhole.model.prior import Prior

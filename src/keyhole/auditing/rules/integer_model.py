@@ -19,8 +19,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from keyhole.auditing.known import Known
-from keyhole.auditing.rules.integer_answers import AnswerTest
-from keyhole.auditing.rules.integer_order import MOST_VALUES, OrderTest, ValueCount, is_order
+from keyhole.auditing.rules.answer_tests import MOST_VALUES, AnswerTest, OrderTest, ValueCount, is_order
 from keyhole.basis import Atoms
 from keyhole.gather.arithmetic import Computed, SummedPart
 from keyhole.gather.evidence import Bound, System

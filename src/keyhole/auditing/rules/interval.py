@@ -17,13 +17,12 @@ import numpy as np
 from keyhole.auditing.attained import attained
 from keyhole.auditing.base import Proof, Status, query_order
 from keyhole.auditing.bounded import BoundedSystem, bounded
-from keyhole.auditing.conflict import conflict
+from keyhole.auditing.contradiction import conflict, off_grid
 from keyhole.auditing.known import Claim, Known, Rule, Searched
 from keyhole.auditing.learned import Learned, learned
-from keyhole.auditing.off_grid import off_grid
+from keyhole.auditing.numbers import Within, written
 from keyhole.auditing.promise import ORDER_GAP
 from keyhole.auditing.rules.settle import settled
-from keyhole.auditing.width import Within, written
 from keyhole.gather.evidence import Contradiction, System
 from keyhole.solve.interval import ValueRange, ranges
 from keyhole.solve.interval.ranges import INTERRUPTED, SIDES, no_table

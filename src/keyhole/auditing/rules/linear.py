@@ -16,8 +16,8 @@ from numpy.typing import NDArray
 from keyhole.auditing.base import Proof, Status, query_order
 from keyhole.auditing.known import Claim, Known, Solved
 from keyhole.auditing.matrix import SystemMatrix
+from keyhole.auditing.numbers import shown_value
 from keyhole.auditing.rules.settle import settled, tells
-from keyhole.auditing.shown_numbers import shown_value
 from keyhole.gather.evidence import Contradiction, System
 from keyhole.solve.rowspace.screen import plausible
 

@@ -18,11 +18,10 @@ from numpy.typing import NDArray
 
 from keyhole.auditing.base import SHORT_LIST, OrderSteps, Proof, RankUsed, Status, query_order
 from keyhole.auditing.known import Claim, Known, Rule, ShownOpen
+from keyhole.auditing.numbers import Within, outward, written
 from keyhole.auditing.rules.linear import linear_proof
 from keyhole.auditing.rules.order_cases import MEMBERS, CutLine, GroupRank, decided, rows_of
 from keyhole.auditing.rules.order_open import everybody_open
-from keyhole.auditing.shown_numbers import outward
-from keyhole.auditing.width import Within, written
 from keyhole.basis.bits import Words
 from keyhole.gather.evidence import Contradiction, OrderFact, System
 from keyhole.model.meaning import ranks

@@ -21,7 +21,7 @@ from keyhole.model.grid import Grid
 from keyhole.model.predicate import quote_name
 from keyhole.model.prior import Prior
 from keyhole.model.schema import Role
-from keyhole.solve.rowspace.supported import PRIME, forms_on, null_space
+from keyhole.solve.rowspace.null_vectors import PRIME, forms_on, null_space
 
 MOST_CELLS = 4_000_000  # of the matrix, up to which differences of one person's records are searched
 BY_RANK = "sums over records of one person were searched by rank alone, without what is declared of the values"

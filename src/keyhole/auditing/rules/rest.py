@@ -16,8 +16,8 @@ from numpy.typing import NDArray
 
 from keyhole.auditing.base import Proof, RestOfSum, Status, query_order
 from keyhole.auditing.known import Claim, Known
+from keyhole.auditing.numbers import outward
 from keyhole.auditing.rules.settle import settled, tells
-from keyhole.auditing.shown_numbers import outward
 from keyhole.gather.evidence import Constraint, System
 from keyhole.model.numbers import shorten_fraction
 

@@ -7,7 +7,7 @@ from math import isqrt
 
 from keyhole.auditing.base import Proof, Status
 from keyhole.auditing.known import Claim
-from keyhole.auditing.shown_numbers import outward
+from keyhole.auditing.numbers import outward
 from keyhole.model.grid import Grid
 from keyhole.model.numbers import find_simplest_decimal
 

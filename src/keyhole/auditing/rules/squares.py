@@ -15,9 +15,9 @@ from numpy.typing import NDArray
 
 from keyhole.auditing.base import Proof, SquareSums, Status
 from keyhole.auditing.known import Claim, Known
+from keyhole.auditing.numbers import outward
 from keyhole.auditing.rules.linear import linear_proof
 from keyhole.auditing.rules.settle import exact_root, root_ends, settled
-from keyhole.auditing.shown_numbers import outward
 from keyhole.gather.evidence import Constraint, System
 from keyhole.model.numbers import shorten_fraction
 from keyhole.model.predicate import Predicate

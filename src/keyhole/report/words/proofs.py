@@ -8,7 +8,7 @@ from decimal import Decimal
 from fractions import Fraction
 
 from keyhole.auditing.base import name_of, query_order, visible
-from keyhole.auditing.width import written
+from keyhole.auditing.numbers import written
 from keyhole.gather.evidence import Contradiction
 from keyhole.model.numbers import shorten_fraction
 from keyhole.report.cases import (

@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from keyhole.model.people import Counting, Formula
-from keyhole.solve.counting.classes import Interchangeable, TooManyStates, possible_states
+from keyhole.solve.counting.components import Interchangeable, TooManyStates, possible_states
 from keyhole.solve.counting.network import SumGate, whole_end
 from keyhole.solve.counting.propagate import OPEN, Conflict, Forced
 

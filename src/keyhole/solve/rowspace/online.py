@@ -29,9 +29,7 @@ from numpy.typing import NDArray
 
 from keyhole.solve.modular import random_prime
 from keyhole.solve.rowspace import RowMatrix
-from keyhole.solve.rowspace.bordering import Move, border
-from keyhole.solve.rowspace.online_proofs import express, small_proof
-from keyhole.solve.rowspace.probed import Probed
+from keyhole.solve.rowspace.online import Move, Probed, border, express, small_proof
 from keyhole.solve.rowspace.proportional import Proportional
 from keyhole.solve.rowspace.residues import dot
 
