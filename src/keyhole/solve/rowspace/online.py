@@ -27,11 +27,11 @@ from fractions import Fraction
 import numpy as np
 from numpy.typing import NDArray
 
-from keyhole.solve.modular import random_prime
-from keyhole.solve.rowspace import RowMatrix
-from keyhole.solve.rowspace.online import Move, Probed, border, express, small_proof
+from keyhole.solve.modular import balance, random_prime
+from keyhole.solve.rowspace import RowMatrix, RowSpace
 from keyhole.solve.rowspace.proportional import Proportional
 from keyhole.solve.rowspace.residues import dot
+from keyhole.solve.rowspace.verify import verify
 
 Words = NDArray[np.uint64]
 Ints = NDArray[np.int64]
@@ -387,3 +387,88 @@ class OnlineRowSpace:
             words = np.packbits(padded, bitorder="little").view(np.uint64)
             parts.append(RowMatrix.from_bits(words[None, :], self.n))
         return RowMatrix.stack(parts)
+
+
+@dataclass(frozen=True, slots=True)
+class Move:
+    """The bordering of T that a committed query makes."""
+
+    pivot: int
+    y: Ints
+    rho_inverse: int
+    u: Ints
+    null: Ints  # (r + 1, lanes): z' of the old pivots and of the new one
+    sums: Ints  # (lanes,)
+
+
+def border(T: Floats, r: int, u: Ints, bottom: Ints, p: int, compiled: bool) -> None:
+    """T <- [[T - u bottom[:r], -u bottom[r]], [bottom]] mod p, in place."""
+    if compiled:
+        from keyhole.solve.rowspace import online_kernels
+
+        online_kernels.border(T, r, u, bottom, p)
+        return
+    T[:r, : r + 1] = (T[:r, : r + 1].astype(np.int64) - u[:, None] * bottom % p) % p
+    T[r, : r + 1] = bottom
+
+
+@dataclass(frozen=True, slots=True)
+class Probed:
+    """A row over the records: `mask` for 0/1 rows, else columns and integer entries."""
+
+    mask: NDArray[np.bool_] | None
+    columns: Ints
+    entries: Ints
+
+    def at(self, records: Ints) -> Ints:
+        """The entries of the row at the given records."""
+        if self.mask is not None:
+            return self.mask[records].astype(np.int64)
+        if not len(self.columns):
+            return np.zeros(len(records), dtype=np.int64)
+        spot = np.minimum(np.searchsorted(self.columns, records), len(self.columns) - 1)
+        return np.where(self.columns[spot] == records, self.entries[spot], 0)
+
+    @classmethod
+    def of(cls, query: NDArray[np.uint64] | Mapping[int, int], n: int) -> Probed:
+        """Bits over n records (ceil(n/64) words) or {record: weight}; ValueError for anything else."""
+        none = np.zeros(0, dtype=np.int64)
+        if isinstance(query, np.ndarray):
+            words = np.ascontiguousarray(query, dtype=np.uint64)
+            if words.shape != ((n + 63) // 64,):
+                raise ValueError(f"bits of shape {words.shape}; {n} records need ({(n + 63) // 64},)")
+            bits = np.unpackbits(words.view(np.uint8), bitorder="little").view(np.bool_)
+            if bits[n:].any():
+                raise ValueError(f"bits are set beyond record {n - 1}")
+            return cls(bits[:n], none, none)
+        items = sorted((int(k), int(v)) for k, v in query.items() if v)
+        bad = next((k for k, _ in items if not 0 <= k < n), None)
+        if bad is not None:
+            raise ValueError(f"record {bad}; records run from 0 to {n - 1}")
+        columns = np.array([k for k, _ in items], dtype=np.int64)
+        if all(v == 1 for _, v in items):
+            mask = np.zeros(n, dtype=bool)
+            mask[columns] = True
+            return cls(mask, none, none)
+        if any(abs(v) >= 1 << 62 for _, v in items):
+            raise ValueError("weights of 2^62 and more are not supported online; scale the weights down")
+        return cls(None, columns, np.array([v for _, v in items], dtype=np.int64))
+
+
+def small_proof(matrix: RowMatrix, line: Ints, record: int, p: int) -> dict[int, Fraction] | None:
+    """The row of T itself when d times it, d = 1..12, is a vector of small integers; verified exactly."""
+    for d in range(1, 13):
+        scaled = [balance(int(w) * d, p) for w in line.tolist()]
+        if max(abs(v) for v in scaled) < 1 << 12:
+            weights = {i: Fraction(v, d) for i, v in enumerate(scaled) if v}
+            if verify(matrix, weights, {record: 1}):
+                return weights
+    return None
+
+
+def express(matrix: RowMatrix, columns: list[int], rng: np.random.Generator) -> dict[int, Fraction] | None:
+    """Exact weights for e_record (one column), or for e_record + beta e_insider (two)."""
+    if len(columns) == 1:
+        return RowSpace(matrix, rng=rng).express({columns[0]: 1})
+    # Without the insider's column, the record must be determined outright.
+    return RowSpace(matrix.restricted(np.arange(matrix.m), np.array(columns[1:])), rng=rng).express({columns[0]: 1})
