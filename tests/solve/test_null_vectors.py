@@ -7,7 +7,7 @@ from itertools import product
 
 import numpy as np
 import pytest
-from effort import effort
+from tests.support.effort import effort
 
 from keyhole.solve.rowspace import RowMatrix
 from keyhole.solve.rowspace.null_vectors import moving_columns
