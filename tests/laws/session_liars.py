@@ -8,13 +8,13 @@ from typing import Any
 
 from tests.laws.session_worlds import AUDITED, LAPLACE, WEIGHTS, SessionWorld
 
-from keyhole.auditing.online.admission import Admission
+from keyhole.auditing.online.admission import Admission, ParsedStatement
 from keyhole.book import Book, BookEntry, Mark
 from keyhole.defence.answering import Answering
 from keyhole.defence.budget.ledger import SavedRun
 from keyhole.defence.strategies.prepaid_run import PrepaidRun, _Taken
 from keyhole.defence.workload import Question
-from keyhole.sessions.audited import Audited, ParsedStatement
+from keyhole.sessions.audited import Audited
 from keyhole.sessions.private import Private
 from keyhole.sessions.session import Session
 

@@ -17,13 +17,13 @@ from typing import Any
 import pytest
 from click.testing import CliRunner
 
-from keyhole.auditing.online.admission import Admission, Permission
+from keyhole.auditing.online.admission import Admission, ParsedStatement, Permission
 from keyhole.book import Book, BookEntry, Mark
 from keyhole.book import book as book_module
 from keyhole.cli import app
 from keyhole.defence.noise import ExactNoise
 from keyhole.engines import seal_keys
-from keyhole.sessions.audited import Audited, ParsedStatement
+from keyhole.sessions.audited import Audited
 
 PUBLIC = [(f"p{i}", "abc"[i % 3], 20 + 7 * i % 40) for i in range(12)]
 ABSENT = (5,)  # who has no private value; the same in both tables

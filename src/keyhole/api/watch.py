@@ -2,17 +2,18 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from decimal import Decimal
 from pathlib import Path
 from typing import Unpack
 
-from keyhole.auditing.online.admission import Admission, Permission
+from keyhole.auditing.online.admission import Admission, ParsedStatement, Permission
 from keyhole.book import Mark
 from keyhole.config import Config
 from keyhole.config.arguments import ColumnArguments
 from keyhole.config.settings import Settings, settings, with_private
 from keyhole.datasets.open import Table
-from keyhole.sessions.audited import Audited, ParsedStatement
+from keyhole.sessions.audited import Audited
 from keyhole.sessions.open import AuditTerms, open_audited_session
 from keyhole.sessions.reply import ExactAnswer, Outcome, Reply
 from keyhole.sessions.session import Session
@@ -40,11 +41,9 @@ class Watch(Session[ParsedStatement]):
         """
         carry = translate_to_duckdb(text, dialect or Dialect.DUCKDB, self.auditing.schema)
         if not carry.reason:
-            self.auditing.elsewhere = answer
-            try:
-                return self.ask(carry.sql)
-            finally:
-                self.auditing.elsewhere = None
+            request = self._read(carry.sql)
+            assert isinstance(request, ParsedStatement)
+            return self._answer(replace(request, answer=answer), None)
         with self.book.page():
             self.auditing.catch_up()
             self.auditing.auditor.seen()
@@ -53,9 +52,10 @@ class Watch(Session[ParsedStatement]):
 
     def admit(self, text: str) -> Admission:
         """May this be answered? It does not count as answered."""
+        request = self.auditing.read(text)
         with self.book.page():
             self.auditing.catch_up()
-            return self.auditing.admission(self.auditing.read(text))
+            return self.auditing.admission(request)
 
     def record(self, text: str, answer: Decimal | None = None) -> str:
         """It was answered, admitted or not, and counts from now on: in the book when this returns. Its number.
@@ -63,10 +63,11 @@ class Watch(Session[ParsedStatement]):
         A MIN or MAX needs its `answer`: without, nothing more is decided of the column. Raises the `QueryError` of a
         statement that cannot be represented.
         """
+        request = self.auditing.read(text)
         with self.book.page():
             self.auditing.catch_up()
             told: ExactAnswer | None = None if answer is None else (({}, (Decimal(answer),)),)
-            return self.auditing.take(text, told, kind=Mark.ANSWER)
+            return self.auditing.take(request, told, kind=Mark.ANSWER)
 
 
 def watch(

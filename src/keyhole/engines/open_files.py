@@ -6,6 +6,7 @@ import errno
 import os
 import signal
 import sys
+import threading
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from contextvars import ContextVar
@@ -78,6 +79,7 @@ class Lifetime:
 
     def __init__(self) -> None:
         self._opened = ExitStack()
+        self.lock = threading.RLock()  # a connection has one result at a time: threads take turns
         run = _run.get()
         if run is not None:
             run.add(self)

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import datetime as dt
 import re
+import threading
 from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
@@ -43,7 +44,7 @@ REMEMBERED = 100_000
 
 
 class Validator:
-    """Checks readings against the engine; each text once.
+    """Checks readings against the engine; each text once, and one thread at a time.
 
     Cost: a text is parsed once and run twice, on some hundred rows with other private values each time; and over a few
     rows if some of its numbers can be over nobody while others are not, else over none (one run for all of one head).
@@ -55,10 +56,14 @@ class Validator:
         self._known: dict[str, str] = {}
         self._nobody: dict[AsWritten, list[tuple[Any, ...]] | None] = {}
         self._keys = KeyRoundTrip(roster)
+        self._lock = threading.Lock()  # of the made-up table, and of what is remembered
 
     def reasons(self, statements: Iterable[Statement]) -> list[str]:
         """Why each statement cannot be trusted to be read as the engine reads it; empty if it can."""
-        asked_statements = list(statements)
+        with self._lock:
+            return self._find_reasons(list(statements))
+
+    def _find_reasons(self, asked_statements: list[Statement]) -> list[str]:
         if len(self._known) + len(asked_statements) > REMEMBERED:
             self._known.clear()
             self._nobody.clear()

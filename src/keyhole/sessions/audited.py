@@ -5,15 +5,14 @@
 
 from __future__ import annotations
 
-import hashlib
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from decimal import Decimal
 from fractions import Fraction
 from math import gcd, lcm
 from typing import Any
 
-from keyhole.auditing.online.admission import Admission, Permission
+from keyhole.auditing.online.admission import Admission, ParsedStatement, Permission
 from keyhole.auditing.online.online import PRIVATELY, OnlineAuditor
 from keyhole.book import Book, BookEntry, Mark
 from keyhole.book.chain import format_canonically
@@ -44,23 +43,6 @@ INCOMPLETE = (
 NOTHING_MORE: Mapping[str, Any] = {}
 
 
-@dataclass(frozen=True, slots=True)
-class ParsedStatement:
-    """A statement that was read."""
-
-    text: str
-    statement: Statement | None  # None: it cannot be read, and the auditor says why
-
-    @property
-    def question(self) -> str:
-        """A digest of what is asked, whatever the spelling of the SQL."""
-        assert self.statement is not None
-        parts = [q.canonical() for q in (*self.statement.queries, *self.statement.tested)]
-        keys = [(k.name, k.sql) for k in self.statement.keys]
-        shape = repr((parts, keys, self.statement.sets, str(self.statement.having)))
-        return hashlib.blake2b(shape.encode(), digest_size=16).hexdigest()
-
-
 class Audited:
     """Admits a statement only if its answer would expose nobody, given everything that was answered and published.
 
@@ -86,7 +68,6 @@ class Audited:
     ) -> None:
         self.book, self.auditor, self._columns, self._source = book, auditor, columns, source
         self._explain, self._facts, self._exact_above = explain, frozenset(facts), exact_above
-        self.elsewhere: Decimal | None = None  # what is answered elsewhere to what is asked now
         self._epoch, self._spelling = book.state.epoch, Spelling(auditor.roster)
         assert book.state.last is not None
         self._upto, self._mark = book.state.last.seq, book.state.last.hash  # what the auditor accounts for
@@ -100,11 +81,8 @@ class Audited:
     # --- the policy ---------------------------------------------------------------------------------------------------
 
     def read(self, text: str) -> ParsedStatement:
-        """From the text and the schema."""
-        try:
-            return ParsedStatement(text, lower_statement(text, self.auditor.roster.schema))
-        except QueryError:
-            return ParsedStatement(text, None)
+        """From the text, the schema and public things: it is validated here, before anybody waits for the book."""
+        return self.auditor.read(text)
 
     def recall(self, request: ParsedStatement, analyst: str | None) -> Reply | None:
         """An exact answer of this epoch, given again. `watch` has none."""
@@ -125,22 +103,19 @@ class Audited:
         """Was it admitted when it was answered? What `monitored` gave was not."""
         return entry.kind == Mark.ANSWER and entry.body.get("verdict", str(Permission.ALLOW)) == str(Permission.ALLOW)
 
-    def admit(self, request: ParsedStatement, analyst: str | None) -> Reply | None:
+    def admit(self, request: ParsedStatement, analyst: str | None) -> Reply | Admission:
         """Deny what would expose somebody, refuse what cannot be decided beforehand."""
-        admission = self._said = self.admission(request)
+        admission = self.admission(request)
         if admission.allowed:
-            return None
+            return admission
         self.auditor.seen()
-        if admission.verdict is Permission.REFUSED:
-            return Reply(request.text, Outcome.REFUSED, admission.reason, admission=admission)
-        return Reply(
-            request.text, Outcome.DENIED, admission.reason, admission=admission, instead=self._instead(request)
-        )
+        outcome = Outcome.REFUSED if admission.verdict is Permission.REFUSED else Outcome.DENIED
+        return Reply(request.text, outcome, admission.reason, admission=admission)
 
     def admission(self, request: ParsedStatement, *, explain: bool | None = None) -> Admission:
         """The decision, with its promise; on an open page, after `catch_up`. `explain` None: as the session does."""
         proved = self._explain if explain is None else explain
-        admission = self.auditor.admit(request.text) if proved else self.auditor.decide(request.text)
+        admission = self.auditor.admit(request) if proved else self.auditor.decide(request)
         if request.statement is None or admission.verdict is Permission.REFUSED:
             return admission
         if why := self._find_objection(request.statement):
@@ -220,23 +195,20 @@ class Audited:
         """The private columns that a statement aggregates."""
         return sorted({name for q in statement.queries for name in q.columns} & set(self._columns))
 
-    def release(self, request: ParsedStatement, analyst: str | None) -> Reply:
+    def release(self, request: ParsedStatement, admission: Admission | None, analyst: str | None) -> Reply:
         """Read the answer, if it is given here, and write it down with what it tells."""
         assert request.statement is not None
-        admission = self._said
-        answer = (
-            self.needed(request, self.elsewhere)
-            if self._source is None
-            else compute_exact_answer(request.statement, self._source)
-        )
-        entry = self.write(Mark.ANSWER, request, answer, analyst)
+        assert admission is not None
+        answer = self.needed(request) if self._source is None else compute_exact_answer(request.statement, self._source)
+        kind, about = self.mark(request, admission)
+        entry = self.write(kind, request, answer, analyst, about)
         return replace(self._reply(request, answer, admission.reason, entry.seq, entry.hash), admission=admission)
 
-    def needed(self, request: ParsedStatement, answer: Decimal | None) -> ExactAnswer | None:
+    def needed(self, request: ParsedStatement) -> ExactAnswer | None:
         """An answer that was given elsewhere, where later decisions need it; any other is not kept."""
-        if answer is None or request.statement is None or not self.auditor.decided_by_answers(request.statement):
+        if request.answer is None or request.statement is None:
             return None
-        return (({}, (answer,)),)
+        return (({}, (request.answer,)),) if self.auditor.decided_by_answers(request.statement) else None
 
     def write(
         self,
@@ -248,11 +220,12 @@ class Audited:
     ) -> BookEntry:
         """An entry for a statement that counts from now on, with the rows that it adds to what is known."""
         assert request.statement is not None
-        body: dict[str, Any] = {"query": self.auditor.number + 1, "sql": request.text, **about} | self.remarks()
+        body: dict[str, Any] = {"query": self.auditor.number + 1, "sql": request.text, **about}
         if names := self._private_names(request.statement):
             body["families"] = {name: self._columns[name].family for name in names}
         if self.auditor.lasting:
-            body["told"] = self.rows(request)
+            rows = () if kind is Mark.UNJUDGED else self.auditor.told(request)  # what it tells, over people
+            body["told"] = [row.to_json() for row in rows]
         room = 0
         if answer is not None:
             blank = format_exact_answer([(key, [None] * len(values)) for key, values in answer])
@@ -263,13 +236,9 @@ class Audited:
             room = len(format_canonically(body | {"answer": blank}).encode()) + NUMBER * numbers
         return self.book.append(kind, body, analyst=analyst, room=room)
 
-    def rows(self, request: ParsedStatement) -> list[dict[str, Any]]:
-        """What the answer tells, over people."""
-        return [row.to_json() for row in self.auditor.told(request.text)]
-
-    def remarks(self) -> dict[str, Any]:
-        """What else the book is told."""
-        return {}
+    def mark(self, request: ParsedStatement, admission: Admission) -> tuple[Mark, Mapping[str, Any]]:
+        """What the entry of an answer is, and what else it says."""
+        return Mark.ANSWER, NOTHING_MORE
 
     def settled(self, reply: Reply) -> None:
         """What was allowed counts, now that it is on disk."""
@@ -284,7 +253,7 @@ class Audited:
 
     def take(
         self,
-        sql: str,
+        request: ParsedStatement,
         answer: ExactAnswer | None = None,
         kind: Mark = Mark.PUBLISHED,
         analyst: str | None = None,
@@ -294,12 +263,13 @@ class Audited:
 
         `about` is what else the book keeps of it. Raises the `QueryError` of one that cannot be represented.
         """
-        request = ParsedStatement(sql, lower_statement(sql, self.auditor.roster.schema))
-        why = self.auditor.objection(sql)
+        if request.statement is None:
+            lower_statement(request.text, self.auditor.roster.schema)  # raises what is wrong with it
+        why = self.auditor.objection(request)
         if why is not None:
-            raise QueryError(why, sql)
+            raise QueryError(why, request.text)
         entry = self.write(kind, request, answer, analyst, about)
-        number = self.auditor.record(sql, None if answer is None else read_one_number(format_exact_answer(answer)))
+        number = self.auditor.record(request, None if answer is None else read_one_number(format_exact_answer(answer)))
         self._upto, self._mark = entry.seq, entry.hash
         return number
 
@@ -334,12 +304,17 @@ class Audited:
         grouped = request.statement is not None and bool(request.statement.keys)
         return Reply(request.text, outcome, reason, answer, grouped, entry=entry, receipt=receipt)
 
-    def _instead(self, request: ParsedStatement) -> str | None:
-        """A coarser statement that would be allowed now; found from public things, as the denial was."""
-        for text in list_coarser_statements(request.text)[:TRIED]:
-            if self.admission(self.read(text), explain=False).allowed:
-                return text
-        return None
+    def suggest(self, reply: Reply) -> Reply:
+        """A denial with a coarser statement that would be allowed now, found from public things as the denial was."""
+        if reply.outcome is not Outcome.DENIED:
+            return reply
+        for text in list_coarser_statements(reply.sql)[:TRIED]:
+            request = self.read(text)
+            with self.book.page():
+                self.catch_up()
+                if self.admission(request, explain=False).allowed:
+                    return replace(reply, instead=text)
+        return reply
 
 
 class Monitored(Audited):
@@ -355,35 +330,23 @@ class Monitored(Audited):
         """Whatever was answered is given again."""
         return True
 
-    def admit(self, request: ParsedStatement, analyst: str | None) -> Reply | None:
+    def admit(self, request: ParsedStatement, analyst: str | None) -> Reply | Admission:
         """Refuse only what cannot be read."""
-        admission = self._said = self.admission(request)
+        admission = self.admission(request)
         if request.statement is not None:
-            return None
+            return admission
         self.auditor.seen()
         return Reply(request.text, Outcome.REFUSED, admission.reason, admission=admission)
 
-    def release(self, request: ParsedStatement, analyst: str | None) -> Reply:
+    def release(self, request: ParsedStatement, admission: Admission | None, analyst: str | None) -> Reply:
         """Answer, and say nothing of what it gives away."""
-        made = super().release(request, analyst)
+        made = super().release(request, admission, analyst)
         return replace(made, reason="", admission=None)
 
-    def write(
-        self,
-        kind: Mark,
-        request: ParsedStatement,
-        answer: ExactAnswer | None,
-        analyst: str | None,
-        about: Mapping[str, Any] = NOTHING_MORE,
-    ) -> BookEntry:
-        """What no auditor can account for is marked so, for whoever audits this population later."""
-        return super().write(
-            kind if self._is_representable(request) else Mark.UNJUDGED, request, answer, analyst, about
-        )
-
-    def _is_representable(self, request: ParsedStatement) -> bool:
-        """Can an auditor take it into account? It may refuse it all the same, for what was declared."""
-        return self._said.verdict is not Permission.REFUSED or self.auditor.objection(request.text) is None
+    def mark(self, request: ParsedStatement, admission: Admission) -> tuple[Mark, Mapping[str, Any]]:
+        """With what the auditor would have done; what none can account for is marked so, for whoever audits later."""
+        judged = admission.verdict is not Permission.REFUSED or self.auditor.objection(request) is None
+        return Mark.ANSWER if judged else Mark.UNJUDGED, {"verdict": str(admission.verdict), "why": admission.reason}
 
     def settled(self, reply: Reply) -> None:
         """What an auditor can represent counts; the rest is counted as not judged."""
@@ -394,14 +357,6 @@ class Monitored(Audited):
         except QueryError:
             self.auditor.unjudged(reply.sql)
         self._upto, self._mark = reply.entry, str(reply.receipt)
-
-    def rows(self, request: ParsedStatement) -> list[dict[str, object]]:
-        """What it tells; nothing, where no auditor can say."""
-        return super().rows(request) if self._is_representable(request) else []
-
-    def remarks(self) -> dict[str, object]:
-        """What the auditor would have done."""
-        return {"verdict": str(self._said.verdict), "why": self._said.reason}
 
 
 def explain_incomplete(book: Book) -> str:

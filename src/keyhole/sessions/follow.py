@@ -281,8 +281,9 @@ class Follower:
         try:
             if read is None or read.reason:
                 raise QueryError(why if read is None else read.reason, text)
-            admission = self.policy.auditor.admit(text)
-            number = self.policy.take(text, None, Mark.PUBLISHED, line.analyst, about)
+            request = self.policy.read(text)
+            admission = self.policy.auditor.admit(request)
+            number = self.policy.take(request, None, Mark.PUBLISHED, line.analyst, about)
         except QueryError as error:
             number, admission = self.policy.unjudged(text, error.message, line.analyst, about).number, None
             why = error.message

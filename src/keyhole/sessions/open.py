@@ -7,6 +7,7 @@ from fractions import Fraction
 from pathlib import Path
 from typing import Any, Literal, TypeAlias
 
+from keyhole.auditing.online.admission import ParsedStatement
 from keyhole.auditing.online.epochs import Changes
 from keyhole.basis.cells.numbers import Cuts
 from keyhole.book import Book
@@ -29,7 +30,7 @@ from keyhole.defence.releases import Releases
 from keyhole.defence.tables.margins import SourceMargins
 from keyhole.errors import BookError, ConfigError, PrivacyParameterError
 from keyhole.model.schema import Role
-from keyhole.sessions.audited import Audited, Monitored, ParsedStatement, explain_incomplete, is_bounded
+from keyhole.sessions.audited import Audited, Monitored, explain_incomplete, is_bounded
 from keyhole.sessions.book_auditor import DecisionSettings, describe_arrivals, rebuild_auditor
 from keyhole.sessions.mechanisms import PLANNER, PRICED_IN_RHO, make_strategy
 from keyhole.sessions.open_book import DataVersion, enter_version, find_book_path, open_book

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from fractions import Fraction
 from typing import Any
 
+from keyhole.auditing.online.admission import Admission
 from keyhole.defence.answering import Answering, PriceQuote, PrivateAnswer
 from keyhole.defence.budget.loss import Loss
 from keyhole.defence.planner.planner import Planner
@@ -49,7 +50,7 @@ class Private:
     def admit(self, request: Any, analyst: str | None) -> None:
         """The price decides, when it is charged."""
 
-    def release(self, request: Any, analyst: str | None) -> Reply:
+    def release(self, request: Any, admission: Admission | None, analyst: str | None) -> Reply:
         """Charge, draw, write down."""
         self.answering.setting.ledger.charged.clear()
         return self._reply(self.answering.answer(request, analyst))
@@ -69,6 +70,10 @@ class Private:
     def settled(self, reply: Reply) -> None:
         """Nothing is kept that the book does not say."""
 
+    def suggest(self, reply: Reply) -> Reply:
+        """What is refused says what to do."""
+        return reply
+
     def expect(self, texts: Sequence[str], analyst: str | None) -> None:
         """What is left is shared out, or one plan is made."""
         self.answering.expect(texts, analyst)
@@ -84,7 +89,7 @@ class DryRun(Private):
         """Nothing is told."""
         self._ready(analyst)
 
-    def release(self, request: Any, analyst: str | None) -> Reply:
+    def release(self, request: Any, admission: Admission | None, analyst: str | None) -> Reply:
         """Its price; the next question finds so much less."""
         again = request.question.fingerprint() in self.seen
         if again:

@@ -56,7 +56,8 @@ def publish(policy: Audited, lines: Iterable[Line], refused: Iterable[Refusal] =
             try:
                 if read.reason:
                     raise QueryError(read.reason, line.sql)
-                policy.take(read.sql, policy.needed(policy.read(read.sql), read_stated_answer(line)))
+                request = replace(policy.read(read.sql), answer=read_stated_answer(line))
+                policy.take(request, policy.needed(request))
             except QueryError as error:
                 left.append(policy.unjudged(line.sql, str(error)))
         left += [policy.unjudged(r.sql, r.error) for r in refused if r.sql not in known]
@@ -65,10 +66,11 @@ def publish(policy: Audited, lines: Iterable[Line], refused: Iterable[Refusal] =
 
 def _find_objection(policy: Audited, sql: str, line: Line) -> str | None:
     """Why a verdict could not account for it: besides what it is, that later decisions need its answer."""
-    why = policy.auditor.objection(sql)
+    request = policy.read(sql)
+    why = policy.auditor.objection(request)
     if why is not None:
         return why
-    asked = policy.read(sql).statement
+    asked = request.statement
     if asked is None or not policy.auditor.decided_by_answers(asked) or read_stated_answer(line) is not None:
         return None
     return f"its answer is not in the log: {ANSWERED}"

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from types import TracebackType
 from typing import Generic, Protocol, Self, TypeVar
 
+from keyhole.auditing.online.admission import Admission
 from keyhole.book import Book
 from keyhole.engines.open_files import Lifetime
 from keyhole.errors import KeyholeError, NotAvailable
@@ -31,14 +32,17 @@ class Policy(Protocol[Asked]):
     def recall(self, request: Asked, analyst: str | None) -> Reply | None:
         """The same question about the same epoch, answered before: it is told again, and counted for who is told."""
 
-    def admit(self, request: Asked, analyst: str | None) -> Reply | None:
-        """Why it is denied or refused, from the book and public things alone; None if it may be answered."""
+    def admit(self, request: Asked, analyst: str | None) -> Reply | Admission | None:
+        """Why it is denied or refused, from the book and public things alone; else what `release` goes by."""
 
-    def release(self, request: Asked, analyst: str | None) -> Reply:
+    def release(self, request: Asked, admission: Admission | None, analyst: str | None) -> Reply:
         """Charge, read the secret once, write both on the open page."""
 
     def settled(self, reply: Reply) -> None:
         """The page is on disk: what is kept in memory follows it."""
+
+    def suggest(self, reply: Reply) -> Reply:
+        """A denial with what may be asked instead; no page is open."""
 
     def expect(self, texts: Sequence[str], analyst: str | None) -> None:
         """These are about to be asked; plans may be made for all of them together."""
@@ -59,20 +63,31 @@ class Session(Generic[Asked]):
     life: Lifetime | None = None  # of the data behind the policy, if they were opened for this session
 
     def ask(self, text: str, analyst: str | None = None) -> Reply:
-        """Read, recall, admit, charge, release, commit, reply."""
-        with _quietly():
-            request = self.policy.read(text)
+        """Read, recall, admit, charge, release, commit, reply. Nobody waits for the book while it is read."""
+        request = self._read(text)
         if isinstance(request, Refused):
             return self._noted(Reply.refused(text, request), analyst)
+        return self._answer(request, analyst)
+
+    def _read(self, text: str) -> Asked | Refused:
+        with _quietly():
+            return self.policy.read(text)
+
+    def _answer(self, request: Asked, analyst: str | None) -> Reply:
+        """A statement that was read."""
         with self.book.lock:
             with _quietly(), self.book.page():
-                reply = (
-                    self.policy.recall(request, analyst)
-                    or self.policy.admit(request, analyst)
-                    or self.policy.release(request, analyst)
-                )
+                reply: Reply | Admission | None = self.policy.recall(request, analyst)
+                if reply is None:
+                    reply = self.policy.admit(request, analyst)
+                if not isinstance(reply, Reply):
+                    reply = self.policy.release(request, reply, analyst)
             self.policy.settled(reply)
-        return reply if reply.answered else self._noted(reply, analyst)
+        if reply.answered:
+            return reply
+        with _quietly():
+            reply = self.policy.suggest(reply)
+        return self._noted(reply, analyst)
 
     def ask_all(self, texts: Sequence[str], analyst: str | None = None) -> list[Reply]:
         """Several questions, one after the other; plans may be made for all of them together."""

@@ -2,13 +2,39 @@
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from decimal import Decimal
 from enum import StrEnum
 from fractions import Fraction
 from typing import Any
 
 from keyhole.auditing.base import Finding, Proof
+from keyhole.model.query import Statement
+
+
+@dataclass(frozen=True, slots=True)
+class ParsedStatement:
+    """A statement that was read and checked, from its text, the schema and public things alone.
+
+    `doubt` is why nothing exact is decided of it, whatever was answered before; empty if there is nothing to say.
+    `answer` is what is answered elsewhere, if it is allowed: no part of the decision.
+    """
+
+    text: str
+    statement: Statement | None  # None: it cannot be read, and `doubt` says why
+    doubt: str = ""
+    answer: Decimal | None = None
+
+    @property
+    def question(self) -> str:
+        """A digest of what is asked, whatever the spelling of the SQL."""
+        assert self.statement is not None
+        parts = [q.canonical() for q in (*self.statement.queries, *self.statement.tested)]
+        keys = [(k.name, k.sql) for k in self.statement.keys]
+        shape = repr((parts, keys, self.statement.sets, str(self.statement.having)))
+        return hashlib.blake2b(shape.encode(), digest_size=16).hexdigest()
 
 
 class Permission(StrEnum):

@@ -15,7 +15,7 @@ from dataclasses import dataclass, replace
 from typing import Any, TypeAlias
 
 from keyhole.auditing.base import Finding
-from keyhole.auditing.online.admission import Admission, Permission, Premise
+from keyhole.auditing.online.admission import Admission, ParsedStatement, Permission, Premise
 from keyhole.auditing.online.disclosed import Disclosed, People, disclosed, looks_at_rows, objection, private_rows
 from keyhole.auditing.online.epochs import Epochs, ToldRow
 from keyhole.auditing.online.minmax import MinMax
@@ -25,14 +25,14 @@ from keyhole.datasets import Roster
 from keyhole.errors import ConfigError, LogError, QueryError
 from keyhole.model.predicate import quote_name
 from keyhole.model.prior import Knowledge
-from keyhole.model.query import Query, Refused, Statement
+from keyhole.model.query import Query, Statement
 from keyhole.model.schema import Role
 from keyhole.reading import Validator
 from keyhole.sql import lower_statement
 
 __all__ = ["Admission", "OnlineAuditor", "Permission", "Space"]
 
-Asked: TypeAlias = str | Statement | Query
+Asked: TypeAlias = str | Statement | Query | ParsedStatement
 RISK = "remaining risk: an answer at an end of the declared range tells every value in its group"
 PRIVATELY = 'ask it with policy = "private" under [book] and a [budget]'
 
@@ -127,6 +127,26 @@ class OnlineAuditor:
         for each in listed:
             self._replay(each, name)
 
+    def read(self, query: str | Statement | Query) -> ParsedStatement:
+        """A statement read and validated, from its text and public things: nothing that was answered is looked at.
+
+        Most of the work on a statement is done here; any number of threads may do it while one decides. Methods that
+        are given a text read it themselves.
+        """
+        text, statement = self._text(query), None
+        try:
+            statement = self._statement(query)
+            why = None
+            if not self._is_extreme(statement):
+                why = objection(statement, self.roster.schema, self._families, self._epoch)
+            if why is not None:
+                return ParsedStatement(text, statement, why.reason)
+            # it was read from a text: does the engine read it so?
+            doubt = self._validator.reasons([statement])[0] if statement.shown else ""
+            return ParsedStatement(text, statement, doubt)
+        except QueryError as error:
+            return ParsedStatement(text, statement, self._explain(text, error))
+
     def told(self, query: Asked, number: int | None = None) -> tuple[ToldRow, ...]:
         """The rows that answering a query would add to what is known, to be stored with its answer; changes nothing.
 
@@ -196,31 +216,29 @@ class OnlineAuditor:
     # -- judging ------------------------------------------------------------------------------------------------
 
     def _plan_of(self, query: Asked, number: str) -> Judged:
-        """A statement read, its rows made; `statement` is None if it is refused."""
-        text = self._text(query)
+        """The rows of a statement; `statement` is None if it is refused."""
+        request = query if isinstance(query, ParsedStatement) else self.read(query)
+        text, statement, at = request.text, request.statement, len(self._past)
+        if statement is None or request.doubt:
+            return Judged(Admission(number, text, Permission.REFUSED, request.doubt), None, at)
+        if self._is_extreme(statement):
+            permission, reason = self._minmax.decide(statement)
+            kept = None if permission is Permission.REFUSED else statement
+            return Judged(Admission(number, text, permission, reason), kept, at)
         try:
-            statement = self._statement(query)
-            if self._epoch == 1 and self._minmax.concerns(statement):
-                return self._extreme(statement, number, text)
-            why = objection(statement, self.roster.schema, self._families, self._epoch)
-            if why is None and statement.shown:  # it was read from a text: does the engine read it so?
-                doubt = self._validator.reasons([statement])[0]
-                why = Refused(doubt) if doubt else None
-            forms = disclosed(statement, self._people) if why is None else []
-            if why is not None:
-                return Judged(Admission(number, text, Permission.REFUSED, why.reason), None, len(self._past))
+            forms = disclosed(statement, self._people)
         except QueryError as error:
-            rows = private_rows(text, self.roster.schema)
-            reason = str(error) if rows is None else looks_at_rows(rows)
-            return Judged(Admission(number, text, Permission.REFUSED, reason), None, len(self._past))
-        return Judged(Admission(number, text, Permission.ALLOW, ""), statement, len(self._past), forms)
+            return Judged(Admission(number, text, Permission.REFUSED, self._explain(text, error)), None, at)
+        return Judged(Admission(number, text, Permission.ALLOW, ""), statement, at, forms)
 
-    def _extreme(self, statement: Statement, number: str, text: str) -> Judged:
-        """A MIN or MAX of a column whose family these are."""
-        doubt = self._validator.reasons([statement])[0] if statement.shown else ""
-        permission, reason = (Permission.REFUSED, doubt) if doubt else self._minmax.decide(statement)
-        kept = None if permission is Permission.REFUSED else statement
-        return Judged(Admission(number, text, permission, reason), kept, len(self._past))
+    def _explain(self, text: str, error: QueryError) -> str:
+        """What is wrong with a statement, in words that no private row decides."""
+        rows = private_rows(text, self.roster.schema)
+        return str(error) if rows is None else looks_at_rows(rows)
+
+    def _is_extreme(self, statement: Statement) -> bool:
+        """Is it a MIN or MAX of a column whose family these are, and may that be decided?"""
+        return self._epoch == 1 and self._minmax.concerns(statement)
 
     def _admit(self, query: Asked, prove: Prover) -> Admission:
         plan = self._judge(query, str(self._asked + 1), prove)
@@ -300,11 +318,11 @@ class OnlineAuditor:
         """What the history keeps: a statement that can be read again."""
         if isinstance(query, str):
             return query
-        if isinstance(query, Statement):
+        if isinstance(query, Statement | ParsedStatement):
             return query.text
         return f"SELECT {query.canonical()} FROM {quote_name(self.roster.schema.table)}"
 
-    def _statement(self, query: Asked) -> Statement:
+    def _statement(self, query: str | Statement | Query) -> Statement:
         if isinstance(query, str):
             return lower_statement(query, self.roster.schema)
         return query if isinstance(query, Statement) else Statement(self._text(query), (query,))
@@ -350,7 +368,8 @@ class OnlineAuditor:
         if plan is None or not same or plan.verdict.number != number:
             plan = self._judge(query, number, unproved)
         if plan.statement is None:
-            self._statement(query)  # raises what is wrong with the text, if that is it
+            # raises what is wrong with the text, if that is it
+            self._statement(query.text if isinstance(query, ParsedStatement) else query)
             raise QueryError(plan.verdict.reason, plan.verdict.sql)
         return plan
 

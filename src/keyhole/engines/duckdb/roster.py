@@ -7,10 +7,11 @@ Whatever SQL a condition brings along, the worst it can read is `people`.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from decimal import Decimal
-from typing import TYPE_CHECKING, Any
+from functools import wraps
+from typing import TYPE_CHECKING, Any, Concatenate, ParamSpec, TypeAlias, TypeVar
 
 import duckdb
 import numpy as np
@@ -55,8 +56,24 @@ CHANGES = "several people share a place in the order, so it changes from run to 
 FAILS = "the engine cannot compute what it asks of the whole table"
 
 
+Arguments = ParamSpec("Arguments")
+Result = TypeVar("Result")
+Method: TypeAlias = Callable[Concatenate["DuckDBRoster", Arguments], Result]
+
+
+def _in_turn(method: Method[Arguments, Result]) -> Method[Arguments, Result]:
+    """Threads take turns: one may read a statement while another decides."""
+
+    @wraps(method)
+    def waits(self: DuckDBRoster, *args: Arguments.args, **kwargs: Arguments.kwargs) -> Result:
+        with self._life.lock:
+            return method(self, *args, **kwargs)
+
+    return waits
+
+
 class DuckDBRoster:
-    """The public half of a table in an in-memory DuckDB."""
+    """The public half of a table in an in-memory DuckDB; several threads may use it."""
 
     def __init__(self, con: duckdb.DuckDBPyConnection, schema: Schema, life: Lifetime) -> None:
         self._con, self._life = con, life
@@ -90,6 +107,7 @@ class DuckDBRoster:
         """The columns, with kinds and roles."""
         return self._schema
 
+    @_in_turn
     def support(self, query: Query) -> Rows:
         """The records that some term of the query looks at; its conditions must be public."""
         wheres = [t.where for t in (*query.terms, *query.per)]
@@ -100,10 +118,12 @@ class DuckDBRoster:
         rows = np.asarray(self._con.execute(f"SELECT rowid FROM people WHERE {text}").fetchnumpy()["rowid"], np.int64)
         return rows if (np.diff(rows) > 0).all() else np.sort(rows)
 
+    @_in_turn
     def atoms(self, predicates: Sequence[Predicate], weights: Sequence[str]) -> Atoms:
         """Records grouped by (which predicates hold, values of the weights), inside the engine."""
         return group_records(self._con, "people", self.schema, predicates, weights).named(predicates, weights)
 
+    @_in_turn
     def classes(self, expressions: Sequence[str]) -> Rows:
         """Records by the value of public expressions: a number from 0 for each value, -1 where one is NULL."""
         null = " OR ".join(f"({sql}) IS NULL" for sql in expressions)
@@ -114,6 +134,7 @@ class DuckDBRoster:
         )
         return np.asarray(self._con.execute(text).fetchnumpy()["c"], dtype=np.int64)
 
+    @_in_turn
     def fault(self, predicate: Predicate, weight: str | None) -> str | None:
         """The engine's objection, or None."""
         try:
@@ -122,6 +143,7 @@ class DuckDBRoster:
             return str(error).splitlines()[0]
         return None
 
+    @_in_turn
     def faults(self, parts: Sequence[tuple[Predicate, str | None]]) -> list[str | None]:
         """The engine's objections, or None, to many conditions and weights; those of one template at once."""
         plain = [(i, to_sql(where)) for i, (where, weight) in enumerate(parts) if weight is None]
@@ -129,6 +151,7 @@ class DuckDBRoster:
         fine = {plain[at][0] for at in ran}
         return [None if i in fine else self.fault(*part) for i, part in enumerate(parts)]
 
+    @_in_turn
     def probe(self) -> ProbeTable:
         """A made-up table with the public values of this one (all, or those of some records); always the same one."""
         if self._probe is None:
@@ -137,6 +160,7 @@ class DuckDBRoster:
             self._probe = self._life.closes(DuckDBProbe(self._con, self.n, self.schema))
         return self._probe
 
+    @_in_turn
     def compute(self, columns: Sequence[WholeTableColumn]) -> str:
         """Add public columns that the engine computes over the whole table; why that cannot be, else empty.
 
@@ -171,17 +195,20 @@ class DuckDBRoster:
         if schema != self._schema:
             self._schema, self._probe = schema, None
 
+    @_in_turn
     def give_the_same_rows(self, table: tuple[str, ...], one: str, other: str) -> bool:
         """Do two statements give the same rows over all public rows with made-up private values?"""
         from keyhole.engines.duckdb.probe import give_the_same_rows
 
         return give_the_same_rows(self._con, self.schema, table, one, other)
 
+    @_in_turn
     def keys(self, statement: Statement) -> list[GroupKey]:
         """The public key values that occur, for each grouping set."""
         public = [p for p in _conjuncts(statement.where) if not self._private(p)]
         return self._keys(self._con, "people", statement, conjunction(*public), private=False)
 
+    @_in_turn
     def ranked(self, statement: Statement, order: Sequence[OrderTerm]) -> list[tuple[GroupKey, int]]:
         """The groups of a statement under its public conditions with their rank in a public order, the first first."""
         public = [p for p in _conjuncts(statement.where) if not self._private(p)]
@@ -201,10 +228,12 @@ class DuckDBRoster:
         names = [k.name for k in statement.keys]
         return [({k: plain_value(v) for k, v in zip(names, row[:-1], strict=True)}, int(row[-1])) for row in rows]
 
+    @_in_turn
     def figure(self, query: Query) -> Decimal | bool | None:
         """The answer of a query that looks at public things only: its rendering, run over `people`."""
         return evaluate_query(self._con, query, "people")
 
+    @_in_turn
     def figures(
         self, statement: Statement, queries: Sequence[Query]
     ) -> list[tuple[GroupKey, list[Decimal | bool | None]]]:
@@ -228,6 +257,7 @@ class DuckDBRoster:
             )
         return figures
 
+    @_in_turn
     def labels(self, rows: Rows) -> list[dict[str, Scalar | None]]:
         """The id of each record, or its row number from 1 where no id is declared."""
         names = [c.name for c in self.schema.of_role(Role.ID)]
@@ -236,6 +266,7 @@ class DuckDBRoster:
         listed = ", ".join(quote_name(name) for name in names)
         return [dict(zip(names, values, strict=True)) for values in self._rows(listed, rows)]
 
+    @_in_turn
     def singled_out(self, rows: Rows) -> list[bool]:
         """Do the public columns alone (without id) point to the record?"""
         names = [quote_name(c.name) for c in self.schema.of_role(Role.PUBLIC) if not c.computed]
@@ -289,12 +320,14 @@ class DuckDBRoster:
             groups.extend({k: plain_value(v) for k, v in zip(names, row, strict=True)} for row in rows)
         return groups
 
+    @_in_turn
     def spellings(self, column: str) -> frozenset[str]:
         """The values of a public column of text."""
         name = quote_name(column)
         rows = self._con.execute(f"SELECT DISTINCT {name} FROM people WHERE {name} IS NOT NULL").fetchall()
         return frozenset(str(row[0]) for row in rows)
 
+    @_in_turn
     def code_column(self, column: str) -> tuple[tuple[Scalar, ...], NDArray[np.int64]]:
         """The values of a public column in their order, and the number of each record's value (NULL: the last)."""
         name = quote_name(column)
@@ -304,11 +337,13 @@ class DuckDBRoster:
         plain = tuple(value for value in (plain_value(row[0]) for row in rows) if value is not None)
         return plain, codes
 
+    @_in_turn
     def has_value(self, column: str) -> NDArray[np.bool_]:
         """Who has a value in a private column; everybody, where the file has no such column."""
         text = f"SELECT {quote_name(column)} IS NOT NULL AS v FROM people ORDER BY rowid"
         return np.asarray(self._con.execute(text).fetchnumpy()["v"], dtype=np.bool_)
 
+    @_in_turn
     def fingerprint(self) -> str:
         """A digest of the public half, independent of the order of its rows."""
         from keyhole.engines.duckdb.digests import digest_public_half
