@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import threading
 from collections import Counter
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -21,7 +20,7 @@ LOG = (WHOLE, DEPT_A, NOT_ANN, COUNT, WHOLE, "SELECT MEDIAN(pay) FROM staff", "n
 
 
 @pytest.fixture
-def probes(monkeypatch: pytest.MonkeyPatch) -> Iterator[Counter[bool]]:
+def probes(monkeypatch: pytest.MonkeyPatch) -> Counter[bool]:
     """How often a made-up table was used or a reading validated: on an open page (True), and on none."""
     depth, counts = [0], Counter[bool]()
     begin, commit, back = Book._begin_transaction, Book._commit, Book._roll_back
@@ -49,7 +48,7 @@ def probes(monkeypatch: pytest.MonkeyPatch) -> Iterator[Counter[bool]]:
     for name in ("sample", "place", "fill", "run", "truths", "figures", "evaluate_rows"):
         counted(DuckDBProbe, name)
     counted(Validator, "reasons")
-    yield counts
+    return counts
 
 
 @pytest.mark.parametrize("policy", ["audited", "monitored"])

@@ -3,10 +3,14 @@
 from __future__ import annotations
 
 import datetime as dt
+import os
 import threading
+import time
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from decimal import Decimal
+from heapq import heappop, heappush
+from itertools import count
 from typing import Any
 
 import duckdb
@@ -77,17 +81,67 @@ def types_of(con: duckdb.DuckDBPyConnection, origin: str) -> dict[str, str]:
     return {str(name): str(type_) for name, type_ in rows}
 
 
+class _Watchdog:
+    """One thread that interrupts whatever runs beyond its deadline. It holds a connection only while that is armed."""
+
+    def __init__(self) -> None:
+        self.forget()
+
+    def forget(self) -> None:
+        """Begin anew, as a child process must: it has neither the thread nor what that watched."""
+        self._changed = threading.Condition(threading.Lock())
+        self._armed: dict[int, duckdb.DuckDBPyConnection] = {}
+        self._deadlines: list[tuple[float, int]] = []  # a heap; what was disarmed stays until its time has come
+        self._numbers = count()
+        self._thread: threading.Thread | None = None
+
+    def arm(self, con: duckdb.DuckDBPyConnection, seconds: float) -> int:
+        """Interrupt the connection then, unless the number that this returns is disarmed before."""
+        deadline = time.monotonic() + seconds
+        with self._changed:
+            number = next(self._numbers)
+            self._armed[number] = con
+            nearest = not self._deadlines or deadline < self._deadlines[0][0]
+            heappush(self._deadlines, (deadline, number))
+            if self._thread is None:
+                self._thread = threading.Thread(target=self._watch, name="keyhole time limits", daemon=True)
+                self._thread.start()
+            elif nearest:
+                self._changed.notify()
+        return number
+
+    def disarm(self, number: int) -> None:
+        """It ended; from here on the connection is not interrupted for it."""
+        with self._changed:
+            self._armed.pop(number, None)
+
+    def _watch(self) -> None:
+        with self._changed:
+            while True:
+                while self._deadlines and self._deadlines[0][0] <= time.monotonic():
+                    _, number = heappop(self._deadlines)
+                    if number in self._armed:
+                        with suppress(duckdb.Error):  # it was closed meanwhile
+                            self._armed.pop(number).interrupt()
+                self._changed.wait(self._deadlines[0][0] - time.monotonic() if self._deadlines else None)
+
+
+_watchdog = _Watchdog()
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_watchdog.forget)
+
+
 @contextmanager
 def with_timeout(con: duckdb.DuckDBPyConnection, seconds: float) -> Iterator[None]:
-    """Interrupts what runs longer; the statement then fails with `duckdb.InterruptException`."""
-    timer = threading.Timer(seconds, con.interrupt)
-    timer.daemon = True
-    timer.start()
+    """Interrupts what runs longer; the statement then fails with `duckdb.InterruptException`.
+
+    Cost: no thread is started, and none is woken unless a limit is nearer than all before it.
+    """
+    number = _watchdog.arm(con, seconds)
     try:
         yield
     finally:
-        timer.cancel()
-        timer.join()  # a thread that holds the database when Python ends is reported as a leak
+        _watchdog.disarm(number)
 
 
 def copy_rows(origin: duckdb.DuckDBPyConnection, query: str, target: duckdb.DuckDBPyConnection, name: str) -> None:

@@ -65,7 +65,7 @@ def _in_turn(method: Method[Arguments, Result]) -> Method[Arguments, Result]:
     """Threads take turns: one may read a statement while another decides."""
 
     @wraps(method)
-    def waits(self: DuckDBRoster, *args: Arguments.args, **kwargs: Arguments.kwargs) -> Result:
+    def waits(self: DuckDBRoster, /, *args: Arguments.args, **kwargs: Arguments.kwargs) -> Result:
         with self._life.lock:
             return method(self, *args, **kwargs)
 
