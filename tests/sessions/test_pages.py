@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from tests.sessions.session_world import COUNT, DEPT_A, NOT_ANN, PAY, WHOLE, audited, staff
+from session_world import COUNT, DEPT_A, NOT_ANN, PAY, WHOLE, audited, staff
 
 import keyhole
 from keyhole.book import Book

@@ -11,7 +11,7 @@ from typing import Any
 
 import duckdb
 import pytest
-from tests.sessions.session_world import WHOLE, audited
+from session_world import WHOLE, audited
 
 from keyhole.engines.duckdb.connections import with_timeout
 
