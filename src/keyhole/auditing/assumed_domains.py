@@ -214,8 +214,10 @@ class _Assuming:
         if constant and not gap:
             gap = f"{CONSTANT.format(name=constant[0])}: {self.lines[constant[0]]}"
         new = self._news(again)
-        at_ends, doubtful = self._at_ends(again.evidence, {(f.row, f.column) for f in new})
-        new += at_ends
+        doubtful = ""
+        if constant or not cleared:  # nobody who has a second value is in a total at its end
+            at_ends, doubtful = self._at_ends(again.evidence, {(f.row, f.column) for f in new})
+            new += at_ends
         if doubtful and not gap:
             gap = f"{DOUBTFUL_END.format(name=doubtful)}: {self.lines[doubtful]}"
         promise = self._promise(again, needed)
