@@ -5,12 +5,12 @@ from __future__ import annotations
 import json
 import random
 import sys
-from dataclasses import astuple
 from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
 import pytest
+from msgspec.structs import astuple
 
 from keyhole.auditing.base import Exposure
 from keyhole.auditing.examine import examine
