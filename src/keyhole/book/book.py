@@ -311,6 +311,7 @@ class Book:
             self._db.execute("ROLLBACK")
             raise
         self._begun_at, self._changed = self.state.seq, False
+        self.state.begin()
 
     def _catch_up(self, last: BookEntry) -> None:
         """Take in what others wrote. A file that was put in another's place is not gone on with."""
@@ -327,8 +328,7 @@ class Book:
     def _roll_back(self) -> None:
         if self._db.in_transaction:
             self._db.execute("ROLLBACK")
-        if self.state.seq != self._begun_at:
-            self.state = BookState().take_all(self.entries())
+        self.state.take_back()
 
     def _commit(self) -> None:
         last = self.state.last
@@ -340,6 +340,7 @@ class Book:
         except FAULTS as error:
             self._roll_back()
             raise explain_failure(self.path, error) from None
+        self.state.keep()
         if self._witness is not None and last is not None:
             self._witness.write(last.seq, last.hash)
 

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from fractions import Fraction
-from typing import Any, TypeAlias
+from typing import Any, TypeAlias, TypeVar
 
 from keyhole.book.chain import BookEntry, Mark
 
@@ -14,6 +14,8 @@ PUBLIC = "people and public values"  # a digest that needs no key
 WHOLE = "the whole table"  # the digest that noisy answers go by; exact ones go by the others
 Amount: TypeAlias = tuple[Fraction, Fraction]  # of the budget's unit, and of delta
 NOTHING: Amount = (Fraction(0), Fraction(0))
+Name = TypeVar("Name")
+Value = TypeVar("Value")
 
 
 @dataclass(slots=True)
@@ -50,6 +52,7 @@ class BookState:
     population: str = ""
     followed: dict[str, dict[str, Any]] = field(default_factory=dict)  # log -> how far it was read
     incomplete: list[int] = field(default_factory=list)  # entries of such logs that no verdict accounts for
+    _undo: list[Callable[[], object]] | None = field(default=None, compare=False, repr=False)  # since a page began
 
     @property
     def seq(self) -> int:
@@ -77,33 +80,82 @@ class BookState:
             self.take(entry)
         return self
 
+    # --- taking back --------------------------------------------------------------------------------------------------
+
+    def begin(self) -> None:
+        """From here on it is remembered how to take back what is taken. Cost: a step for each change, none for size."""
+        self._undo = []
+
+    def keep(self) -> None:
+        """What was taken stays."""
+        self._undo = None
+
+    def take_back(self) -> None:
+        """The state as it was when `begin` was called last."""
+        steps, self._undo = self._undo or [], None
+        for step in reversed(steps):
+            step()
+
+    def _on_undo(self, step: Callable[[], object]) -> None:
+        if self._undo is not None:
+            self._undo.append(step)
+
+    def _let(self, name: str, value: object) -> None:
+        before = getattr(self, name)
+        self._on_undo(lambda: setattr(self, name, before))
+        setattr(self, name, value)
+
+    def _put(self, kept: dict[Name, Value], name: Name, value: Value) -> None:
+        if self._undo is None:
+            pass
+        elif name in kept:
+            before = kept[name]
+            self._on_undo(lambda: kept.__setitem__(name, before))
+        else:
+            self._on_undo(lambda: kept.pop(name))
+        kept[name] = value
+
+    def _append(self, kept: list[Value], value: Value) -> None:
+        self._on_undo(kept.pop)
+        kept.append(value)
+
+    def _add(self, kept: dict[Name, set[Value]], name: Name, values: Iterable[Value]) -> None:
+        if name not in kept:
+            self._put(kept, name, set())
+        fresh = set(values) - kept[name]
+        self._on_undo(lambda: kept[name].difference_update(fresh))
+        kept[name] |= fresh
+
+    # --- entries ------------------------------------------------------------------------------------------------------
+
     def take(self, entry: BookEntry) -> None:
         """One entry more."""
-        self.last = entry
+        self._let("last", entry)
         match entry.kind:
             case Mark.OPEN:
-                self.population = str(entry.body["population"])
+                self._let("population", str(entry.body["population"]))
             case Mark.BUDGET:
-                self.budget = {k: str(v) for k, v in entry.body.items()}
+                self._let("budget", {k: str(v) for k, v in entry.body.items()})
             case Mark.EPOCH:
-                self.epochs.append(entry.body)
+                self._append(self.epochs, entry.body)
             case Mark.DATA:
-                self.data |= {(entry.epoch, what): str(mark) for what, mark in entry.body.items()}
+                for what, mark in entry.body.items():
+                    self._put(self.data, (entry.epoch, what), str(mark))
             case Mark.PEOPLE:
-                self.people[entry.epoch] = entry.seq
+                self._put(self.people, entry.epoch, entry.seq)
             case Mark.ROWS:
                 body = entry.body
-                self.rows[body["of"]] = entry.seq
+                self._put(self.rows, body["of"], entry.seq)
                 self._count_sums(body)
             case Mark.ANSWER | Mark.PUBLISHED | Mark.UNJUDGED:
                 self._take_answer(entry)
             case Mark.FOLLOWED:
-                self.followed[str(entry.body["file"])] = entry.body
+                self._put(self.followed, str(entry.body["file"]), entry.body)
             case Mark.ACCEPTED:
-                self.incomplete.clear()
+                self._let("incomplete", [])
             case Mark.CHARGE:
                 body = entry.body
-                self.losses[entry.seq] = (Fraction(body["amount"]), Fraction(body["delta"]))
+                self._put(self.losses, entry.seq, (Fraction(body["amount"]), Fraction(body["delta"])))
                 self._count(EVERYBODY, self.losses[entry.seq])
                 self._tell(entry.analyst, [entry.seq])
             case Mark.RELEASE:
@@ -114,46 +166,52 @@ class BookState:
 
     def _take_answer(self, entry: BookEntry) -> None:
         body = entry.body
-        self.answers.append(entry.seq)
+        self._append(self.answers, entry.seq)
         if entry.kind == Mark.UNJUDGED and "log" in body:
-            self.incomplete.append(entry.seq)
-        self.asked = max(self.asked, int(body["query"]))
+            self._append(self.incomplete, entry.seq)
+        self._let("asked", max(self.asked, int(body["query"])))
         self._hear(entry.analyst, entry.seq)
         for column, family in body.get("families", {}).items():
-            self.families.setdefault(column, set()).add(family)
+            self._add(self.families, column, [family])
             if body.get("verdict", "allow") != "allow":
-                self.unguarded.add(column)
+                self._let("unguarded", self.unguarded | {column})
         if "told" in body:
-            self.rows[entry.seq] = entry.seq
+            self._put(self.rows, entry.seq, entry.seq)
             self._count_sums(body)
         if mark := body.get("question"):
-            self.releases.setdefault((entry.epoch, mark), []).append(entry.seq)
-            self.origins[entry.seq] = ()
+            self._release(entry, mark)
+            self._put(self.origins, entry.seq, ())
 
     def _count_sums(self, body: dict[str, Any]) -> None:
         for row in body["told"]:
-            self.families.setdefault(row["column"], set()).add("sum")
+            self._add(self.families, row["column"], ["sum"])
 
     def _take_release(self, entry: BookEntry) -> None:
         body = entry.body
-        self.releases.setdefault((entry.epoch, body["question"]), []).append(entry.seq)
-        self.origins[entry.seq] = None if body["of"] is None else tuple(body["of"])
+        self._release(entry, body["question"])
+        self._put(self.origins, entry.seq, None if body["of"] is None else tuple(body["of"]))
         if "run" in body:
-            self.runs[entry.epoch, body["run"]] = body["generation"]
+            self._put(self.runs, (entry.epoch, body["run"]), body["generation"])
         self._tell(entry.analyst, body["of"] or ())
         self._hear(entry.analyst, entry.seq)
 
+    def _release(self, entry: BookEntry, question: str) -> None:
+        at = (entry.epoch, question)
+        if at not in self.releases:
+            self._put(self.releases, at, [])
+        self._append(self.releases[at], entry.seq)
+
     def _hear(self, analyst: str | None, entry: int | None) -> None:
         if analyst is not None and entry is not None:
-            self.heard.setdefault(analyst, set()).add(entry)
+            self._add(self.heard, analyst, [entry])
 
     def _tell(self, analyst: str | None, charges: Iterable[int]) -> None:
         if analyst is None:
             return
         self._count(analyst, self.news(analyst, charges))
-        self.told.setdefault(analyst, set()).update(charges)
+        self._add(self.told, analyst, charges)
 
     def _count(self, account: str, amount: Amount) -> None:
         before = self.spent(account)
         if amount != NOTHING:
-            self.totals[account] = (before[0] + amount[0], before[1] + amount[1])
+            self._put(self.totals, account, (before[0] + amount[0], before[1] + amount[1]))

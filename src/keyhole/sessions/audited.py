@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+from bisect import bisect_right
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from decimal import Decimal
@@ -13,6 +14,7 @@ from math import gcd, lcm
 from typing import Any
 
 from keyhole.auditing.online.admission import Admission, ParsedStatement, Permission
+from keyhole.auditing.online.epochs import ToldRow
 from keyhole.auditing.online.online import PRIVATELY, OnlineAuditor
 from keyhole.book import Book, BookEntry, Mark
 from keyhole.book.chain import format_canonically
@@ -292,10 +294,24 @@ class Audited:
         if not self.book.has(self._upto, self._mark):  # a page with a publication failed
             raise BookError(f"what was written into the book {self.book.path} last was not kept: start again")
         if state.answers and state.answers[-1] > self._upto:
-            entries = [self.book.entry(seq) for seq in state.answers if seq > self._upto]
-            self.auditor.resume([read_past_statement(entry) for entry in entries], f"the book {self.book.path}")
+            entries = [self.book.entry(seq) for seq in state.answers[bisect_right(state.answers, self._upto) :]]
+            if self.auditor.lasting:
+                for entry in entries:
+                    self._take_in(entry)
+            else:
+                self.auditor.resume([read_past_statement(entry) for entry in entries], f"the book {self.book.path}")
         assert state.last is not None
         self._upto, self._mark = state.last.seq, state.last.hash
+
+    def _take_in(self, entry: BookEntry) -> None:
+        """One statement more: its rows if the book has them, else its text, read again; a MIN or MAX has no rows."""
+        past, kept = read_past_statement(entry), self.book.state.rows.get(entry.seq)
+        rows = [] if kept is None else [ToldRow.from_json(fields) for fields in self.book.entry(kept).body["told"]]
+        extreme = not rows and any(column.family == "minmax" for column in self._columns.values())
+        if kept is None or extreme or not past.judged:
+            self.auditor.resume([past], f"the book {self.book.path}")
+        else:
+            self.auditor.resume_rows(past, rows)
 
     def _reply(
         self, request: ParsedStatement, answer: ExactAnswer | None, reason: str, entry: int, receipt: str

@@ -17,7 +17,7 @@ from typing import Any, TypeAlias
 from keyhole.auditing.base import Finding
 from keyhole.auditing.online.admission import Admission, ParsedStatement, Permission, Premise
 from keyhole.auditing.online.disclosed import Disclosed, People, disclosed, looks_at_rows, objection, private_rows
-from keyhole.auditing.online.epochs import Epochs, ToldRow
+from keyhole.auditing.online.epochs import Epochs, RowsOfEpochs, ToldRow
 from keyhole.auditing.online.minmax import MinMax
 from keyhole.auditing.online.participants import Participants
 from keyhole.auditing.online.ruling import ColumnState, Judged, Prover, Space, each_once, proved, ruling, unproved
@@ -191,6 +191,15 @@ class OnlineAuditor:
         self._asked += 1
         return plan.verdict.number
 
+    def resume_rows(self, past: Past, rows: Iterable[ToldRow]) -> None:
+        """Take a statement of the latest epoch whose rows were kept: nothing is read again. None has a MIN or MAX."""
+        self._asked = max(self._asked, past.number)
+        for each in rows:
+            state = self._state(each.column)
+            if isinstance(state.space, RowsOfEpochs) and state.space.take(each):
+                state.sources.append(each.premise)
+        self._past.append(past)
+
     def unjudged(self, sql: str) -> int:
         """A statement was published that no verdict can account for. Returns its number."""
         self._asked += 1
@@ -331,9 +340,7 @@ class OnlineAuditor:
         self, plan: Judged, name: str, forms: list[Disclosed], text: str
     ) -> Iterator[tuple[ColumnState, Any, Premise]]:
         """Each row of one column probed after those before it; the state itself stays as it is."""
-        state = self._columns.get(name)
-        if state is None:
-            state = self._columns[name] = self._participants.state(name)
+        state = self._state(name)
         numbers = [plan.verdict.number if form.part is None else f"{plan.verdict.number}.{form.part}" for form in forms]
         sources = [Premise(n, text, f.scale, f.offset, f.of) for n, f in zip(numbers, forms, strict=True)]
         rows = [self._participants.entries(form.row) for form in forms]
@@ -358,6 +365,12 @@ class OnlineAuditor:
                 state.space.commit(decision)
                 state.sources.append(source)
                 plan.told += self._participants.told(name, source, row)
+
+    def _state(self, name: str) -> ColumnState:
+        """What is known of a private column."""
+        if name not in self._columns:
+            self._columns[name] = self._participants.state(name)
+        return self._columns[name]
 
     # -- remembering --------------------------------------------------------------------------------------------
 
