@@ -29,9 +29,11 @@ from keyhole.reading.spelling import Spelling
 from keyhole.sessions.exact_answers import (
     compute_exact_answer,
     format_exact_answer,
+    list_rows,
     parse_exact_answer,
     read_one_number,
     read_past_statement,
+    sort_groups,
 )
 from keyhole.sessions.reply import ExactAnswer, Outcome, Reply
 from keyhole.sql import lower_statement
@@ -320,10 +322,15 @@ class Audited:
         grouped = request.statement is not None and bool(request.statement.keys)
         return Reply(request.text, outcome, reason, answer, grouped, entry=entry, receipt=receipt)
 
-    def suggest(self, reply: Reply) -> Reply:
-        """A denial with a coarser statement that would be allowed now, found from public things as the denial was."""
-        if reply.outcome is not Outcome.DENIED:
-            return reply
+    def complete(self, request: ParsedStatement, reply: Reply) -> Reply:
+        """Rows as they were asked for, or a coarser statement that would be allowed now: found from public things."""
+        if reply.exact is not None and request.statement is not None:
+            exact = sort_groups(request.statement, reply.exact, self.auditor.roster)
+            columns, rows = list_rows(request.statement, exact, self.auditor.roster)
+            return replace(reply, exact=exact, columns=columns, rows=rows)
+        return self._suggest(reply) if reply.outcome is Outcome.DENIED else reply
+
+    def _suggest(self, reply: Reply) -> Reply:
         for text in list_coarser_statements(reply.sql)[:TRIED]:
             request = self.read(text)
             with self.book.page():

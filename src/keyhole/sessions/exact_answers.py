@@ -6,24 +6,33 @@ so that no answer can fail for what somebody's value is.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
+from dataclasses import replace
 from decimal import Decimal
 from fractions import Fraction
-from typing import Any
+from typing import Any, TypeAlias
+
+from sqlglot import exp
 
 from keyhole.auditing.online.online import Past
 from keyhole.book import BookEntry, Mark
-from keyhole.datasets import GroupKey, Source
+from keyhole.datasets import GroupKey, Roster, Source
 from keyhole.errors import DataError
 from keyhole.gather.build import gather
 from keyhole.gather.transcribe import Read, expanded
 from keyhole.model.numbers import round_fraction
+from keyhole.model.predicate import Scalar
 from keyhole.model.prior import Knowledge
-from keyhole.model.query import Aggregate, Statement
+from keyhole.model.query import Aggregate, Key, OrderTerm, Query, Statement
 from keyhole.model.transcript import Answer, Entry, Line
 from keyhole.sessions.reply import ExactAnswer
+from keyhole.sql import lower_statement
+from keyhole.sql.statements.parse import parse_select, strip_parentheses
 
 DIGITS = 17  # of a quotient that has no end
+Row: TypeAlias = tuple[Scalar | None, ...]
+_Group: TypeAlias = tuple[object, ...]
+_Term: TypeAlias = tuple[int | OrderTerm | Query, bool, bool]  # a number of the answer, or what is public; DESC; NULLs
 
 
 def compute_exact_answer(statement: Statement, source: Source) -> ExactAnswer:
@@ -65,6 +74,125 @@ def _choose_value(entry: Entry, answer: Answer | None, source: Source) -> Decima
     if answer.value is not None and Fraction(answer.value) == number:
         return answer.value
     return round_fraction(number, DIGITS)
+
+
+# --- the order of rows and columns ------------------------------------------------------------------------------------
+
+
+def sort_groups(statement: Statement, answer: ExactAnswer, roster: Roster) -> ExactAnswer:
+    """The groups as ORDER BY wants them; those that it does not tell apart stay in the order of their keys.
+
+    Public terms are ranked by the engine, the others are numbers of the answer. Groups by a private column stay where
+    they are. Cost: a pass over the public columns for each public term.
+    """
+    if not statement.order or len(answer) < 2 or _groups_by_secret(statement, roster):
+        return answer
+    places = list(range(len(answer)))
+    for term, descending, nulls_first in reversed(_list_order_terms(statement, roster)):
+        if isinstance(term, int):
+            values: Sequence[Decimal | bool | int | None] = [numbers[term] for _, numbers in answer]
+        else:
+            values = _rank_groups(statement, term, answer, roster)
+        null = 0 if nulls_first else 2
+        keys = [(null, Decimal(0)) if v is None else (1, Decimal(-v if descending else v)) for v in values]
+        places.sort(key=keys.__getitem__)
+    return tuple(answer[at] for at in places)
+
+
+def list_rows(statement: Statement, answer: ExactAnswer, roster: Roster) -> tuple[tuple[str, ...], tuple[Row, ...]]:
+    """Names and cells of an answer as its SELECT list has them, from left to right.
+
+    A function of keys is computed by the engine. Keys first, then numbers, where that is not possible: a private key,
+    or a function of keys under ROLLUP and its kin.
+    """
+    own = {key.sql: key.name for key in statement.keys}
+    others = [item.sql for item in statement.shown if item.query is None and item.sql not in own]
+    cells: dict[_Group, GroupKey] = {}
+    if others and len(statement.sets) == 1 and not _groups_by_secret(statement, roster):
+        more = tuple(Key(f"keyhole {i}", sql, None) for i, sql in enumerate(others))
+        wider = replace(statement, keys=(*statement.keys, *more), sets=((*range(len(own) + len(more)),),))
+        cells = {_identify(group, own.values()): group for group in roster.keys(wider)}
+    rows: list[Row] = []
+    for key, numbers in answer:
+        found = cells.get(_identify(key, own.values()), {})
+        if not statement.shown or len(found) < len(others):
+            columns = (*own.values(), *(query.label for query in statement.queries))
+            return columns, tuple((*map(k.get, own.values()), *numbers) for k, numbers in answer)
+        named = {sql: found.get(f"keyhole {i}") for i, sql in enumerate(others)}
+        named |= {sql: key.get(name) for sql, name in own.items()}
+        rows.append(tuple(named[item.sql] if item.query is None else numbers[item.query] for item in statement.shown))
+    items = parse_select(statement.text)[1].expressions
+    return tuple(item.alias_or_name or item.sql("duckdb") for item in items), tuple(rows)
+
+
+def _groups_by_secret(statement: Statement, roster: Roster) -> bool:
+    secret = {c.name for c in roster.schema.columns if c.secret}
+    return any(key.hidden(secret) for key in statement.keys)
+
+
+def _identify(key: GroupKey, names: Iterable[str]) -> _Group:
+    """A group, also if its keys went through JSON."""
+    return tuple(_format_key(key.get(name)) for name in names)
+
+
+def _list_order_terms(statement: Statement, roster: Roster) -> list[_Term]:
+    """What each term of ORDER BY sorts by."""
+    _, tree = parse_select(statement.text)
+    order = tree.args.get("order")
+    terms: list[_Term] = []
+    for public, ordered in zip(statement.order, () if order is None else order.expressions, strict=False):
+        how = bool(ordered.args.get("desc")), bool(ordered.args.get("nulls_first"))
+        if public is not None:
+            terms.append((public, False, public.nulls_first))
+            continue
+        node = strip_parentheses(ordered.this)
+        items = _find_items(node, tree.expressions)
+        for shown in (statement.shown[at] for at in items):
+            if shown.query is not None:
+                terms.append((shown.query, *how))
+            elif any(key.sql == shown.sql for key in statement.keys):
+                terms.append((OrderTerm(shown.sql, *how), False, how[1]))
+        if not items:
+            terms.append((_read_number(statement, tree, node, roster), *how))
+    return terms
+
+
+def _find_items(node: exp.Expr, items: Sequence[exp.Expr]) -> list[int]:
+    """The items of the SELECT list that a term of ORDER BY names: by place, by name, as they are, or ALL."""
+    if isinstance(node, exp.Literal) and node.name.isdigit():
+        return [int(node.name) - 1]
+    if isinstance(node, exp.Var) and node.name.upper() == "ALL":
+        return list(range(len(items)))
+    named = [at for at, item in enumerate(items) if isinstance(node, exp.Column) and item.alias == node.name != ""]
+    return named[:1] or [at for at, item in enumerate(items) if item.unalias() == node][:1]
+
+
+def _read_number(statement: Statement, tree: exp.Select, node: exp.Expr, roster: Roster) -> int | Query:
+    """A number that is written in another way than in the SELECT list, or a public one that is not in it."""
+    alone = tree.copy()
+    alone.set("expressions", [node.copy()])
+    alone.set("order", None)
+    query = replace(lower_statement(alone.sql("duckdb"), roster.schema).queries[0], label="")
+    return next((i for i, each in enumerate(statement.queries) if replace(each, label="") == query), query)
+
+
+def _rank_groups(
+    statement: Statement, term: OrderTerm | Query, answer: ExactAnswer, roster: Roster
+) -> list[Decimal | bool | int | None]:
+    """For each group its place in a public order, or a public number."""
+    names = [key.name for key in statement.keys]
+    ranks: dict[_Group, Decimal | bool | int | None]
+    if isinstance(term, Query):
+        ranks = {_identify(key, names): values[0] for key, values in roster.figures(statement, [term])}
+    else:
+        own = [key for key in statement.keys if key.sql == term.sql]
+        names = [key.name for key in own[:1]] or names
+        asked = replace(statement, keys=(own[0],), sets=((0,),)) if own else statement
+        ranks = {_identify(key, names): rank for key, rank in roster.ranked(asked, [term])}
+    return [ranks.get(_identify(key, names)) for key, _ in answer]
+
+
+# --- as JSON ----------------------------------------------------------------------------------------------------------
 
 
 def format_exact_answer(answer: Iterable[tuple[GroupKey, Iterable[Decimal | bool | None]]]) -> list[dict[str, Any]]:

@@ -70,8 +70,8 @@ class Private:
     def settled(self, reply: Reply) -> None:
         """Nothing is kept that the book does not say."""
 
-    def suggest(self, reply: Reply) -> Reply:
-        """What is refused says what to do."""
+    def complete(self, request: Any, reply: Reply) -> Reply:
+        """It is complete."""
         return reply
 
     def expect(self, texts: Sequence[str], analyst: str | None) -> None:

@@ -10,6 +10,7 @@ from typing import TypeAlias
 from keyhole.auditing.online.admission import Admission
 from keyhole.datasets import GroupKey
 from keyhole.defence.answering import PriceQuote, PrivateAnswer
+from keyhole.model.predicate import Scalar
 from keyhole.model.query import Refused
 
 ExactAnswer: TypeAlias = tuple[tuple[GroupKey, tuple[Decimal | bool | None, ...]], ...]
@@ -30,10 +31,11 @@ class Outcome(StrEnum):
 class Reply:
     """One question's end: the numbers and what they cost, or why there are none.
 
-    `exact` has the groups of an exact answer with their numbers, `noisy` a private answer with bars and price, `price`
-    what a private answer would cost (a dry run has no other),
-    `admission` the auditor's decision (with people's names: for the custodian). `instead` is a statement that would be
-    allowed now. `entry` and `receipt` are number and digest of the entry of the book that says so.
+    `exact` has the groups of an exact answer with their numbers, in the order that the statement asks for; `columns`
+    and `rows` are the same as its SELECT list has them. `noisy` is a private answer with bars and price, `price` what a
+    private answer would cost (a dry run has no other), `admission` the auditor's decision (with people's names: for the
+    custodian). `instead` is a statement that would be allowed now. `entry` and `receipt` are number and digest of the
+    entry of the book that says so.
     """
 
     sql: str
@@ -47,6 +49,8 @@ class Reply:
     instead: str | None = None
     entry: int | None = None
     receipt: str | None = None
+    columns: tuple[str, ...] = ()
+    rows: tuple[tuple[Scalar | None, ...], ...] = ()
 
     @classmethod
     def refused(cls, sql: str, why: Refused) -> Reply:

@@ -41,8 +41,8 @@ class Policy(Protocol[Asked]):
     def settled(self, reply: Reply) -> None:
         """The page is on disk: what is kept in memory follows it."""
 
-    def suggest(self, reply: Reply) -> Reply:
-        """A denial with what may be asked instead; no page is open."""
+    def complete(self, request: Asked, reply: Reply) -> Reply:
+        """What need not be done on a page: rows in their order, what may be asked instead of what is denied."""
 
     def expect(self, texts: Sequence[str], analyst: str | None) -> None:
         """These are about to be asked; plans may be made for all of them together."""
@@ -83,11 +83,9 @@ class Session(Generic[Asked]):
                 if not isinstance(reply, Reply):
                     reply = self.policy.release(request, reply, analyst)
             self.policy.settled(reply)
-        if reply.answered:
-            return reply
         with _quietly():
-            reply = self.policy.suggest(reply)
-        return self._noted(reply, analyst)
+            reply = self.policy.complete(request, reply)
+        return reply if reply.answered else self._noted(reply, analyst)
 
     def ask_all(self, texts: Sequence[str], analyst: str | None = None) -> list[Reply]:
         """Several questions, one after the other; plans may be made for all of them together."""
