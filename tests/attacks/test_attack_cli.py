@@ -15,7 +15,8 @@ import pytest
 from click.testing import CliRunner
 
 from keyhole.attacks.methods import METHODS
-from keyhole.cli import app, attack
+from keyhole.cli import app
+from keyhole.cli.attack import command as attack
 from keyhole.cli.attack.command import Method
 from keyhole.cli.shared import terminal
 
