@@ -261,7 +261,12 @@ class _Movable:
 
 
 def _move(system: System, known: Known, values: Mapping[str, PrivateValues], found: dict[str, Mask]) -> None:
-    """Add to `found` who moves along a null vector that keeps everybody inside the domain."""
+    """Add to `found` who moves along a null vector that keeps everybody inside the domain.
+
+    Nobody is moved where an answer is a quotient of private sums: its equation still holds where its denominator is 0.
+    """
+    if any(row.scale == 0 and row.fact is None for row in system.constraints):
+        return
     if any(f.power != 1 or f.guard is not None or f.column is None for f in system.features) or not system.constraints:
         return
     built, of, K = system_matrix(system, [c for c in system.constraints if c.parts]), system.atoms.of, system.atoms.K
