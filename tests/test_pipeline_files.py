@@ -20,6 +20,13 @@ ADOPTING = (ROOT / "docs" / "ci.md").read_text(encoding="utf-8")
 RECIPE = r"(?:run: |- )keyhole (audit queries\.sql .+)"
 
 
+def write_baseline_of_nothing() -> None:
+    """baseline.json: the verdict of a statement that exposes nobody."""
+    Path("nothing.sql").write_text("SELECT COUNT(*) FROM people;\n", encoding="utf-8")
+    command = ["audit", "nothing.sql", "-c", "keyhole.toml", "--format", "json", "--out", "baseline.json"]
+    assert CliRunner().invoke(app, command).exit_code == 0
+
+
 def test_the_hook_is_valid_and_runs_the_command(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (hook,) = load_manifest(ROOT / ".pre-commit-hooks.yaml")
     assert hook["id"] in PAGE
@@ -35,7 +42,7 @@ def test_the_hook_is_valid_and_runs_the_command(tmp_path: Path, monkeypatch: pyt
     args = [word.strip() for word in words[1].split(",")]
     command = [*shlex.split(hook["entry"])[1:], *args]
     assert CliRunner().invoke(app, command).exit_code == 2  # no baseline yet
-    (tmp_path / "baseline.json").write_text('{"exposed": [], "groups": [], "intervals": []}', encoding="utf-8")
+    write_baseline_of_nothing()
     assert CliRunner().invoke(app, command).exit_code == 1
     CliRunner().invoke(
         app, ["audit", "queries.sql", "-c", "keyhole.toml", "--format", "json", "--out", "baseline.json"]
@@ -50,8 +57,8 @@ def test_every_command_of_the_recipes_runs(line: str, tmp_path: Path, monkeypatc
     files = {"people.csv": PEOPLE, "queries.sql": LOG, "keyhole.toml": CONFIG}
     signed = "[[waiver]]\nkind = 'gap'\nfingerprint = 'another'\nby = 'A'\nwhy = 'x'\nat = 2026-01-01\n"
     files["waivers.toml"] = signed
-    files["baseline.json"] = '{"exposed": [], "groups": [], "intervals": []}'
     write_files(tmp_path, files)
     monkeypatch.chdir(tmp_path)
+    write_baseline_of_nothing()
     assert CliRunner().invoke(app, shlex.split(line)).exit_code == 1
     assert (tmp_path / shlex.split(line)[-1]).is_file()

@@ -235,8 +235,8 @@ def test_a_crash_before_anything_is_shown_costs_nothing(box: Box, monkeypatch: p
 def _breaks_at_the_third(monkeypatch: pytest.MonkeyPatch) -> None:
     asked = Private.release
 
-    def release(policy: Private, planned: Any, analyst: str | None) -> Any:
-        made = asked(policy, planned, analyst)
+    def release(policy: Private, planned: Any, admission: Any, analyst: str | None) -> Any:
+        made = asked(policy, planned, admission, analyst)
         if "GROUP BY" in planned.sql:
             raise RuntimeError("power failure")
         return made

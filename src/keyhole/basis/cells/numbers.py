@@ -75,7 +75,7 @@ def _compare(column: NumberCells, op: str, value: Fraction) -> Either:
 def read_number(name: str, value: Scalar) -> Fraction:
     """A constant that a column is compared with, as a number.
 
-    >>> number_in("age", 40)
+    >>> read_number("age", 40)
     Fraction(40, 1)
     """
     if isinstance(value, bool) or not isinstance(value, int | Decimal):
@@ -96,7 +96,7 @@ def outside_domain_error(
 def to_scalar(value: Fraction) -> Scalar:
     """A number as a key of a group.
 
-    >>> as_scalar(Fraction(3)), as_scalar(Fraction(1, 2))
+    >>> to_scalar(Fraction(3)), to_scalar(Fraction(1, 2))
     (3, Decimal('0.5'))
     """
     return int(value) if value.denominator == 1 else round_fraction(value)
