@@ -107,7 +107,6 @@ def _compare_assumed(verdict: Entry) -> Iterator[Disagreement]:
         key = (entry["column"], _cited(entry["proof"]))
         said[key] += entry["people"]
         known = [_without_side(item) for item in items.get(key, ())]
-        known += [{name: value for name, value in item.items() if name != "rule"} for item in known]  # told in `why`
         items_said = [_without_side(item) for item in entry["proof"]]
         if any(item not in known or items_said.count(item) > 1 for item in items_said):
             yield Disagreement(f"`by_assumption` cites of {entry['column']} what no claim cites", is_false=whole)

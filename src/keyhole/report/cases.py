@@ -163,6 +163,7 @@ class AssumedFinding:
     people: int
     why: str
     steps: tuple[Step, ...]
+    rule: str = ""  # about the queries cited, if the steps do not add up to the values
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -188,8 +188,10 @@ def _group_assumed(assumption: Assumption, findings: Sequence[Case]) -> Iterator
         if not rows:  # all of it is listed under other roles of the columns
             continue
         group = replace(each, rows=rows, whole=each.whole and rows == each.rows)
-        steps = arguments[rows[0], group.column].steps
-        yield AssumedFinding(group.column, group.queries, len(group.rows), _explain_assumed(group), steps)
+        argument = arguments[rows[0], group.column]
+        rule = "" if argument.ends else argument.rule
+        why = _explain_assumed(group)
+        yield AssumedFinding(group.column, group.queries, len(group.rows), why, argument.steps, rule)
 
 
 def _explain_assumed(group: AssumedGroup) -> str:

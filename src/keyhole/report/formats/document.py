@@ -74,7 +74,10 @@ def describe_verdict(verdict: PlainVerdict, everybody: Sequence[Record]) -> Verd
         exposed=tuple(_describe_exposed(case, proof(case)) for case in verdict.exposed),
         by_assumption=tuple(
             AssumedValues(
-                column=group.column, people=group.people, why=group.why, proof=tuple(_steps(group.steps, Fraction(0)))
+                column=group.column,
+                people=group.people,
+                why=group.why,
+                proof=tuple(_steps(group.steps, Fraction(0), group.rule)),
             )
             for group in verdict.by_assumption
         ),
