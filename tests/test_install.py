@@ -47,7 +47,7 @@ SMALL_RUNS = {  # in this order: later ones read what earlier ones wrote, in the
     ),
     "tables": SmallRun(f"{COUNTS}; keyhole tables counts.csv --value n --suppressed x=0..3", 0, "[1, 3]"),
     "reconstruct": SmallRun(
-        "keyhole reconstruct counts.csv --value n --suppressed x=0..3", 2, "pip install 'keyhole[cpsat]'"
+        "keyhole reconstruct counts.csv --value n --suppressed x=0..3", 2, "pip install 'keyhole[attack]'"
     ),
     "verify": SmallRun("keyhole verify verdict.json --data people.csv", 0, "0 fail"),
     "review": SmallRun(
@@ -250,7 +250,7 @@ def test_a_package_that_no_extra_brings_is_a_mistake_of_ours(monkeypatch: pytest
     with pytest.raises(KeyError):
         import_extra("numpy", "anything")
     monkeypatch.setitem(sys.modules, "ortools", None)
-    with pytest.raises(MissingExtra, match=r"a search needs ortools, .*keyhole\[cpsat\]"):
+    with pytest.raises(MissingExtra, match=r"a search needs ortools, .*keyhole\[attack\]"):
         require_extra("ortools", "a search")
 
 

@@ -201,7 +201,7 @@ class MissingExtra(KeyholeError):
     """An optional package is not installed; raised by `keyhole.extras` alone.
 
     >>> print(MissingExtra("the convex attack", "cvxpy", "convex"))
-    the convex attack needs cvxpy, which is not installed: pip install 'keyhole[convex]'
+    the convex attack needs cvxpy, which is not installed: pip install 'keyhole[attack]'
     """
 
     def __init__(self, feature: str, package: str, extra: str) -> None:

@@ -13,9 +13,9 @@ from typing import Any
 from keyhole.errors import MissingExtra
 
 EXTRAS = {  # package: the extra of pyproject.toml that brings it
-    "cvxpy": "convex",
-    "dp_accounting": "accounting",
-    "ortools": "cpsat",
+    "cvxpy": "attack",
+    "dp_accounting": "defend",
+    "ortools": "attack",
     "pandas": "frames",
     "pyarrow": "frames",
 }

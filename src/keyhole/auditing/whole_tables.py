@@ -29,7 +29,7 @@ MOST_CELLS = 3_000_000  # rows times columns of a part
 MOST_WANTED = 300  # ends of one part
 LARGEST = 2**40  # of an integer
 ENDED = "the process that looks for second tables ended before it answered"
-NOT_INSTALLED = "OR-tools, which looks for such tables, is not installed: pip install 'keyhole[cpsat]'"
+NOT_INSTALLED = "OR-tools, which looks for such tables, is not installed: pip install 'keyhole[attack]'"
 
 
 def look_for_second_tables(searched: Searched, unopened: Mapping[tuple[int, str], int]) -> None:
