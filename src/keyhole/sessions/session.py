@@ -44,6 +44,9 @@ class Policy(Protocol[Asked]):
     def complete(self, request: Asked, reply: Reply) -> Reply:
         """What need not be done on a page: rows in their order, what may be asked instead of what is denied."""
 
+    def check(self, request: Asked, analyst: str | None) -> Reply:
+        """Whether it would be answered now, or for which price; on an open page, on which nothing is written."""
+
     def expect(self, texts: Sequence[str], analyst: str | None) -> None:
         """These are about to be asked; plans may be made for all of them together."""
 
@@ -64,17 +67,27 @@ class Session(Generic[Asked]):
 
     def ask(self, text: str, analyst: str | None = None) -> Reply:
         """Read, recall, admit, charge, release, commit, reply. Nobody waits for the book while it is read."""
-        request = self._read(text)
+        request = self.read(text)
         if isinstance(request, Refused):
-            return self._noted(Reply.refused(text, request), analyst)
-        return self._answer(request, analyst)
+            return self.refuse(text, request, analyst)
+        return self.answer(request, analyst)
 
-    def _read(self, text: str) -> Asked | Refused:
+    def read(self, text: str) -> Asked | Refused:
+        """The first half of `ask`: any number of threads may do it, while one answers."""
         with _quietly():
             return self.policy.read(text)
 
-    def _answer(self, request: Asked, analyst: str | None) -> Reply:
-        """A statement that was read."""
+    def refuse(self, text: str, why: Refused, analyst: str | None = None) -> Reply:
+        """A statement that is not answered as it stands; it is noted in the book."""
+        return self._noted(Reply.refused(text, why), analyst)
+
+    def check(self, request: Asked, analyst: str | None = None) -> Reply:
+        """What would become of a statement that was read: its verdict, or its price. Nothing is answered or written."""
+        with self.book.lock, _quietly(), self.book.page():
+            return self.policy.check(request, analyst)
+
+    def answer(self, request: Asked, analyst: str | None = None) -> Reply:
+        """The second half of `ask`: of a statement that was read."""
         with self.book.lock:
             with _quietly(), self.book.page():
                 reply: Reply | Admission | None = self.policy.recall(request, analyst)

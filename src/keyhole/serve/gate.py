@@ -1,0 +1,339 @@
+"""The one way from a door to the sessions: who asks, whose turn it is, where the work is done, what is under way.
+
+One process, one event loop. Each population has a thread of its own that decides; a second pool reads. What is under
+way is never cancelled: a client that goes away leaves a question whose answer is in the book, and asking again tells
+it for nothing.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import datetime as dt
+import logging
+import time
+from collections import Counter, deque
+from collections.abc import Callable, Coroutine, Iterable, Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, field
+from fractions import Fraction
+from itertools import count
+from pathlib import Path
+from typing import Any, TypeAlias, TypeVar
+
+from keyhole.api.ask import choose_policy, open_session
+from keyhole.book.state import EVERYBODY
+from keyhole.config.arguments import BudgetArguments
+from keyhole.config.settings import Settings, settings
+from keyhole.errors import BookError, ConfigError
+from keyhole.model.query import Refused
+from keyhole.model.schema import Schema
+from keyhole.serve.errors import Problem, ProblemKind, explain_error
+from keyhole.serve.keys import ApiKey, KeyRing, KeyRole
+from keyhole.serve.limits import FairTurns, TokenBuckets, explain_size
+from keyhole.serve.replies import (
+    Account,
+    AccountBudget,
+    AnsweredQuestion,
+    CheckedQuestion,
+    DescribedTable,
+    describe_outcome,
+    describe_table,
+    escape_line,
+)
+from keyhole.sessions.private import Private
+from keyhole.sessions.reply import Reply
+from keyhole.sessions.session import Session
+
+log = logging.getLogger("keyhole.serve")
+Outcome: TypeAlias = AnsweredQuestion | CheckedQuestion | Problem
+T = TypeVar("T")
+READERS = 2  # threads that read and validate statements
+ENDINGS = 50  # latest questions that the owner sees
+DRAIN_SECONDS = 30.0
+DATA_SCHEMES = ("postgresql", "postgres")  # of data URLs under `serve`; anything else is a file
+
+
+@dataclass(slots=True)
+class Flight:
+    """A question under way."""
+
+    number: int
+    population: str
+    analyst: str
+    door: str
+    sql: str
+    since: float
+    stage: str = "reading"
+
+
+@dataclass(frozen=True, slots=True)
+class Ending:
+    """A question that ended: how, and how long it took."""
+
+    at: str
+    population: str
+    analyst: str
+    door: str
+    outcome: str
+    seconds: float
+
+
+class Population:
+    """One session behind the gate, with the thread that decides for it."""
+
+    def __init__(self, config: Path, given: Settings, session: Session[Any]) -> None:
+        self.config, self.policy, self.session = config, choose_policy(given), session
+        self.book = given.config.book
+        self.name = session.book.state.population
+        self.turns = FairTurns()
+        self.decider = ThreadPoolExecutor(1, thread_name_prefix=f"keyhole-{self.name}")
+        self.asked_today: Counter[tuple[str, str]] = Counter(_count_asked(session))
+
+    @property
+    def schema(self) -> Schema:
+        """The columns that questions may name."""
+        schema: Schema = self.session.policy.schema
+        return schema
+
+    def find_account(self, analyst: str) -> Account | None:
+        """What an analyst has left; None without a budget. On the deciding thread."""
+        policy = self.session.policy
+        if not isinstance(policy, Private):
+            return None
+        return Account(policy.unit, max(policy.answering.setting.ledger.left(analyst), Fraction(0)))
+
+    def has_share(self, analyst: str) -> bool:
+        """May this analyst spend anything? A budget with shares knows its analysts."""
+        policy = self.session.policy
+        if not isinstance(policy, Private):
+            return True
+        shares = policy.answering.setting.ledger.cap.analysts
+        return not shares or analyst in shares
+
+    def close(self) -> None:
+        """Let go of the session, when its thread has nothing left to do."""
+        self.decider.shutdown(wait=True)
+        self.session.close()
+
+
+@dataclass(slots=True)
+class Gate:
+    """All populations of a server, behind its keys and limits."""
+
+    populations: Mapping[str, Population]
+    keys: KeyRing
+    per_minute: int = 60
+    buckets: TokenBuckets = field(default_factory=TokenBuckets)
+    flights: dict[int, Flight] = field(default_factory=dict)
+    endings: deque[Ending] = field(default_factory=lambda: deque(maxlen=ENDINGS))
+    totals: Counter[tuple[str, str, str]] = field(default_factory=Counter)  # (population, door, outcome)
+    changed: asyncio.Event = field(default_factory=asyncio.Event)  # set, and replaced, when a question ends
+    closing: bool = False
+    _readers: ThreadPoolExecutor = field(default_factory=lambda: ThreadPoolExecutor(READERS, "keyhole-reading"))
+    _numbers: Iterator[int] = field(default_factory=lambda: count(1))
+    _running: set[asyncio.Task[Any]] = field(default_factory=set)
+
+    @classmethod
+    def open(cls, configs: Sequence[Path], keys: Path, *, per_minute: int = 60) -> Gate:
+        """Open every population, or none."""
+        ring = KeyRing(keys)
+        opened: dict[str, Population] = {}
+        try:
+            for config in configs:
+                found = open_population(config)
+                if found.name in opened:
+                    found.close()
+                    raise ConfigError(
+                        f"{opened[found.name].config} and {config} are about one population, {found.name!r}: write "
+                        "population = ... under [book] of one of them"
+                    )
+                opened[found.name] = found
+        except BaseException:
+            for each in opened.values():
+                each.close()
+            raise
+        return cls(opened, ring, per_minute)
+
+    # --- who ----------------------------------------------------------------------------------------------------------
+
+    def throttle(self, key: ApiKey) -> Problem | None:
+        """Take a token of this key. A door does so once a request, before it parses anything."""
+        rate = key.per_minute or self.per_minute
+        wait = self.buckets.take(key.digest, rate, rate)
+        if not wait:
+            return None
+        return Problem(ProblemKind.RATE, f"at most {rate} requests a minute", retry_after=int(wait) + 1)
+
+    def reach(self, name: str | None, key: ApiKey) -> Population | Problem:
+        """The population of this name that the key may ask about; the only one, if no name is given."""
+        mine = {each: found for each, found in self.populations.items() if key.may_reach(each)}
+        if name is None and len(mine) == 1:
+            return next(iter(mine.values()))
+        if name in mine:
+            return mine[name]
+        listed = ", ".join(sorted(mine)) or "none"
+        return Problem(ProblemKind.NOT_FOUND, f"say which population; this key reaches: {listed}")
+
+    # --- questions ----------------------------------------------------------------------------------------------------
+
+    async def ask(self, population: str | None, key: ApiKey, sql: str, *, door: str = "http") -> Outcome:
+        """Answer one question. Never raises for what a question can cause; a cancelled caller cancels nothing."""
+        return await self._shielded(self._ask(population, key, sql, door, check=False))
+
+    async def check(self, population: str | None, key: ApiKey, sql: str, *, door: str = "http") -> Outcome:
+        """What would become of it: nothing is answered, charged or written."""
+        return await self._shielded(self._ask(population, key, sql, door, check=True))
+
+    async def _shielded(self, work: Coroutine[Any, Any, T]) -> T:
+        task = asyncio.ensure_future(work)
+        self._running.add(task)
+        task.add_done_callback(self._running.discard)
+        return await asyncio.shield(task)
+
+    async def _ask(self, name: str | None, key: ApiKey, sql: str, door: str, *, check: bool) -> Outcome:
+        if self.closing:
+            return Problem(ProblemKind.CLOSING, "the server is closing: ask again later", retry_after=30)
+        if key.role is not KeyRole.ANALYST:
+            return Problem(ProblemKind.ROLE, "the key of an owner asks nothing: use the key of an analyst")
+        found = self.reach(name, key)
+        if isinstance(found, Problem):
+            return found
+        if problem := self._find_objection(found, key, sql):
+            return problem
+        flight = Flight(next(self._numbers), found.name, key.name, door, sql, time.time())
+        self.flights[flight.number] = flight
+        begun, outcome = time.perf_counter(), "internal"
+        try:
+            result = await self._decide(found, key, flight, check=check)
+            outcome = str(result.kind) if isinstance(result, Problem) else "allow" if check else "answered"
+            return result
+        except Exception as error:
+            problem = explain_error(error)
+            outcome = str(problem.kind)
+            if problem.kind is ProblemKind.INTERNAL:
+                log.error("a question of %s met %s", escape_line(key.name), type(error.__cause__ or error).__name__)
+            elif isinstance(error, BookError):
+                log.error("%s", escape_line(str(error)))
+            return problem
+        finally:
+            del self.flights[flight.number]
+            self._note(flight, outcome, time.perf_counter() - begun)
+
+    def _find_objection(self, found: Population, key: ApiKey, sql: str) -> Problem | None:
+        """Why a question is not even read."""
+        if why := explain_size(sql):
+            return Problem(ProblemKind.TOO_LARGE, why)
+        if not found.has_share(key.name):
+            return Problem(ProblemKind.ROLE, f"{key.name} has no share of this budget: ask its owner for one")
+        at = (dt.datetime.now(dt.UTC).date().isoformat(), key.name)
+        if key.per_day is not None and found.asked_today[at] >= key.per_day:
+            return Problem(ProblemKind.RATE, f"this key asks at most {key.per_day} questions a day", retry_after=3600)
+        found.asked_today[at] += 1
+        return None
+
+    async def _decide(self, found: Population, key: ApiKey, flight: Flight, *, check: bool) -> Outcome:
+        session, analyst, sql = found.session, key.name, flight.sql
+        request = await self._in(self._readers, lambda: session.read(sql))
+        flight.stage = "waiting"
+        async with found.turns.take(analyst):
+            flight.stage = "deciding"
+            reply, account = await self._in(found.decider, lambda: _answer(found, request, sql, analyst, check=check))
+        return describe_outcome(reply, found.schema, account)
+
+    async def _in(self, pool: ThreadPoolExecutor, work: Callable[[], T]) -> T:
+        return await asyncio.get_running_loop().run_in_executor(pool, work)
+
+    async def on_book(self, found: Population, work: Callable[[Session[Any]], T]) -> T:
+        """Something that looks at a session's book, on the thread that owns it."""
+        return await self._in(found.decider, lambda: work(found.session))
+
+    def _note(self, flight: Flight, outcome: str, seconds: float) -> None:
+        at = dt.datetime.now(dt.UTC).isoformat(timespec="seconds")
+        self.endings.append(Ending(at, flight.population, flight.analyst, flight.door, outcome, seconds))
+        self.totals[flight.population, flight.door, outcome] += 1
+        log.info(
+            "%s %s %s %s %.0f ms", escape_line(flight.population), escape_line(flight.analyst), flight.door, outcome,
+            seconds * 1000,
+        )  # fmt: skip
+        self.changed.set()
+        self.changed = asyncio.Event()
+
+    # --- what may be known --------------------------------------------------------------------------------------------
+
+    def describe(self, population: str | None, key: ApiKey) -> DescribedTable | Problem:
+        """Names and kinds of the columns."""
+        found = self.reach(population, key)
+        return found if isinstance(found, Problem) else describe_table(found.name, found.policy, found.schema)
+
+    async def budget(self, population: str | None, key: ApiKey) -> AccountBudget | Problem:
+        """The asker's own account."""
+        found = self.reach(population, key)
+        if isinstance(found, Problem):
+            return found
+        today = found.asked_today[dt.datetime.now(dt.UTC).date().isoformat(), key.name]
+        if not isinstance(found.session.policy, Private) or not found.has_share(key.name):
+            return AccountBudget(analyst=key.name, asked_today=today, per_day=key.per_day)
+        account = await self._in(found.decider, lambda: found.find_account(key.name))
+        spent = found.session.book.state.spent(key.name)[0]
+        return AccountBudget(
+            analyst=key.name,
+            unit=None if account is None else account.unit,
+            left=None if account is None else account.left,
+            spent=spent,
+            asked_today=today,
+            per_day=key.per_day,
+        )
+
+    # --- the end ------------------------------------------------------------------------------------------------------
+
+    async def drain(self, seconds: float = DRAIN_SECONDS) -> int:
+        """Take no new question, and wait for those under way; how many were left when the time was over."""
+        self.closing = True
+        self.changed.set()
+        if not self._running:
+            return 0
+        _, pending = await asyncio.wait(set(self._running), timeout=seconds)
+        return len(pending)
+
+    def close(self) -> None:
+        """Let go of everything."""
+        self._readers.shutdown(wait=True)
+        for each in self.populations.values():
+            each.close()
+
+
+def _answer(found: Population, request: Any, sql: str, analyst: str, *, check: bool) -> tuple[Reply, Account | None]:
+    """On the deciding thread."""
+    session = found.session
+    if isinstance(request, Refused):
+        reply = Reply.refused(sql, request) if check else session.refuse(sql, request, analyst)
+    else:
+        reply = session.check(request, analyst) if check else session.answer(request, analyst)
+    return reply, found.find_account(analyst)
+
+
+def open_population(config: Path) -> Population:
+    """One population from its settings, which are read from a file and from nowhere else."""
+    given = settings(config)
+    data = str(given.data)
+    scheme = data.partition("://")[0].lower() if "://" in data else ""
+    if scheme and scheme not in DATA_SCHEMES:
+        raise ConfigError(f"{config}: data at {scheme}://... is not served: name a file, or postgresql://...")
+    session = open_session(given, config, BudgetArguments())
+    for note in session.notes:
+        log.warning("%s", escape_line(note))
+    return Population(config, given, session)
+
+
+def _count_asked(session: Session[Any]) -> Iterable[tuple[str, str]]:
+    """(day, analyst) of every question of today in the book: a cap for a day outlives a restart."""
+    today = dt.datetime.now(dt.UTC).date().isoformat()
+    for at, analyst, *_ in session.book.refusals():
+        if at.startswith(today) and analyst:
+            yield today, analyst
+    for entry in session.book.entries():
+        if entry.at.startswith(today) and entry.analyst not in (None, EVERYBODY) and entry.kind in COUNTED:
+            yield today, str(entry.analyst)
+
+
+COUNTED = ("answer", "release", "told", "unjudged")
