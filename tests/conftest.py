@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 from hypothesis import settings
 from tests.support.postgres import postgres  # noqa: F401 - a fixture of all tests
+from tests.support.postgres_book import place  # noqa: F401 - likewise
 
 # Machines are shared: a slow example is not a failure. CI draws the same examples every time, so that a red run is
 # about the change; `make test` elsewhere goes on searching.

@@ -16,6 +16,7 @@ from multiprocessing.context import ForkServerContext, ForkServerProcess
 from pathlib import Path
 from typing import Any, TypeAlias
 
+from keyhole.book.sqlite_store import SqliteStore
 from keyhole.errors import KeyholeError
 from keyhole.sessions.session import Session
 
@@ -96,7 +97,8 @@ def _doomed(session: Session[Any], at: int) -> None:
         if left[0] == 0:
             os.kill(os.getpid(), signal.SIGKILL)
 
-    session.book._db.set_trace_callback(before)
+    assert isinstance(session.book.store, SqliteStore)
+    session.book.store.db.set_trace_callback(before)
 
 
 @dataclass(slots=True)

@@ -10,6 +10,7 @@ from tests.laws.session_worlds import AUDITED, LAPLACE, WEIGHTS, SessionWorld
 
 from keyhole.auditing.online.admission import Admission, ParsedStatement
 from keyhole.book import Book, BookEntry, Mark
+from keyhole.book.sqlite_store import SqliteStore
 from keyhole.defence.answering import Answering
 from keyhole.defence.budget.ledger import SavedRun
 from keyhole.defence.strategies.prepaid_run import PrepaidRun, _Taken
@@ -25,8 +26,8 @@ class CommitsEach(Book):
     def append(self, kind: Mark, body: dict[str, Any], **rest: Any) -> BookEntry:
         """Every entry is a transaction of its own."""
         entry = super().append(kind, body, **rest)
-        self._db.execute("COMMIT")
-        self._db.execute("BEGIN IMMEDIATE")
+        self.store.commit()
+        self.store.begin()
         return entry
 
 
@@ -34,7 +35,7 @@ class CommitsLate(Book):
     """Lets the answer be shown, and commits when the next question comes."""
 
     def _begin_transaction(self) -> None:
-        if self._db.in_transaction:
+        if isinstance(self.store, SqliteStore) and self.store.db.in_transaction:
             super()._commit()
         super()._begin_transaction()
 

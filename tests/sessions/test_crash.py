@@ -76,7 +76,7 @@ def test_twenty_processes_and_two_hundred_kills(world: SessionWorld, tmp_path: P
     copy = tmp_path / "older.keyhole"
     first = _trampled(world, folder, processes=20, kills=20, seconds=60, seed=random.randrange(10**9))
     with Book.open(folder / BOOK) as book:
-        book._db.execute("PRAGMA wal_checkpoint(TRUNCATE)")
+        book.store.db.execute("PRAGMA wal_checkpoint(TRUNCATE)")
     shutil.copy(folder / BOOK, copy)
     crowd = _trampled(world, folder, processes=20, kills=180, seconds=400, seed=random.randrange(10**9))
     assert crowd.kills == 180
@@ -110,7 +110,7 @@ def test_a_book_that_is_replaced_while_it_is_open(tmp_path: Path) -> None:
     shutil.copy(folder / BOOK, copy)
     with AUDITED.opened(folder) as session:
         session.ask(AUDITED.pool[3])
-        session.book._db.execute("PRAGMA wal_checkpoint(TRUNCATE)")
+        session.book.store.db.execute("PRAGMA wal_checkpoint(TRUNCATE)")
         copy.rename(folder / BOOK)
         with pytest.raises(BookError, match="replaced while it was open"):
             session.ask(AUDITED.pool[5])
@@ -123,12 +123,12 @@ def test_a_failed_disk_leaves_what_was_there(tmp_path: Path) -> None:
     folder = LAPLACE.at(tmp_path / "world")
     with LAPLACE.opened(folder) as session:
         last = session.ask(LAPLACE.pool[0], "ann").entry
-        (pages,) = session.book._db.execute("PRAGMA page_count").fetchone()
-        session.book._db.execute(f"PRAGMA max_page_count = {pages}")
+        (pages,) = session.book.store.db.execute("PRAGMA page_count").fetchone()
+        session.book.store.db.execute(f"PRAGMA max_page_count = {pages}")
         with pytest.raises(BookError, match="disk is full"):
             session.ask_all(LAPLACE.pool[1:], "ann")
         told = {e.seq for e in session.book.entries() if e.kind == "release"}
         assert session.book.state.seq == max(told) >= (last or 0)
-        session.book._db.execute("PRAGMA max_page_count = 100000")
+        session.book.store.db.execute("PRAGMA max_page_count = 100000")
         assert session.ask(LAPLACE.pool[-1], "ann").answered
         settles(LAPLACE, folder, [], session)

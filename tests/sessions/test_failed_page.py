@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from fractions import Fraction
-from pathlib import Path
 from random import Random
 from typing import Any
 
 import pytest
+from tests.support.postgres_book import BookPlace
 
 from keyhole.book import Book, Mark
 from keyhole.book.state import BookState
@@ -53,9 +53,9 @@ def charge_and_fail(book: Book) -> None:
 
 
 @pytest.mark.parametrize("seed", range(8))
-def test_the_state_is_what_the_entries_add_up_to_whichever_pages_fail(tmp_path: Path, seed: int) -> None:
+def test_the_state_is_what_the_entries_add_up_to_whichever_pages_fail(place: BookPlace, seed: int) -> None:
     rng = Random(seed)
-    with Book.open(tmp_path / "book", "people") as book:
+    with place.open("people") as book:
         for _ in range(60):
             fails = rng.random() < 0.5
             try:
@@ -67,12 +67,12 @@ def test_the_state_is_what_the_entries_add_up_to_whichever_pages_fail(tmp_path: 
             except Breaks:
                 assert fails
             assert book.state == BookState().take_all(book.entries())
-    with Book.open(tmp_path / "book") as again:  # its totals are what the entries add up to
+    with place.open() as again:  # its totals are what the entries add up to
         assert again.state == BookState().take_all(again.entries())
 
 
-def test_a_failing_page_reads_no_entry(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    with Book.open(tmp_path / "book", "people") as book:
+def test_a_failing_page_reads_no_entry(place: BookPlace, monkeypatch: pytest.MonkeyPatch) -> None:
+    with place.open("people") as book:
         before = BookState().take_all(book.entries())
         read: list[int] = []
         real = Book.entries
@@ -83,8 +83,8 @@ def test_a_failing_page_reads_no_entry(tmp_path: Path, monkeypatch: pytest.Monke
         assert 0 not in read  # what others wrote is looked for, from the last entry on
 
 
-def test_what_others_wrote_stays_when_the_page_after_it_fails(tmp_path: Path) -> None:
-    with Book.open(tmp_path / "book", "people") as one, Book.open(tmp_path / "book") as two:
+def test_what_others_wrote_stays_when_the_page_after_it_fails(place: BookPlace) -> None:
+    with place.open("people") as one, place.open() as two:
         with one.page():
             one.append(Mark.CHARGE, {"amount": "1/10", "delta": "0", "what": "q"}, analyst="ann")
         with pytest.raises(Breaks):

@@ -89,7 +89,7 @@ def test_an_entry_takes_the_same_room_for_tiny_and_huge_numbers(tmp_path: Path) 
         with keyhole.ask(told, data=people, private="pay:0..", id="name", exact_above=1, table="t") as session:
             assert session.ask("SELECT g, SUM(pay) FROM t GROUP BY g").answered
         with Book.open(folder / "book.keyhole") as book:
-            rows = book._db.execute("SELECT length(body) FROM entry WHERE kind = ?", (str(Mark.ANSWER),))
+            rows = book.store.db.execute("SELECT length(body) FROM entry WHERE kind = ?", (str(Mark.ANSWER),))
             sizes |= set(rows.fetchall())
     assert len(sizes) == 1
 

@@ -18,8 +18,7 @@ import pytest
 from click.testing import CliRunner
 
 from keyhole.auditing.online.admission import Admission, ParsedStatement, Permission
-from keyhole.book import Book, BookEntry, Mark
-from keyhole.book import book as book_module
+from keyhole.book import Book, BookEntry, Mark, sqlite_store
 from keyhole.cli import app
 from keyhole.defence.noise import ExactNoise
 from keyhole.engines import seal_keys
@@ -338,14 +337,14 @@ def test_a_small_disk_is_full_for_both(
     texts = [t for t in statements(7, 12) if t.strip(" ;")]
     full = 0
     for pages in sizes:
-        monkeypatch.setattr(book_module, "connect", partial(_small, pages))
+        monkeypatch.setattr(sqlite_store, "connect", partial(_small, pages))
         (tmp_path / str(pages)).mkdir()
         alike(tmp_path / str(pages), config, [ask(texts, "--format", "json")], 7, monkeypatch)
         full += "disk is full" in CliRunner().invoke(app, list(ask(texts).args)).stderr
     assert 0 < full < len(sizes), "no disk was small enough, or none large enough"
 
 
-def _small(pages: int, path: str | Path, connected: Any = book_module.connect) -> Any:
+def _small(pages: int, path: str | Path, connected: Any = sqlite_store.connect) -> Any:
     db = connected(path)
     db.execute(f"PRAGMA max_page_count = {pages}")
     return db

@@ -25,14 +25,16 @@ Examples
   keyhole book show book.keyhole
   keyhole book verify book.keyhole --witness /elsewhere/witness
   keyhole book export book.keyhole --out transcript.jsonl
+  keyhole book setup --role keyhole_book --schema hr | psql books
+  keyhole book adopt postgresql://keyhole_book@db/books DIGEST --witness witness
 """
 
-PATH = click.Argument(["path"], metavar="BOOK", type=click.Path(path_type=Path))
+PATH = click.Argument(["path"], metavar="BOOK")
 WITNESS = click.Option(["--witness"], type=options.FILE, help="The last entry as it was seen elsewhere.")
 
 
 @options.command("show", None, PATH, options.output(Format.TEXT, Format.JSON, Format.HTML))
-def show(path: Path, output: OutputArguments) -> None:
+def show(path: str, output: OutputArguments) -> None:
     """What is in it, oldest first."""
     from keyhole.report.book import describe_book, render_book
     from keyhole.report.documents.json_text import dumps
@@ -44,14 +46,14 @@ def show(path: Path, output: OutputArguments) -> None:
         elif output.format is Format.HTML:
             from keyhole.report.html.sessions import render_book_page
 
-            emit(render_book_page(describe_book(book), path.name), output.out)
+            emit(render_book_page(describe_book(book), Path(path).name), output.out)
         else:
             emit_text("\n".join(render_book(book)), output.out)
     exit_with(0)
 
 
 @options.command("verify", None, PATH, WITNESS)
-def verify(path: Path, witness: Path | None) -> None:
+def verify(path: str, witness: Path | None) -> None:
     """Check the chain, the totals and the witness."""
     from keyhole.report.words.sentence import counted
 
@@ -67,7 +69,7 @@ def verify(path: Path, witness: Path | None) -> None:
 
 
 @options.command("export", None, PATH, options.OUT)
-def export(path: Path, out: Path | None) -> None:
+def export(path: str, out: Path | None) -> None:
     """The transcript, as JSON lines that `keyhole audit` and `keyhole attack` read."""
     from keyhole.logs.importers.transcript import transcript_of_book
 
@@ -77,15 +79,50 @@ def export(path: Path, out: Path | None) -> None:
     exit_with(0)
 
 
-def opened_book(path: Path, witness: Path | None = None) -> Book:
-    """A copy for reading: the file, and where it stands, are left as they are."""
+ROLE = click.Option(["--role"], default="keyhole_book", help="The role that gateways log in as.", show_default=True)
+SCHEMA = click.Option(["--schema"], default="keyhole", help="The schema of this book.", show_default=True)
+DIGEST = click.Argument(["digest"], metavar="DIGEST")
+NEW_WITNESS = click.Option(["--witness"], type=options.FILE, required=True, help="The file that this gateway keeps.")
+
+
+@options.command("setup", None, ROLE, SCHEMA)
+def setup(role: str, schema: str) -> None:
+    """Print the SQL that makes an empty book in PostgreSQL.
+
+    Run it as the owner of the database. The role may add entries, and may not change or delete one.
+    """
+    from keyhole.book.postgres_store import SETUP
+    from keyhole.model.predicate import quote_name
+
+    emit_text(SETUP.format(role=quote_name(role), schema=quote_name(schema)).rstrip(), None)
+    exit_with(0)
+
+
+@options.command("adopt", None, PATH, DIGEST, NEW_WITNESS)
+def adopt(path: str, digest: str, witness: Path) -> None:
+    """Begin the witness of another gateway.
+
+    DIGEST is that of the last entry, read where the book is in use (keyhole book verify). A copy that does not have it
+    is older, and is refused.
+    """
     from keyhole.book import Book
 
-    if not path.exists():
-        near = sorted(p.name for p in path.parent.glob("*.keyhole"))[:5] if path.parent.is_dir() else []
+    with Book.open(path, witness=witness, adopt=digest) as book:
+        emit(f"{witness} has seen entry {book.state.seq} of {path}", None)
+    exit_with(0)
+
+
+def opened_book(path: str, witness: Path | None = None) -> Book:
+    """A copy for reading: the file, and where it stands, are left as they are."""
+    from keyhole.book import Book
+    from keyhole.book.store import is_in_postgres
+
+    file = Path(path)
+    if not is_in_postgres(path) and not file.exists():
+        near = sorted(p.name for p in file.parent.glob("*.keyhole"))[:5] if file.parent.is_dir() else []
         hint = f" In that folder: {', '.join(near)}." if near else ""
         raise ConfigError(f"there is no book {path}: is the path right?{hint}")
     return Book.rehearsal(path, witness=witness, begun=True)
 
 
-book = click.Group("book", help=HELP, no_args_is_help=True, commands=[show, verify, export])
+book = click.Group("book", help=HELP, no_args_is_help=True, commands=[show, verify, export, setup, adopt])

@@ -35,11 +35,13 @@ class BookTable(TomlTable):
 
     `policy` None: private if there is a budget, else audited; monitored only if it is written here. `changes` says
     whether everybody knows whose private values were written between two versions of the data, and `written` is then
-    a CSV of them. `begun` says that the book exists.
+    a CSV of them. `begun` says that the book exists. `path` is a file, or postgresql://ROLE@HOST/DATABASE; `key` is
+    the file with the key that binds it to the values, beside the book if it is not named.
     """
 
     path: str | None = None
     population: str | None = None
+    key: str | None = None
     witness: str | None = None
     policy: Literal["audited", "private", "monitored"] | None = None
     changes: Literal["secret", "public"] = "secret"
@@ -162,13 +164,17 @@ class Config(TomlTable):
         """File names in the settings are relative to the settings file."""
 
         def at(name: str | None) -> str | None:
-            return None if name is None or "://" in name else str(folder / name)
+            return name if name is None or "://" in name else str(folder / name)
 
         return replace(
             self,
             source=replace(self.source, data=at(self.source.data)),
             book=replace(
-                self.book, path=at(self.book.path), witness=at(self.book.witness), written=at(self.book.written)
+                self.book,
+                path=at(self.book.path),
+                key=at(self.book.key),
+                witness=at(self.book.witness),
+                written=at(self.book.written),
             ),
             serve=replace(
                 self.serve,

@@ -27,9 +27,8 @@ def key_file(path: Path) -> Path:
     return real.with_name(f"{real.name}.key")
 
 
-def read_key(path: Path) -> bytes | None:
-    """The key that guards `path`, None if it was never made (or is lost)."""
-    where = key_file(path)
+def read_key(where: Path) -> bytes | None:
+    """The key in this file, None if it was never made (or is lost)."""
     try:
         key = where.read_bytes()
     except FileNotFoundError:
@@ -41,12 +40,11 @@ def read_key(path: Path) -> bytes | None:
     return key
 
 
-def make_key(path: Path) -> bytes:
-    """The key that guards `path`; made now, durably and for its owner alone, if there is none."""
-    key = read_key(path)
+def make_key(where: Path) -> bytes:
+    """The key in this file; made now, durably and for its owner alone, if there is none."""
+    key = read_key(where)
     if key is not None:
         return key
-    where = key_file(path)
     try:
         handle, name = tempfile.mkstemp(dir=where.parent, prefix=f".{where.name}.")  # readable by its owner alone
         try:
@@ -59,6 +57,6 @@ def make_key(path: Path) -> bytes:
             Path(name).unlink()
     except OSError as error:
         raise ConfigError(f"cannot write the key {where}: {error.strerror}") from None
-    made = read_key(path)
+    made = read_key(where)
     assert made is not None
     return made

@@ -19,6 +19,7 @@ from typing import TypeAlias
 from keyhole.book import Book, Mark
 from keyhole.book.book import MEMORY
 from keyhole.book.state import PUBLIC, WHOLE
+from keyhole.book.store import is_in_postgres
 from keyhole.config import Config, home
 from keyhole.config.settings import Settings
 from keyhole.engines.seal_keys import KEY_BYTES, key_file, make_key, read_key
@@ -28,10 +29,12 @@ Digests: TypeAlias = Callable[[bytes], Mapping[str, str]]  # key -> digest of ea
 BOOK = "book.keyhole"
 
 
-def find_book_path(settings: Settings, config: Config | str | Path | None, option: str | Path | None) -> Path | None:
+def find_book_path(
+    settings: Settings, config: Config | str | Path | None, option: str | Path | None
+) -> str | Path | None:
     """The book of these settings: named by an option or by the settings, else beside them, else beside the data.
 
-    None: nothing says where (a frame without settings).
+    None: nothing says where (a frame without settings). A book in PostgreSQL is named by its address.
     """
     written = settings.config.book.path
     named = {"[book] path": written, "the option": None if option is None else str(option)}
@@ -39,19 +42,19 @@ def find_book_path(settings: Settings, config: Config | str | Path | None, optio
         if path is not None and Path(path).name == ":memory:":
             raise ConfigError(f"{where} = ':memory:' would forget what was answered and spent: name a file")
     paths = [path for path in named.values() if path is not None]
-    if len({os.path.realpath(path) for path in paths}) > 1:
+    if len({path if is_in_postgres(path) else os.path.realpath(path) for path in paths}) > 1:
         raise ConfigError(
             f"[book] path names {written}, the option names {option}: one population has one book, for what was "
             "answered and what was spent. Name it once"
         )
     if paths:
-        return Path(paths[0])
+        return paths[0] if is_in_postgres(paths[0]) else Path(paths[0])
     if isinstance(config, str | Path):
         return home(config) / BOOK
     return Path(settings.data).resolve().parent / BOOK if isinstance(settings.data, str | Path) else None
 
 
-def open_book(path: Path, settings: Settings, population: str, *, dry_run: bool = False) -> Book:
+def open_book(path: str | Path, settings: Settings, population: str, *, dry_run: bool = False) -> Book:
     """Go on with the book at `path`, or begin it.
 
     A dry run works on a copy in memory. A book of another population is refused, and so is one that vanished: its key
@@ -59,15 +62,25 @@ def open_book(path: Path, settings: Settings, population: str, *, dry_run: bool 
     """
     declared = settings.config.book
     witness = Path(declared.witness) if declared.witness is not None else None
-    real = Path(os.path.realpath(path)) if Path(path).is_symlink() else Path(path)
     named = declared.population or population
-    # a key without a book: the book was there, and is gone; the key is looked at first, since it is made after the book
-    key_alone = read_key(real) is not None and (not real.exists() or real.stat().st_size == 0)
+    if is_in_postgres(path):
+        if declared.key is None:
+            raise ConfigError(
+                f"the book {path} is in PostgreSQL: name the file with its key under [book], key = ..., the same "
+                "content on every gateway"
+            )
+        real: str | Path = path
+        key, key_alone = Path(declared.key), False  # the key may be there before the book: the witness knows
+    else:
+        real = Path(os.path.realpath(path)) if Path(path).is_symlink() else Path(path)
+        key = Path(declared.key) if declared.key is not None else key_file(real)
+        # a key without a book: the book was there, and is gone; the key is looked at first: it is made after the book
+        key_alone = read_key(key) is not None and (not real.exists() or real.stat().st_size == 0)
     if dry_run:
         book = Book.rehearsal(real, named, witness=witness, begun=declared.begun or key_alone)
     else:
         book = Book.open(real, named, witness=witness, begun=declared.begun or key_alone)
-    book.name = str(path)
+    book.name, book.key = str(path), key
     if declared.population is not None and book.state.population != declared.population:
         book.close()
         raise BookError(
@@ -100,19 +113,19 @@ def find_key(book: Book, label: str | None) -> bytes:
 
     A rehearsal makes none that would be kept.
     """
-    key = None if book.path == MEMORY else read_key(Path(book.path))
+    key = None if book.path == MEMORY else read_key(book.key)
     known = any(label in (None, epoch["version"]) for epoch in book.state.epochs)
     keyed = any(what != PUBLIC for _, what in book.state.data)
     if key is None and (book.state.people or (keyed and known)):  # people are known by their keyed ids alone
         other = "" if book.state.people else ", or write a new version = ... under [source]"
         raise BookError(
-            f"the key {key_file(Path(book.path))} is missing, so nobody can say whether the data is still what the "
+            f"the key {book.key} is missing, so nobody can say whether the data is still what the "
             f"book {book.path} was kept for: restore it from a backup, beside the book{other}. What was answered and "
             "spent still counts"
         )
     if key is not None:
         return key
-    return make_key(Path(book.path)) if book.kept else secrets.token_bytes(KEY_BYTES)
+    return make_key(book.key) if book.kept else secrets.token_bytes(KEY_BYTES)
 
 
 def enter_version(book: Book, version: DataVersion) -> bytes:

@@ -34,7 +34,7 @@ def report(file: Path, out: Path | None) -> None:
         from keyhole.report.book import describe_book
         from keyhole.report.html.sessions import render_book_page
 
-        with opened_book(file) as book:
+        with opened_book(str(file)) as book:
             emit(render_book_page(describe_book(book), file.name), out)
         return
     from keyhole.report.html.tables import render_verdict_page

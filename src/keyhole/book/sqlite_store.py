@@ -1,7 +1,4 @@
-"""The two files of a book: SQLite, which holds it, and the witness, which knows its last entry.
-
-The witness is kept elsewhere: an older copy of the book does not know the entry that the witness saw.
-"""
+"""A book in one SQLite file: for one machine, whose processes queue at it."""
 
 from __future__ import annotations
 
@@ -10,20 +7,13 @@ import sqlite3
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
 from pathlib import Path
+from typing import Self
 
-from keyhole.errors import BookError, ConfigError
-
-try:
-    import fcntl
-except ImportError:  # pragma: no cover - no advisory locks on this platform
-    fcntl = None  # type: ignore[assignment]
+from keyhole.book.store import COPIED, WAIT, Row, Store, refuse_network_file
+from keyhole.errors import BookError
 
 FAULTS = (sqlite3.Error, UnicodeDecodeError)  # a damaged file may name its own parts in bytes that are no text
-LAYOUT = "keyhole book 1"
-WITNESS_BYTES = 96  # a number, a blank, 64 hex digits, blanks, the end of the line
-WAIT = 60.0  # seconds in the queue for another process that is asking
 ENTRY = "seq INTEGER PRIMARY KEY, prev TEXT NOT NULL, hash TEXT NOT NULL, at TEXT NOT NULL, kind TEXT NOT NULL"
 SEALED = "epoch INTEGER, name TEXT, generation INTEGER NOT NULL, fields TEXT NOT NULL, state BLOB NOT NULL"
 ASKED = "at TEXT NOT NULL, analyst TEXT, sql TEXT NOT NULL, verdict TEXT NOT NULL, reason TEXT NOT NULL"
@@ -39,6 +29,75 @@ TABLES = (
 )
 
 
+class SqliteStore(Store):
+    """WAL, synchronous=FULL, BEGIN IMMEDIATE: what was committed survives a crash of the machine.
+
+    `path` None: a copy in memory, for a rehearsal.
+    """
+
+    order = "rowid"
+    shared = False
+
+    def __init__(self, path: str, db: sqlite3.Connection, *, is_file: bool) -> None:
+        self.path, self.db, self._is_file = path, db, is_file
+        self._place = identify_file(path)
+
+    @classmethod
+    def open(cls, path: str | Path) -> Self:
+        """The file, open for writing."""
+        return cls(str(path), connect(path), is_file=True)
+
+    @classmethod
+    def in_memory(cls, path: str) -> Self:
+        """Nothing of it is kept."""
+        return cls(path, sqlite3.connect(":memory:", isolation_level=None, check_same_thread=False), is_file=False)
+
+    def begin(self) -> None:
+        """Wait for this process's turn."""
+        self.run("BEGIN IMMEDIATE")
+
+    def commit(self) -> None:
+        """On disk when it returns."""
+        self.run("COMMIT")
+
+    def roll_back(self) -> None:
+        """Nothing of this turn stays."""
+        if self.db.in_transaction:
+            self.db.execute("ROLLBACK")
+
+    def run(self, text: str, values: Row = ()) -> list[Row]:
+        """One statement."""
+        try:
+            return self.db.execute(text, values).fetchall()
+        except FAULTS as error:
+            raise explain_failure(self.path, error) from None
+
+    def is_blank(self) -> bool:
+        """An empty file has no tables."""
+        return not self.run("SELECT 1 FROM sqlite_master")
+
+    def create(self) -> None:
+        """Its tables."""
+        for statement in TABLES:
+            self.run(statement)
+
+    def was_replaced(self) -> bool:
+        """A file that was put in another's place has another inode."""
+        return self._is_file and identify_file(self.path) != self._place
+
+    def copy_from(self, origin: Store) -> None:
+        """Everything that was committed to another store."""
+        self.create()
+        for table, (columns, order) in COPIED.items():
+            marks = ", ".join("?" * (columns.count(",") + 1))
+            for row in origin.run(f"SELECT {columns} FROM {table} ORDER BY {order}"):
+                self.run(f"INSERT INTO {table} ({columns}) VALUES ({marks})", row)
+
+    def close(self) -> None:
+        """Let go of the file."""
+        self.db.close()
+
+
 def create_file(path: str | Path) -> None:
     """An empty file for the custodian alone."""
     try:
@@ -49,6 +108,7 @@ def create_file(path: str | Path) -> None:
 
 def connect(path: str | Path) -> sqlite3.Connection:
     """The file, open for writing: what was committed survives a crash of the machine."""
+    refuse_network_file(Path(path))
     try:
         db = sqlite3.connect(
             f"{Path(path).resolve().as_uri()}?mode=rw",
@@ -135,77 +195,3 @@ def explain_failure(path: str | Path, error: Exception) -> BookError:
     code = getattr(error, "sqlite_errorcode", sqlite3.SQLITE_CORRUPT) & 0xFF  # no code: no text, and it would show it
     what = CURES.get(code, str(error))
     return BookError(f"the book {path}: {what}. Nothing was answered or spent")
-
-
-@dataclass(frozen=True, slots=True)
-class Witness:
-    """A file outside the book's own backup: number and digest of its last entry, written before anything is shown.
-
-    >>> import tempfile
-    >>> witness = Witness(Path(tempfile.mkdtemp()) / "witness")
-    >>> witness.read(), witness.write(3, "ab" * 32), witness.read() == (3, "ab" * 32)
-    (None, None, True)
-    """
-
-    path: Path
-
-    def read(self) -> tuple[int, str] | None:
-        """What it saw last; None if it was never written."""
-        try:
-            text = self.path.read_text(encoding="ascii")
-        except FileNotFoundError:
-            return None
-        except (OSError, UnicodeDecodeError) as error:
-            raise ConfigError(f"the witness {self.path} cannot be read: {error}") from None
-        words = text.split()
-        if not words:
-            return None
-        if len(words) != 2 or not words[0].isdigit() or len(words[1]) != 64:
-            raise ConfigError(f"{self.path} is not the witness of a book, or it is damaged: restore it from a backup")
-        return int(words[0]), words[1]
-
-    def write(self, seq: int, mark: str) -> None:
-        """On disk when it returns, unless it has seen a later entry. One block is overwritten in place: its old or its
-        new content survives a crash.
-        """
-        line = f"{seq} {mark}".ljust(WITNESS_BYTES - 1) + "\n"
-        try:
-            handle = os.open(self.path, os.O_RDWR | os.O_CREAT, 0o600)
-            try:
-                if fcntl is not None:  # two processes may come here in another order than they committed
-                    fcntl.flock(handle, fcntl.LOCK_EX)
-                seen = self.read()
-                if seen is None or seen[0] < seq:
-                    os.pwrite(handle, line.encode("ascii"), 0)
-                    os.fsync(handle)
-            finally:
-                os.close(handle)
-        except OSError as error:
-            raise ConfigError(
-                f"the witness {self.path} cannot be written ({error.strerror}), so nothing is shown: mend that first. "
-                "What was asked is in the book and is not charged again"
-            ) from None
-
-
-def has_book(path: str | Path, witness: Path | None, *, begun: bool) -> bool:
-    """Is there a book at `path`? Refused if there is none (or an empty file) and the witness, or `begun`, knows one.
-
-    >>> has_book("no such file", None, begun=False)
-    False
-    """
-    if witness is not None and not witness.resolve().parent.is_dir():
-        raise BookError(f"the witness {witness} cannot be kept: there is no folder {witness.parent}. Make it first")
-    seen = Witness(witness).read() if witness else None  # before the book is looked at: it is written after it
-    if Path(path).exists() and Path(path).stat().st_size > 0:
-        return True
-    if seen is not None:
-        raise BookError(
-            f"the witness {witness} knows a book with {seen[0]} entries, and there is none at {path}: restore "
-            "the book from a backup. To begin another for other people, give it a witness of its own"
-        )
-    if begun:
-        raise BookError(
-            f"there is no book at {path}, and there should be one: restore it from a backup. What was answered and "
-            "spent still counts"
-        )
-    return False
