@@ -20,17 +20,19 @@ from typing import Any
 import numpy as np
 from threadpoolctl import threadpool_limits  # type: ignore[import-untyped]
 
-from keyhole.oracles.base import ModelWarning, StreamAttack, ThresholdOracle
+from keyhole.oracles.base import ModelWarning, ThresholdOracle
 from keyhole.oracles.bounds import minimax_lower_bound, phase_level_error, private_laplace_scale
 from keyhole.oracles.certify.assumptions import calibrate
 from keyhole.oracles.certify.unknown_edge import certify_without_edge
+from keyhole.oracles.learners import choose_learner
 from keyhole.oracles.learners.bisection import OnlineBisection
 from keyhole.oracles.learners.level_newton import LevelNewton
 from keyhole.oracles.learners.newton import OneBitNewton
 from keyhole.oracles.learners.oracle_off import OracleOff
 from keyhole.oracles.learners.sequential import EdgeBisection, SequentialBisection
+from keyhole.oracles.learners.stream_attack import StreamAttack
 from keyhole.oracles.noise import Floats, GaussianNoise, LaplaceNoise, OracleNoise, UniformNoise, noise_by_kind
-from keyhole.oracles.simulate import OracleMethod, StreamKind, build_stream, error_floor, play_game, play_games
+from keyhole.oracles.simulate import StreamKind, build_stream, error_floor, play_game, play_games
 from keyhole.oracles.streams import Concentrated, Spread, draw_blocks
 from keyhole.oracles.subspace import Subspace
 from keyhole.report.charts.figures import compute_guides, draw_errors
@@ -47,7 +49,7 @@ def published(plots: Path | None) -> Rows:
     curves: dict[str, list[tuple[float, float]]] = {}
     for kind in StreamKind:
         stream = build_stream(kind, SPACE)
-        for method in (OracleMethod.ONLINE_BISECTION, OracleMethod.SEQUENTIAL):
+        for method in (choose_learner("online-bisection"), choose_learner("sequential")):
             for T in (1_000, 10_000, 100_000, 1_000_000):
                 noise = noise_by_kind("uniform", 0.25, 4)
                 runs, summary, _ = play_games(method, stream, noise, T, delta=0.01, seeds=8)
@@ -66,7 +68,9 @@ def published(plots: Path | None) -> Rows:
                 )
             curves[f"{method}, {kind}"] = _mean([run.trace for run in runs])
     if plots:
-        floor = error_floor(OracleMethod.SEQUENTIAL, build_stream(StreamKind.CONCENTRATED, SPACE), noise, 1_000_000)
+        floor = error_floor(
+            choose_learner("sequential"), build_stream(StreamKind.CONCENTRATED, SPACE), noise, 1_000_000
+        )
         all_curves = curves | compute_guides(curves["sequential, concentrated"], floor)
         title = "Published constants and sequential test, uniform:0.25"
         drawing = draw_errors(all_curves, dashed=("1/sqrt(T)", "floor"))
@@ -116,7 +120,9 @@ def hybrid(_: Path | None, seeds: int = 200) -> Rows:
     for noise_kind in ("uniform", "gaussian", "laplace"):
         for kind in StreamKind:
             noise, stream = noise_by_kind(noise_kind, 0.25, 4), build_stream(kind, SPACE)
-            runs, summary, said = play_games(OracleMethod.NEWTON, stream, noise, 1_000_000, delta=0.01, seeds=seeds)
+            runs, summary, said = play_games(
+                choose_learner("newton"), stream, noise, 1_000_000, delta=0.01, seeds=seeds
+            )
             errors = np.array([run.average_error for run in runs])
             rows.append(
                 {
@@ -141,7 +147,7 @@ def edge(plots: Path | None) -> Rows:
     for kind in StreamKind:
         for u in (0.25, 1.0):
             noise, stream = noise_by_kind("uniform", u, 4), build_stream(kind, SPACE)
-            for method in (OracleMethod.EDGE, OracleMethod.NEWTON):
+            for method in (choose_learner("edge"), choose_learner("newton")):
                 runs, summary, _ = play_games(method, stream, noise, 1_000_000, delta=0.01, seeds=8)
                 rows.append(
                     {
@@ -264,7 +270,7 @@ def dimensions(plots: Path | None) -> Rows:
     rows: Rows = []
     for d in (2, 4, 8, 16):
         stream, noise = Spread(Subspace.blocks(2 * d, d)), UniformNoise(1.0)
-        for method in (OracleMethod.NEWTON, OracleMethod.SEQUENTIAL):
+        for method in (choose_learner("newton"), choose_learner("sequential")):
             runs, summary, _ = play_games(method, stream, noise, 300_000, delta=0.01, seeds=8)
             rows.append(
                 {
@@ -299,7 +305,7 @@ def privacy(plots: Path | None) -> Rows:
     prior = float(np.mean(np.abs((w - 0.5) @ q.T)))
     for epsilon in (0.1, 1.0, 10.0, 100.0, 1_000.0, 10_000.0, 100_000.0):
         noise = LaplaceNoise(private_laplace_scale(epsilon, cap, sensitivity))
-        _, summary, _ = play_games(OracleMethod.NEWTON, Concentrated(SPACE), noise, cap, delta=0.01, seeds=400)
+        _, summary, _ = play_games(choose_learner("newton"), Concentrated(SPACE), noise, cap, delta=0.01, seeds=400)
         rows.append(
             {
                 "epsilon": epsilon,
@@ -338,7 +344,8 @@ def levels(_: Path | None) -> Rows:
             }
         )
     raw = [
-        play_game(OracleMethod.ORACLE_OFF, stream, noise, T, delta=0.01, seed=seed).average_error for seed in range(20)
+        play_game(choose_learner("oracle-off"), stream, noise, T, delta=0.01, seed=seed).average_error
+        for seed in range(20)
     ]
     rows.append({"answer": "raw", "information": 1.0, "average_error": float(np.mean(raw))})
     return rows

@@ -23,7 +23,7 @@ COMMANDS = {
     "watch": ["watch", "--data", "people.csv", "--id", "Name", *DECLARED, "--book", "history.keyhole"],
     "attack": ["attack", "transcript.jsonl", "--roster", "roster.csv", *HOSPITAL],
     "answer": ["answer", "queries.sql", "-c", "keyhole.toml", "--anyway"],  # six people: noise leaves little
-    "simulate": ["simulate", "oracle", "--queries", "1000", "--seeds", "1"],
+    "simulate": ["oracle", "simulate", "--queries", "1000", "--seeds", "1"],
 }
 QUERIES = "SELECT COUNT(*) FROM people WHERE Gender = 'Male'; SELECT AVG(\"Blood sugar\") FROM people;"
 DOMAIN = '\n[columns.public.Gender]\nvalues = ["Male", "Female"]\n[budget]\nepsilon = 1.0\n'

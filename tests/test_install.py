@@ -62,7 +62,7 @@ SMALL_RUNS = {  # in this order: later ones read what earlier ones wrote, in the
     "book export": SmallRun("keyhole book export book.keyhole", 0, "Blood sugar"),
     "attack": SmallRun("keyhole attack transcript.jsonl -c keyhole.toml", 0, "Jeremy Doe      5.2"),
     "plan": SmallRun(f"keyhole plan {WHO} --target \"Name = 'Jeremy Doe'\"", 0, "The auditor confirms it"),
-    "simulate oracle": SmallRun("keyhole simulate oracle --queries 100 --seeds 1", 0, "contained yes"),
+    "oracle simulate": SmallRun("keyhole oracle simulate --queries 100 --seeds 1", 0, "contained yes"),
     "simulate attack": SmallRun("keyhole simulate attack safe.sql -c keyhole.toml --epsilon 1", 0, "Blood sugar"),
     "simulate release": SmallRun("keyhole simulate release --queries 5", 0, "planner"),
     "ask": SmallRun(

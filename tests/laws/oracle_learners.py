@@ -18,7 +18,7 @@ from tests.laws.oracles import LITTLE, NEAR, SPACE, Builder
 from tests.laws.oracles import SPECIMENS as STREAM_ATTACKS
 
 from keyhole.errors import ModelError
-from keyhole.oracles.base import ThresholdAttack, ThresholdOracle
+from keyhole.oracles.base import CertifyingLearner, ThresholdOracle
 from keyhole.oracles.learners.ellipsoid import EllipsoidBisection
 from keyhole.oracles.learners.level_newton import LevelNewton
 from keyhole.oracles.learners.oracle_off import OracleOff
@@ -134,17 +134,17 @@ def nonsense_is_refused_and_teaches_nothing(school: Schooling) -> None:
     _same(learner, twin)
 
 
-def _ask(attack: ThresholdAttack, q: Floats, oracle: ThresholdOracle) -> None:
+def _ask(attack: CertifyingLearner, q: Floats, oracle: ThresholdOracle) -> None:
     threshold = attack.threshold(q)
     if threshold is not None:
         attack.learn(q, threshold, oracle.above(q, threshold))
 
 
-def _hear(attack: ThresholdAttack, q: Floats) -> None:
+def _hear(attack: CertifyingLearner, q: Floats) -> None:
     attack.learn(q, 0.5, 1)
 
 
-def _mishear(attack: ThresholdAttack, q: Floats) -> None:
+def _mishear(attack: CertifyingLearner, q: Floats) -> None:
     attack.learn(q, 0.5, 2)
 
 

@@ -19,9 +19,10 @@ from keyhole.checker import Outcome, replay
 from keyhole.checker.order import conditional
 from keyhole.cli.root import app
 from keyhole.oracles import DatabaseOracle, OnlineBisection, Spread, Subspace, UniformNoise
+from keyhole.oracles.learners import choose_learner
 from keyhole.oracles.learners.bisection import PublishedConstants
 from keyhole.oracles.noise import parse_noise
-from keyhole.oracles.simulate import OracleMethod, play_game
+from keyhole.oracles.simulate import play_game
 from keyhole.report.verdict import Verdict
 
 NAMES = ["ann", "bob", "cyd", "dan"]
@@ -114,9 +115,9 @@ def test_unbounded_noise_proves_nothing_and_is_no_all_clear(kind: str) -> None:
 
 
 def simulated(folder: Path, *options: str) -> tuple[list[dict[str, Any]], Path]:
-    """The questions that `keyhole simulate oracle --log` writes, and the table beside them."""
+    """The questions that `keyhole oracle simulate --log` writes, and the table beside them."""
     log = folder / "asked.jsonl"
-    said = CliRunner().invoke(app, ["simulate", "oracle", "--seeds", "1", "--log", str(log), *options])
+    said = CliRunner().invoke(app, ["oracle", "simulate", "--seeds", "1", "--log", str(log), *options])
     assert said.exit_code == 0, said.output
     return [json.loads(line) for line in log.read_text().splitlines()], folder / "asked.csv"
 
@@ -125,7 +126,7 @@ def simulated(folder: Path, *options: str) -> tuple[list[dict[str, Any]], Path]:
 def test_simulated_questions_are_audited_query_by_query(tmp_path: Path, method: str) -> None:
     """With bounded noise the proved ranges hold the truth at every step, and their proofs are replayed."""
     shape = ("--dimension", "3", "--subspace", "3", "--queries", "18", "--noise", "uniform:0.03")
-    lines, table = simulated(tmp_path, "--method", method, *shape)
+    lines, table = simulated(tmp_path, "--learner", method, *shape)
     hidden = [float(row["w"]) for row in pyarrow.csv.read_csv(table).to_pylist()]
     before = [(Fraction(0), Fraction(1))] * len(hidden)
     for upto in (len(lines) // 3, len(lines)):
@@ -144,7 +145,7 @@ def test_simulated_questions_are_audited_query_by_query(tmp_path: Path, method: 
 def test_the_log_is_the_game_that_is_scored(tmp_path: Path) -> None:
     lines, table = simulated(tmp_path, "--queries", "40", "--noise", "gaussian:0.02", "--stream", "spread")
     run = play_game(
-        OracleMethod.NEWTON, Spread(Subspace.blocks(4, 2)), parse_noise("gaussian:0.02", 4), 40, delta=0.01, seed=0
+        choose_learner("newton"), Spread(Subspace.blocks(4, 2)), parse_noise("gaussian:0.02", 4), 40, delta=0.01, seed=0
     )
     assert len(lines) == run.asked
     verdict = keyhole.examine(lines, data=table, private="w:0..1", id="id")
@@ -155,12 +156,12 @@ def test_the_log_is_the_game_that_is_scored(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("options", "words"),
     [
-        (["--method", "oracle-off", "--queries", "9"], "asks no yes/no questions"),
+        (["--learner", "oracle-off", "--queries", "9"], "asks no yes/no questions"),
         (["--queries", "100001"], "take fewer --queries"),
     ],
 )
 def test_a_log_that_cannot_be_written_is_said(tmp_path: Path, options: list[str], words: str) -> None:
-    said = CliRunner().invoke(app, ["simulate", "oracle", "--log", str(tmp_path / "asked.jsonl"), *options])
+    said = CliRunner().invoke(app, ["oracle", "simulate", "--log", str(tmp_path / "asked.jsonl"), *options])
     assert said.exit_code == 2
     assert words in said.output
     assert not list(tmp_path.iterdir())

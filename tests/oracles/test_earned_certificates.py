@@ -11,8 +11,8 @@ import numpy as np
 import pytest
 from click.testing import CliRunner, Result
 
-from keyhole.cli.attack.command import attack as command
-from keyhole.cli.attack.learnt_report import between
+from keyhole.cli.oracle.attack import attack as command
+from keyhole.cli.oracle.report import between
 from keyhole.errors import ConfigError, KeyholeError
 from keyhole.oracles.attack_target import learn_target
 from keyhole.oracles.certify.assumptions import MISFIT
@@ -60,7 +60,7 @@ def staff(folder: Path, header: str = "ann,bob,cy") -> tuple[object, ...]:
 )
 def test_a_record_gives_nobody_the_value_of_another(tmp_path: Path, header: str, more: tuple[str, ...]) -> None:
     record = tmp_path / "r.jsonl"
-    common = ("--oracle", SUMS, "--record", record, "--format", "json")
+    common = (SUMS, "--record", record, "--format", "json")
     first = run(*common, *staff(tmp_path))
     assert first.exit_code == 0, first.exception
     kept = record.read_bytes()
@@ -204,7 +204,7 @@ def test_ranges_hold_for_any_rows(seed: int) -> None:
     "more", [" HAVING COUNT(*) > 1", " GROUP BY name", " LIMIT 1", " ORDER BY 1", " GROUP BY name HAVING SUM(pay) > 60"]
 )
 def test_a_statement_with_more_than_a_sum_is_refused(tmp_path: Path, more: str) -> None:
-    done = run("--oracle", SUMS + more, *staff(tmp_path))
+    done = run(SUMS + more, *staff(tmp_path))
     assert "leave out GROUP BY, HAVING" in str(done.exception)
 
 
@@ -235,7 +235,7 @@ def test_what_a_target_says_or_fails_with_is_not_repeated(tmp_path: Path, monkey
     (tmp_path / "breaking_target.py").write_text("raise ImportError('hunter2')\n", encoding="utf-8")
     (tmp_path / "q.jsonl").write_text("[1]\n", encoding="utf-8")
     for name in ("failing_target:boom", "failing_target:down", "failing_target:word", "breaking_target:x"):
-        done = run("--oracle", name, "--queries", "q.jsonl")
+        done = run(name, "--queries", "q.jsonl")
         assert isinstance(done.exception, KeyholeError)
         assert "hunter2" not in str(done.exception)
     with pytest.raises(KeyholeError, match="text of 7 characters"):
@@ -244,7 +244,7 @@ def test_what_a_target_says_or_fails_with_is_not_repeated(tmp_path: Path, monkey
 
 def test_a_check_of_fewer_queries_than_it_takes_is_refused(tmp_path: Path) -> None:
     (tmp_path / "q.jsonl").write_text("[1]\n" * 9, encoding="utf-8")
-    done = run("--oracle", "math:pow", "--queries", tmp_path / "q.jsonl", "--calibrate", 4)
+    done = run("math:pow", "--queries", tmp_path / "q.jsonl", "--calibrate", 4)
     assert "--calibrate 4: the check takes at least 5" in str(done.exception)
 
 

@@ -22,7 +22,7 @@ from keyhole.oracles import (
 )
 from keyhole.oracles.attack_target import learn_target
 from keyhole.oracles.certify.unknown_edge import _at_most, certify_without_edge
-from keyhole.oracles.result import AskingPlan, LearnerKind, Questions
+from keyhole.oracles.result import AskingPlan, Questions
 
 SPACE = Subspace.blocks(4, 2)
 
@@ -160,7 +160,7 @@ def test_other_noise_and_queries_that_lie_across_certify_nothing() -> None:
 def test_the_command_certifies_what_needs_no_edge(budget: bool) -> None:
     w, rng = np.array([0.2, 0.9]), np.random.default_rng(4)
     rows = np.tile(np.eye(2), (1500, 1))
-    plan = AskingPlan("uniform:1", LearnerKind.EDGE, calibrate=0 if budget else 1000)
+    plan = AskingPlan("uniform:1", "edge", calibrate=0 if budget else 1000)
     oracle = ThresholdOracle(w, UniformNoise(1.01), rng=rng)
     found = learn_target(oracle, Questions(rows, np.zeros(2), np.ones(2)), plan)
     assert np.all(found.low <= w)

@@ -29,6 +29,7 @@ from keyhole.oracles.bounds import (
     stream_factor,
 )
 from keyhole.oracles.database import DatabaseOracle, NoisyDatabaseOracle, asking
+from keyhole.oracles.learners import choose_learner
 from keyhole.oracles.learners.classifier import (
     NoisyScores,
     measure_angle,
@@ -39,7 +40,7 @@ from keyhole.oracles.learners.level_newton import LevelNewton
 from keyhole.oracles.learners.newton import OneBitNewton
 from keyhole.oracles.learners.sequential import SequentialBisection
 from keyhole.oracles.noise import Floats, GaussianNoise, LaplaceNoise, UniformNoise, quantile
-from keyhole.oracles.simulate import OracleMethod, hit_chance, play_games
+from keyhole.oracles.simulate import hit_chance, play_games
 from keyhole.oracles.streams import Around, Concentrated, Spread
 from keyhole.oracles.subspace import Subspace, principal_basis
 
@@ -56,12 +57,12 @@ def test_floor_for_axis_queries_is_the_textbook_one() -> None:
 
 def test_measured_error_lies_between_the_bounds() -> None:
     for noise in (GaussianNoise(1.0), LaplaceNoise(1.0)):
-        summary = play_games(OracleMethod.NEWTON, Concentrated(SPACE), noise, 20_000, delta=0.01, seeds=8)[1]
+        summary = play_games(choose_learner("newton"), Concentrated(SPACE), noise, 20_000, delta=0.01, seeds=8)[1]
         lower = minimax_lower_bound(noise, 2, 20_000)
         assert 0 < lower < summary.floor
         assert lower < summary.average_error < summary.bound
     published = play_games(
-        OracleMethod.ONLINE_BISECTION, Concentrated(SPACE), UniformNoise(1.0), 20_000, delta=0.01, seeds=4
+        choose_learner("online-bisection"), Concentrated(SPACE), UniformNoise(1.0), 20_000, delta=0.01, seeds=4
     )[1]
     assert published.average_error < published.bound
 
@@ -138,7 +139,7 @@ def test_levels_are_learnt_from() -> None:
             rng = np.random.default_rng(seed)
             attack = LevelNewton(SPACE, noise, levels=levels)
             oracle = ThresholdOracle(rng.random(4), noise, rng=np.random.default_rng([seed, 1]))
-            runs.append(attack.run(Spread(SPACE).block(800, rng), oracle))
+            runs.append(attack.run(Spread(SPACE).block(800, rng), oracle).average_error)
             assert oracle.asked == 800
         errors[levels] = np.mean(runs)
     assert errors[8] < errors[2] < 0.06
@@ -210,8 +211,9 @@ def test_a_database_gives_everybody_away_by_yes_and_no() -> None:
     attack = EllipsoidBisection(np.full(6, 3.0), np.full(6, 10.0), resolution=0.02)
     rng = np.random.default_rng(0)
     queries = (rng.random((1_500, 6)) < 0.5).astype(float)
-    asked = attack.run(queries[queries.any(axis=1)], oracle)
-    assert asked == oracle.asked < 800
+    run = attack.run(queries[queries.any(axis=1)], oracle)
+    assert run.asked == oracle.asked < 800
+    assert float(np.linalg.norm(attack.estimate() - PAY)) <= run.radius  # certified without the truth
     assert np.allclose(attack.estimate(), PAY, atol=0.02)
     # weights inside the sum mean what they say
     q = np.array([0.5, 0.0, -1.0, 2.0, 0.0, 0.0])

@@ -9,8 +9,9 @@ import numpy as np
 import pytest
 
 from keyhole.errors import ConfigError, ModelError
-from keyhole.oracles.base import MonotoneOracle, NoisyOutputOracle, ThresholdOracle
+from keyhole.oracles.base import MonotoneOracle, NoisyOutputOracle, ThresholdOracle, UnaskedWarning
 from keyhole.oracles.bounds import private_laplace_scale
+from keyhole.oracles.learners import LearnerChoice, choose_learner
 from keyhole.oracles.learners.bisection import OnlineBisection, PublishedConstants
 from keyhole.oracles.learners.newton import OneBitNewton
 from keyhole.oracles.learners.oracle_off import OracleOff
@@ -24,7 +25,7 @@ from keyhole.oracles.noise import (
     UniformNoise,
     noise_by_kind,
 )
-from keyhole.oracles.simulate import OracleMethod, error_floor, play_game, play_games
+from keyhole.oracles.simulate import error_floor, play_game, play_games
 from keyhole.oracles.streams import Around, Concentrated, Scaled, Spread, Stream
 from keyhole.oracles.subspace import Subspace
 
@@ -32,7 +33,7 @@ SPACE = Subspace.blocks(4, 2)
 STREAMS: dict[str, Stream] = {"concentrated": Concentrated(SPACE), "spread": Spread(SPACE)}
 
 
-def ratio(method: OracleMethod, stream: Stream, kind: str, queries: int, seeds: int) -> float:
+def ratio(method: LearnerChoice, stream: Stream, kind: str, queries: int, seeds: int) -> float:
     noise = noise_by_kind(kind, 0.25, 4)
     _, summary, said = play_games(method, stream, noise, queries, delta=0.01, seeds=seeds)
     assert summary.contained in (True, None)
@@ -72,7 +73,8 @@ def test_online_bisection_follows_a_plain_twin() -> None:
     rng = np.random.default_rng(2)
     w, queries = rng.random(4), Scaled(Concentrated(SPACE), -1.5, 1.5).block(T, rng)
     attack = OnlineBisection(SPACE, noise, horizon=T, min_norm=0.5)
-    attack.run(queries, ThresholdOracle(w, noise, rng=np.random.default_rng(9)))
+    with pytest.warns(UnaskedWarning, match=r"of 20,000 queries are shorter than 0\.5 and not asked"):
+        attack.run(queries, ThresholdOracle(w, noise, rng=np.random.default_rng(9)))
     twin = ThresholdOracle(w, noise, rng=np.random.default_rng(9))
     x, y, hits, yes, cuts = np.full(2, -2.0), np.full(2, 2.0), np.zeros(2), np.zeros(2), 0
     for q in queries:
@@ -110,7 +112,7 @@ def test_online_bisection_refuses_what_it_was_not_made_for() -> None:
 
 @pytest.mark.parametrize(("stream", "limit"), [("concentrated", 2.0), ("spread", 2.5)])
 def test_sequential_stays_near_the_floor(stream: str, limit: float) -> None:
-    assert ratio(OracleMethod.SEQUENTIAL, STREAMS[stream], "uniform", 100_000, 8) <= limit
+    assert ratio(choose_learner("sequential"), STREAMS[stream], "uniform", 100_000, 8) <= limit
 
 
 def test_sequential_keeps_its_promise_where_it_is_hardest() -> None:
@@ -132,11 +134,11 @@ def test_sequential_keeps_its_promise_where_it_is_hardest() -> None:
 @pytest.mark.parametrize("stream", STREAMS)
 def test_newton_reaches_the_floor(kind: str, stream: str) -> None:
     """20,000 queries, 60 seeds; the standard error of the ratio is about 4 %."""
-    assert ratio(OracleMethod.NEWTON, STREAMS[stream], kind, 20_000, 60) <= 1.1
+    assert ratio(choose_learner("newton"), STREAMS[stream], kind, 20_000, 60) <= 1.1
 
 
 def test_edges_beat_the_centred_floor() -> None:
-    assert ratio(OracleMethod.EDGE, STREAMS["concentrated"], "uniform", 200_000, 4) < 0.7
+    assert ratio(choose_learner("edge"), STREAMS["concentrated"], "uniform", 200_000, 4) < 0.7
     for noise in (GaussianNoise(1.0), LaplaceNoise(1.0), TriangularNoise(1.0)):
         with pytest.raises(ModelError, match="edge"):
             EdgeBisection(SPACE, noise)
@@ -156,9 +158,9 @@ def test_edge_sides_shrink_like_one_over_t() -> None:
 def test_newton_works_in_sixteen_dimensions_where_boxes_stall() -> None:
     space = Subspace.blocks(32, 16)
     stream, noise = Spread(space), UniformNoise(1.0)
-    newton = play_game(OracleMethod.NEWTON, stream, noise, 60_000, delta=0.01, seed=1)
-    boxes = play_game(OracleMethod.SEQUENTIAL, stream, noise, 60_000, delta=0.01, seed=1)
-    assert newton.average_error <= 1.2 * error_floor(OracleMethod.NEWTON, stream, noise, 60_000)
+    newton = play_game(choose_learner("newton"), stream, noise, 60_000, delta=0.01, seed=1)
+    boxes = play_game(choose_learner("sequential"), stream, noise, 60_000, delta=0.01, seed=1)
+    assert newton.average_error <= 1.2 * error_floor(choose_learner("newton"), stream, noise, 60_000)
     assert boxes.asked < 100
     assert boxes.average_error > 5 * newton.average_error
 
@@ -166,7 +168,7 @@ def test_newton_works_in_sixteen_dimensions_where_boxes_stall() -> None:
 def test_little_noise_is_no_trouble_for_newton() -> None:
     """Noise a hundredth of the box: the start is far from w in units of the noise."""
     found = [
-        play_game(OracleMethod.NEWTON, Spread(SPACE), LaplaceNoise(0.01), 5_000, delta=0.01, seed=seed).final_error
+        play_game(choose_learner("newton"), Spread(SPACE), LaplaceNoise(0.01), 5_000, delta=0.01, seed=seed).final_error
         for seed in range(10)
     ]
     assert np.mean(found) < 0.003
@@ -250,8 +252,8 @@ def test_oracle_off_is_regularised_least_squares() -> None:
 def test_one_bit_costs_what_theory_says() -> None:
     """Gaussian noise: sqrt(pi/2) = 1.25 times the error of raw answers."""
     stream, noise = STREAMS["spread"], GaussianNoise(1.0)
-    bits = play_games(OracleMethod.NEWTON, stream, noise, 20_000, delta=0.01, seeds=40)[1]
-    raw = play_games(OracleMethod.ORACLE_OFF, stream, noise, 20_000, delta=0.01, seeds=40)[1]
+    bits = play_games(choose_learner("newton"), stream, noise, 20_000, delta=0.01, seeds=40)[1]
+    raw = play_games(choose_learner("oracle-off"), stream, noise, 20_000, delta=0.01, seeds=40)[1]
     assert math.isclose(bits.floor / raw.floor, math.sqrt(math.pi / 2), rel_tol=1e-6)
     assert 1.0 < bits.average_error / raw.average_error < 1.5
 
@@ -262,7 +264,9 @@ def test_private_noise_and_a_cap_keep_the_error_near_the_prior() -> None:
     errors = {}
     for epsilon in (1.0, 1e5):
         noise = LaplaceNoise(private_laplace_scale(epsilon, cap, 1 / math.sqrt(2)))
-        errors[epsilon] = play_games(OracleMethod.NEWTON, STREAMS["concentrated"], noise, cap, delta=0.01, seeds=40)[1]
+        errors[epsilon] = play_games(
+            choose_learner("newton"), STREAMS["concentrated"], noise, cap, delta=0.01, seeds=40
+        )[1]
     assert errors[1.0].average_error > 0.8 * prior
     assert errors[1e5].average_error < 0.1 * prior
 
@@ -309,6 +313,6 @@ def test_oracles_and_games_refuse_nonsense() -> None:
     with pytest.raises(ModelError, match="length 3"):
         oracle.above(np.ones(4), 0.0)
     with pytest.raises(ConfigError, match="at least one"):
-        play_game(OracleMethod.NEWTON, STREAMS["spread"], UniformNoise(1.0), 0, delta=0.1, seed=0)
+        play_game(choose_learner("newton"), STREAMS["spread"], UniformNoise(1.0), 0, delta=0.1, seed=0)
     with pytest.raises(ModelError, match="per row"):
         SequentialBisection(SPACE, UniformNoise(1.0)).run(np.ones(4), oracle)

@@ -19,9 +19,7 @@ import numpy as np
 import pytest
 from click.testing import CliRunner, Result
 
-from keyhole.cli.attack.command import attack as command
-from keyhole.cli.attack.oracle import LearnerWord
-from keyhole.cli.simulate.oracle import MethodName
+from keyhole.cli.oracle.attack import attack as command
 from keyhole.errors import ConfigError, KeyholeError, ModelError
 from keyhole.oracles import (
     GaussianNoise,
@@ -38,8 +36,7 @@ from keyhole.oracles import recorded as recording
 from keyhole.oracles import targets as real_targets
 from keyhole.oracles.attack_target import learn_target
 from keyhole.oracles.learners import LEARNERS
-from keyhole.oracles.result import AskingPlan, LearnerKind, Questions
-from keyhole.oracles.simulate import OracleMethod
+from keyhole.oracles.result import AskingPlan, Questions
 
 HIDDEN = np.array([0.2, 0.9, 0.5])
 RUN = [sys.executable, "-c", "from keyhole.cli import main; main()"]
@@ -102,9 +99,9 @@ def found(result: Result) -> dict[str, Any]:
 
 def test_killed_with_signal_9_it_goes_on_and_asks_nothing_twice(served: Served, queries: Path, tmp_path: Path) -> None:
     record, out = tmp_path / "answers.jsonl", tmp_path / "found.json"
-    whole = found(run("--oracle", served.url, "--queries", queries, "--noise", "none", "--format", "json"))
+    whole = found(run(served.url, "--queries", queries, "--noise", "none", "--format", "json"))
     total, served.count, served.pause = served.count, 0, 0.02
-    words = ["attack", "--oracle", served.url, "--queries", str(queries), "--noise", "none", "--format", "json"]
+    words = ["oracle", "attack", served.url, "--queries", str(queries), "--noise", "none", "--format", "json"]
     words += ["--record", str(record), "--out", str(out)]
     child = subprocess.Popen([*RUN, *words], env=os.environ)
     for _ in range(2000):
@@ -116,7 +113,7 @@ def test_killed_with_signal_9_it_goes_on_and_asks_nothing_twice(served: Served, 
     kept = record.read_bytes().count(b"\n")
     assert 12 <= kept < total
     served.pause = 0.0
-    again = found(run("--oracle", served.url, *words[3:-2]))
+    again = found(run(served.url, *words[3:-2]))
     assert again["estimates"] == whole["estimates"]
     assert again["recalled"] == kept
     total += 6  # both ends of three queries: is it the same target?
@@ -146,7 +143,7 @@ def test_a_target_that_hangs_is_asked_again_and_then_given_up(
 ) -> None:
     monkeypatch.setattr(real_targets, "TIMEOUT", 0.05)
     served.pause = 0.3
-    done = run("--oracle", served.url, "--queries", queries, "--record", tmp_path / "r.jsonl")
+    done = run(served.url, "--queries", queries, "--record", tmp_path / "r.jsonl")
     assert isinstance(done.exception, ConfigError)
     assert "failed 5 times in a row" in str(done.exception)
     assert "timed out" in str(done.exception)
@@ -155,13 +152,13 @@ def test_a_target_that_hangs_is_asked_again_and_then_given_up(
 @pytest.mark.parametrize("reply", [{"above": "perhaps"}, {"below": True}, [1], None, 2, {"above": None}, "nan", 0.5])
 def test_nonsense_is_an_error_never_a_no(served: Served, queries: Path, reply: object) -> None:
     served.reply = lambda _asked: reply
-    done = run("--oracle", served.url, "--queries", queries, "--noise", "none")
+    done = run(served.url, "--queries", queries, "--noise", "none")
     assert isinstance(done.exception, ModelError)
     assert "neither yes nor no" in str(done.exception)
 
 
 def test_a_function_that_fails_is_one_sentence(queries: Path) -> None:
-    done = run("--oracle", "math:factorial", "--queries", queries, "--noise", "none")
+    done = run("math:factorial", "--queries", queries, "--noise", "none")
     assert isinstance(done.exception, KeyholeError)
     assert "math:factorial failed: TypeError" in str(done.exception)
 
@@ -203,7 +200,7 @@ def test_every_learner_is_in_reach_and_its_ranges_hold(
     noisy(tmp_path / f"noisy_{name}.py", law)
     (tmp_path / "test.jsonl").write_text("[1, 1, 1]\n[0, 0, 2]\n", encoding="utf-8")
     made = found(
-        run("--oracle", f"noisy_{name}:above", "--queries", many, "--noise", noise, *more, "--test", "test.jsonl",
+        run(f"noisy_{name}:above", "--queries", many, "--noise", noise, *more, "--test", "test.jsonl",
             "--range", "0..1", "--format", "json")
     )  # fmt: skip
     assert made["method"] == method
@@ -225,15 +222,13 @@ def test_levels_are_in_reach(tmp_path: Path, many: Path, monkeypatch: pytest.Mon
     monkeypatch.chdir(tmp_path)
     noisy(tmp_path / "noisy_levels.py", "R.normal(0, 0.2)")
     common = ("--queries", many, "--levels", 4, "--format", "json", "--record", "l.jsonl")
-    made = found(run("--oracle", "noisy_levels:level", "--noise", "gaussian:0.2", *common, "--budget", 400))
+    made = found(run("noisy_levels:level", "--noise", "gaussian:0.2", *common, "--budget", 400))
     assert made["asked"] == 400
-    again = found(run("--oracle", "noisy_levels:level", "--noise", "gaussian:0.2", *common))
+    again = found(run("noisy_levels:level", "--noise", "gaussian:0.2", *common))
     assert again["recalled"] == 400
     assert np.abs(np.array([e["value"] for e in again["estimates"]]) - HIDDEN).max() < 0.1
-    assert "state it" in str(run("--oracle", "noisy_levels:level", *common[:4]).exception)
-    assert "no level from 0 to 3" in str(
-        run("--oracle", "builtins:print", "--noise", "gaussian:1", *common[:4]).exception
-    )
+    assert "state it" in str(run("noisy_levels:level", *common[:4]).exception)
+    assert "no level from 0 to 3" in str(run("builtins:print", "--noise", "gaussian:1", *common[:4]).exception)
 
 
 def test_principal_components_are_in_reach_and_a_query_further_off_does_not_end_the_run(
@@ -254,7 +249,7 @@ def test_principal_components_are_in_reach_and_a_query_further_off_does_not_end_
     )  # fmt: skip
     (tmp_path / "q.jsonl").write_text("\n".join(json.dumps(row) for row in rows.tolist()), encoding="utf-8")
     made = found(
-        run("--oracle", "pca:above", "--queries", "q.jsonl", "--noise", "gaussian:0.2", "--basis", "auto",
+        run("pca:above", "--queries", "q.jsonl", "--noise", "gaussian:0.2", "--basis", "auto",
             "--range", "0..1", "--format", "json")
     )  # fmt: skip
     assert made["span"] == 2
@@ -302,31 +297,28 @@ def test_a_misstated_noise_is_said_by_the_check_and_nothing_is_certain() -> None
     ],
 )
 def test_what_does_not_fit_together_is_one_sentence(queries: Path, more: tuple[str, ...], said: str) -> None:
-    done = run("--oracle", "math:pow", "--queries", queries, *more)
+    done = run("math:pow", "--queries", queries, *more)
     assert isinstance(done.exception, KeyholeError)
     assert said in str(done.exception)
 
 
 def test_files_that_name_an_entry_twice_or_differ_are_refused(tmp_path: Path, queries: Path) -> None:
     (tmp_path / "twice.csv").write_text("a,a\n1,0\n", encoding="utf-8")
-    assert "named twice" in str(run("--oracle", "math:pow", "--queries", tmp_path / "twice.csv").exception)
+    assert "named twice" in str(run("math:pow", "--queries", tmp_path / "twice.csv").exception)
     (tmp_path / "head.csv").write_text("a,b\n", encoding="utf-8")
-    assert "only a header" in str(run("--oracle", "math:pow", "--queries", tmp_path / "head.csv").exception)
-    done = run("--oracle", "math:pow", "--queries", queries, "--test", tmp_path / "other.csv")
+    assert "only a header" in str(run("math:pow", "--queries", tmp_path / "head.csv").exception)
+    done = run("math:pow", "--queries", queries, "--test", tmp_path / "other.csv")
     assert isinstance(done.exception, ConfigError)
 
 
 def test_words_of_the_command_are_those_of_the_library() -> None:
-    assert [str(word) for word in LearnerWord] == [str(word) for word in LearnerKind]
-    assert [str(word) for word in MethodName] == [str(word) for word in OracleMethod]
-    assert set(LEARNERS) == {str(word) for word in LearnerKind} - {"auto"}
-    assert set(LEARNERS) == {str(word) for word in OracleMethod} - {"oracle-off"}
+    (option,) = (each for each in command.params if each.name == "learner")
+    assert all(name in (getattr(option, "help", None) or "") for name in LEARNERS)
 
 
 def test_a_budget_that_ends_a_bisection_keeps_what_is_known(served: Served, queries: Path) -> None:
     made = found(
         run(
-            "--oracle",
             served.url,
             "--queries",
             queries,

@@ -18,8 +18,8 @@ import numpy as np
 import pytest
 from click.testing import CliRunner, Result
 
-from keyhole.cli.attack.command import attack as command
-from keyhole.cli.attack.oracle import read_queries
+from keyhole.cli.oracle.attack import attack as command
+from keyhole.cli.oracle.attack import read_queries
 from keyhole.errors import ConfigError, KeyholeError, ModelError
 from keyhole.oracles import (
     GaussianNoise,
@@ -100,7 +100,7 @@ def run(*arguments: object) -> Result:
 
 
 def test_an_endpoint_that_fails_now_and_then(url: str, queries: Path) -> None:
-    done = run("--oracle", url, "--queries", queries, "--noise", "none", "--format", "json")
+    done = run(url, "--queries", queries, "--noise", "none", "--format", "json")
     assert done.exit_code == 0, done.exception
     found = json.loads(done.stdout)
     assert [round(e["value"], 3) for e in found["estimates"]] == HIDDEN.tolist()
@@ -112,14 +112,14 @@ def test_killed_and_resumed_it_asks_nothing_twice(url: str, queries: Path, tmp_p
     Endpoint.fails = False
     record = tmp_path / "answers.jsonl"
     common = ("--queries", queries, "--noise", "none", "--format", "json")
-    whole = json.loads(run("--oracle", url, *common).stdout)
+    whole = json.loads(run(url, *common).stdout)
     total = Endpoint.served
     Endpoint.served = 0
-    first = run("--oracle", url, *common, "--record", record, "--budget", 25)
+    first = run(url, *common, "--record", record, "--budget", 25)
     assert json.loads(first.stdout)["notes"]
     with record.open("a", encoding="utf-8") as file:
         file.write('{"query": [1.0, 0.0')  # a crash in the middle of a line
-    again = json.loads(run("--oracle", url, *common, "--record", record).stdout)
+    again = json.loads(run(url, *common, "--record", record).stdout)
     assert again["estimates"] == whole["estimates"]
     assert (again["recalled"], Endpoint.served) == (25, total + 6)  # both ends of 3 queries: is it the same target?
     assert len(record.read_text(encoding="utf-8").splitlines()) == again["asked"]
@@ -143,9 +143,9 @@ def test_a_target_that_changed_before_a_run_went_on_is_noticed(tmp_path: Path) -
 def test_a_record_of_another_target_is_refused(url: str, queries: Path, tmp_path: Path) -> None:
     Endpoint.fails = False
     record, common = tmp_path / "r.jsonl", ("--queries", queries, "--noise", "none", "--record", tmp_path / "r.jsonl")
-    assert run("--oracle", url + "?key=s3cret", *common, "--budget", 9).exit_code == 0
-    assert "of another target" in str(run("--oracle", url + "?key=other", *common).exception)
-    assert run("--oracle", url + "?key=s3cret", *common).exit_code == 0
+    assert run(url + "?key=s3cret", *common, "--budget", 9).exit_code == 0
+    assert "of another target" in str(run(url + "?key=other", *common).exception)
+    assert run(url + "?key=s3cret", *common).exit_code == 0
     assert "s3cret" not in record.read_text(encoding="utf-8")
 
 
@@ -153,7 +153,7 @@ def test_a_record_of_another_target_is_refused(url: str, queries: Path, tmp_path
 def test_a_password_is_in_no_message(path: str, monkeypatch: pytest.MonkeyPatch, queries: Path) -> None:
     monkeypatch.setattr(recording, "FIRST_WAIT", 0.001)
     for scheme in ("http", "ftp"):
-        done = run("--oracle", f"{scheme}://ann:s3cret@127.0.0.1:9/{path}", "--queries", queries)
+        done = run(f"{scheme}://ann:s3cret@127.0.0.1:9/{path}", "--queries", queries)
         assert isinstance(done.exception, ConfigError)
         assert "s3cret" not in str(done.exception)
 
@@ -195,7 +195,7 @@ def test_a_statement_that_is_no_sum_over_the_ids_is_refused(tmp_path: Path, text
     (tmp_path / "staff.csv").write_text("name,pay\nAnn,1\nBob,3\nCy,5\n", encoding="utf-8")
     (tmp_path / "q.csv").write_text("Ann,Bob\n1,0\n1,1\n", encoding="utf-8")
     who = ("--data", tmp_path / "staff.csv", "--id", "name", "--private", "pay")
-    assert "write a sum over the ids" in str(run("--oracle", text, "--queries", tmp_path / "q.csv", *who).exception)
+    assert "write a sum over the ids" in str(run(text, "--queries", tmp_path / "q.csv", *who).exception)
 
 
 @pytest.mark.parametrize("extra", [0, 1])
@@ -237,7 +237,6 @@ def test_ctrl_c_keeps_what_is_known_and_the_run_goes_on(
 
     monkeypatch.setattr(Recorded, "_next", after)
     common = (
-        "--oracle",
         "pressed:above",
         "--queries",
         "q.csv",
@@ -262,13 +261,13 @@ def test_a_run_without_an_answer_is_no_success(tmp_path: Path, monkeypatch: pyte
     (tmp_path / "q.csv").write_text("a\n1\n", encoding="utf-8")
     monkeypatch.chdir(tmp_path)
     monkeypatch.syspath_prepend(tmp_path)
-    done = run("--oracle", "gone:above", "--queries", "q.csv", "--noise", "none", "--range", "0..1")
+    done = run("gone:above", "--queries", "q.csv", "--noise", "none", "--range", "0..1")
     assert "not one question was answered: Ctrl-C" in str(done.exception)
 
 
 def test_a_dead_target_keeps_the_record(queries: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(recording, "FIRST_WAIT", 0.001)
-    done = run("--oracle", "http://127.0.0.1:9/", "--queries", queries, "--record", tmp_path / "r.jsonl")
+    done = run("http://127.0.0.1:9/", "--queries", queries, "--record", tmp_path / "r.jsonl")
     assert isinstance(done.exception, ConfigError)
     assert "failed 5 times in a row" in str(done.exception)
     with pytest.raises(TargetDown):
@@ -308,11 +307,11 @@ def test_a_database_is_asked_and_a_mistyped_id_is_an_error(tmp_path: Path) -> No
     (tmp_path / "q.csv").write_text("Ann,Bob\n1,0\n1,1\n", encoding="utf-8")
     sql = "SELECT SUM(pay) > {threshold} FROM staff WHERE name IN ({ids})"
     who = ("--data", tmp_path / "staff.csv", "--id", "name", "--private", "pay")
-    done = run("--oracle", sql, "--queries", tmp_path / "q.csv", *who, "--format", "json")
+    done = run(sql, "--queries", tmp_path / "q.csv", *who, "--format", "json")
     assert done.exit_code == 0, done.exception
     assert [round(e["value"], 3) for e in json.loads(done.stdout)["estimates"]] == [0.25, 0.75]
     (tmp_path / "q.csv").write_text("Ann,Bod\n1,0\n1,1\n", encoding="utf-8")
-    done = run("--oracle", sql, "--queries", tmp_path / "q.csv", *who)
+    done = run(sql, "--queries", tmp_path / "q.csv", *who)
     assert "'Bod' in the header of the queries is nobody's id" in str(done.exception)
     with pytest.raises(ModelError, match="neither yes nor no"):
         StatementTarget(sql, ["Ann"], lambda _sql: None).above(np.array([1.0]), 0.5)
@@ -333,7 +332,7 @@ def test_a_database_is_asked_and_a_mistyped_id_is_an_error(tmp_path: Path) -> No
 def test_bad_input_is_one_sentence(tmp_path: Path, text: str, more: tuple[str, ...], said: str) -> None:
     path = tmp_path / "q.csv"
     path.write_text(text, encoding="utf-8")
-    done = run("--oracle", "math:pow", "--queries", path, *more)
+    done = run("math:pow", "--queries", path, *more)
     assert isinstance(done.exception, KeyholeError)
     assert said in str(done.exception)
 
@@ -341,12 +340,10 @@ def test_bad_input_is_one_sentence(tmp_path: Path, text: str, more: tuple[str, .
 def test_lines_that_are_not_json_and_targets_that_are_none(tmp_path: Path, queries: Path) -> None:
     path = tmp_path / "q.jsonl"
     path.write_text("[1, 0]\nnot json\n", encoding="utf-8")
-    assert "line 2 is not JSON" in str(run("--oracle", "math:pow", "--queries", path).exception)
-    assert "is not http" in str(run("--oracle", "nonsense", "--queries", queries).exception)
-    assert "--queries FILE" in str(run("--oracle", "math:pow").exception)
-    assert "nothing to attack" in str(run("--noise", "none").exception)
-    assert "not both" in str(run("log.jsonl", "--oracle", "math:pow", "--queries", queries).exception)
-    assert "are for --oracle" in str(run("log.jsonl", "--queries", queries).exception)
+    assert "line 2 is not JSON" in str(run("math:pow", "--queries", path).exception)
+    assert "is not http" in str(run("nonsense", "--queries", queries).exception)
+    assert "Missing option '--queries'" in run("math:pow").output
+    assert "Missing argument 'TARGET'" in run("--noise", "none", "--queries", queries).output
 
 
 def test_a_byte_order_mark_is_no_part_of_a_name(tmp_path: Path) -> None:

@@ -1,4 +1,4 @@
-"""`keyhole simulate oracle`: text, JSON, plots, exit codes."""
+"""`keyhole oracle simulate`: text, JSON, plots, exit codes."""
 
 from __future__ import annotations
 
@@ -12,21 +12,21 @@ import pytest
 from click.testing import CliRunner
 
 from keyhole.cli import app
-from keyhole.cli.simulate.oracle import MethodName, StreamName
+from keyhole.cli.oracle.simulate import StreamName
 from keyhole.errors import ConfigError
-from keyhole.oracles.simulate import OracleMethod, StreamKind
+from keyhole.oracles.simulate import StreamKind
 from keyhole.report.charts.figures import compute_guides, draw_errors
 from keyhole.report.html.page import write_chart
 
 
 def invoke(*arguments: str) -> tuple[int, str, str]:
-    result = CliRunner().invoke(app, ["simulate", "oracle", *arguments])
+    result = CliRunner().invoke(app, ["oracle", "simulate", *arguments])
     return result.exit_code, result.stdout, result.stderr
 
 
 @pytest.mark.parametrize("method", ["online-bisection", "sequential", "newton", "edge", "oracle-off"])
 def test_json_has_runs_and_a_summary(method: str) -> None:
-    code, out, _ = invoke("--method", method, "--queries", "3000", "--seeds", "2", "--format", "json")
+    code, out, _ = invoke("--learner", method, "--queries", "3000", "--seeds", "2", "--format", "json")
     assert code == 0
     found = json.loads(out)
     assert [run["seed"] for run in found["runs"]] == [0, 1]
@@ -64,7 +64,7 @@ def test_text_shows_every_seed_and_the_floor() -> None:
 
 
 def test_theory_is_printed_beside_the_measurement() -> None:
-    out = invoke("--queries", "1000", "--seeds", "1", "--method", "online-bisection")[1]
+    out = invoke("--queries", "1000", "--seeds", "1", "--learner", "online-bisection")[1]
     assert "loses w with probability at most" in out
     assert "once the stop side is reached, which cannot be" in out
     assert "minimax" not in out  # uniform noise: faster than 1/sqrt(T) is possible
@@ -91,9 +91,9 @@ def test_the_page_has_the_chart_and_needs_no_network(tmp_path: Path) -> None:
         (["--noise", "cauchy:1"], "unknown noise"),
         (["--noise", "uniform"], "KIND:u"),
         (["--subspace", "9"], "larger than"),
-        (["--method", "edge", "--noise", "gaussian:1"], "edge"),
-        (["--delta", "2", "--method", "sequential"], "delta"),
-        (["--method", "guess"], "guess"),
+        (["--learner", "edge", "--noise", "gaussian:1"], "edge"),
+        (["--delta", "2", "--learner", "sequential"], "delta"),
+        (["--learner", "guess"], "guess"),
         (["--queries", "0"], "queries"),
     ],
 )
@@ -112,14 +112,13 @@ def test_result_can_go_to_a_file(tmp_path: Path) -> None:
 
 
 def test_options_name_what_can_be_played() -> None:
-    assert [m.value for m in MethodName] == [m.value for m in OracleMethod]
     assert [s.value for s in StreamName] == [s.value for s in StreamKind]
 
 
 def test_help_teaches() -> None:
-    result = CliRunner().invoke(app, ["simulate", "oracle", "--help"], terminal_width=200)
+    result = CliRunner().invoke(app, ["oracle", "simulate", "--help"], terminal_width=200)
     assert result.exit_code == 0
-    for words in ("keyhole simulate oracle --method sequential", "Exit code", "contained", "standard deviation"):
+    for words in ("keyhole oracle simulate --learner sequential", "Exit code", "contained", "standard deviation"):
         assert words in result.output
 
 

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 from click.testing import CliRunner, Result
 
-from keyhole.cli.attack.command import attack as command
+from keyhole.cli.oracle.attack import attack as command
 from keyhole.errors import ModelError
 from keyhole.oracles import GaussianNoise, ThresholdOracle
 from keyhole.oracles.attack_target import learn_target
@@ -101,21 +101,21 @@ def test_the_command_says_what_it_rests_on(tmp_path: Path, monkeypatch: pytest.M
     )  # fmt: skip
     (tmp_path / "q.csv").write_text("a,b\n1,0\n1,1\n0,1\n", encoding="utf-8")
     common = ("--queries", "q.csv", "--noise")
-    assert "a             1.2  1.19999 .. 1.20001" in run("--oracle", "ranged:exact", *common, "auto").stdout
-    said = run("--oracle", "ranged:exact", *common, "auto", "--range", "0..2").stdout
+    assert "a             1.2  1.19999 .. 1.20001" in run("ranged:exact", *common, "auto").stdout
+    said = run("ranged:exact", *common, "auto", "--range", "0..2").stdout
     assert "if the oracle has no noise and the hidden numbers lie in the stated range" in said
-    refused = str(run("--oracle", "ranged:exact", *common, "none", "--range", "0..1").exception)
+    refused = str(run("ranged:exact", *common, "none", "--range", "0..1").exception)
     assert "--range LOW..HIGH" in refused
     assert "--learner newton" in refused
-    said = run("--oracle", "ranged:noisy", *common, "gaussian:0.3", "--test", "q.csv").stdout
+    said = run("ranged:noisy", *common, "gaussian:0.3", "--test", "q.csv").stdout
     assert "certified: nothing: state the range of the hidden numbers with --range LOW..HIGH" in said
-    made = json.loads(run("--oracle", "ranged:noisy", *common, "gaussian:0.3", "--format", "json").stdout)
+    made = json.loads(run("ranged:noisy", *common, "gaussian:0.3", "--format", "json").stdout)
     assert [made["radius"], made["estimates"][0]["low"], made["estimates"][0]["high"]] == [None, None, None]
-    assert "none" in run("--oracle", "ranged:noisy", *common, "gaussian:0.3", "--format", "html").stdout
-    said = run("--oracle", "ranged:noisy", *common, "gaussian:0.3", "--range", "0..2").stdout
+    assert "none" in run("ranged:noisy", *common, "gaussian:0.3", "--format", "html").stdout
+    said = run("ranged:noisy", *common, "gaussian:0.3", "--range", "0..2").stdout
     assert "certified: nothing beyond the stated range" in said  # three answers narrow nothing
     (tmp_path / "q.csv").write_text("a,b\n" + "1,0\n1,1\n0,1\n" * 60, encoding="utf-8")
-    said = run("--oracle", "ranged:noisy", *common, "gaussian:0.3", "--range", "0..2").stdout
+    said = run("ranged:noisy", *common, "gaussian:0.3", "--range", "0..2").stdout
     assert "if answers are sums of query times hidden number (NOT checked: " in said
     assert "if the noise is as stated and the hidden numbers lie in the stated range" in said
 
@@ -135,7 +135,7 @@ def test_declared_bounds_are_the_range_of_a_sum(
     (tmp_path / "staff.csv").write_text("name,pay\nann,51\nbob,64\ncy,70\n", encoding="utf-8")
     (tmp_path / "ids.csv").write_text("ann,bob,cy\n1,0,0\n0,1,1\n", encoding="utf-8")
     who = ("--data", tmp_path / "staff.csv", "--id", "name", "--queries", tmp_path / "ids.csv", "--format", "json")
-    done = run("--oracle", statement, *who, *more)
+    done = run(statement, *who, *more)
     assert done.exit_code == 0, done.exception
     ann, bob, _ = json.loads(done.stdout)["estimates"]
     assert round(ann["value"], 2) == (102 if "* 2" in statement else 51)
@@ -146,7 +146,7 @@ def test_range_goes_before_declared_bounds(tmp_path: Path) -> None:
     (tmp_path / "staff.csv").write_text("name,pay\nann,51\nbob,64\n", encoding="utf-8")
     (tmp_path / "ids.csv").write_text("ann,bob\n1,0\n0,1\n", encoding="utf-8")
     who = ("--data", tmp_path / "staff.csv", "--id", "name", "--queries", tmp_path / "ids.csv")
-    done = run("--oracle", SUMS, *who, "--private", "pay:0..100", "--range", "0..10")
+    done = run(SUMS, *who, "--private", "pay:0..100", "--range", "0..10")
     assert isinstance(done.exception, ModelError)
 
 
@@ -164,7 +164,7 @@ def test_declared_bounds_are_those_of_what_a_person_adds(tmp_path: Path, which: 
     (tmp_path / "staff.csv").write_text(f"name,pay\n{rows}", encoding="utf-8")
     (tmp_path / "ids.csv").write_text("ann,bob,cy\n1,1,1\n", encoding="utf-8")
     who = ("--data", tmp_path / "staff.csv", "--id", "name", "--queries", tmp_path / "ids.csv", "--format", "json")
-    done = run("--oracle", statement, *who, "--private", "pay:40..100")
+    done = run(statement, *who, "--private", "pay:40..100")
     assert done.exit_code == 0, done.exception
     assert {(e["low"], e["high"]) for e in json.loads(done.stdout)["estimates"]} == {ends}
 
@@ -173,8 +173,8 @@ def test_a_sum_over_nobody_is_no_answer(tmp_path: Path) -> None:
     (tmp_path / "staff.csv").write_text("name,pay\nann,51\nbob,64\n", encoding="utf-8")
     (tmp_path / "ids.csv").write_text("ann,bob\n1,0\n0,1\n", encoding="utf-8")
     who = ("--data", tmp_path / "staff.csv", "--id", "name", "--queries", tmp_path / "ids.csv", "--private", "pay")
-    refused = run("--oracle", f"{SUMS} AND pay > 60", *who).exception
+    refused = run(f"{SUMS} AND pay > 60", *who).exception
     assert isinstance(refused, ModelError)
     assert "write COALESCE(SUM(...), 0)" in str(refused)
-    done = run("--oracle", f"{SUMS.replace('SUM(pay)', 'COALESCE(SUM(pay), 0)')} AND pay > 60", *who)
+    done = run(f"{SUMS.replace('SUM(pay)', 'COALESCE(SUM(pay), 0)')} AND pay > 60", *who)
     assert done.exit_code == 0, done.exception

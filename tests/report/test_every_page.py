@@ -92,7 +92,7 @@ KINDS: dict[str, tuple[tuple[str, ...], int, int, str]] = {
     "tables": (("tables", "t.csv", *TABLES), 1, 1, "recovered exactly"),
     "attack": (("attack", "t.jsonl", *TRUTH), 0, 2, "rebuilt exactly"),
     "attack-oracle": (
-        ("attack", "--oracle", "pages_target:above", "--queries", "ask.csv", "--noise", "none"),
+        ("oracle", "attack", "pages_target:above", "--queries", "ask.csv", "--noise", "none"),
         0,
         1,
         "yes/no",
@@ -102,7 +102,7 @@ KINDS: dict[str, tuple[tuple[str, ...], int, int, str]] = {
     "plan": (("plan", *WHO, "--target", "Name = 'Jeremy Doe'", "--min-group", "2"), 0, 0, "give Jeremy Doe away"),
     "answer": (("answer", "q.sql", "-c", "budget.toml"), 3, 2, "2 of 3 statements were answered with noise"),
     "book": (("report", "budget.keyhole"), 0, 1, "not answered"),
-    "oracle": (("simulate", "oracle", "--queries", "400", "--seeds", "2"), 0, 1, "average error"),
+    "oracle": (("oracle", "simulate", "--queries", "400", "--seeds", "2"), 0, 1, "average error"),
     "attacked": (
         ("simulate", "attack", "sums.sql", "-c", "budget.toml", "--epsilon", "1", "--epsilon", "100"),
         0,

@@ -44,12 +44,13 @@ ENTRIES = (
     Subcommand(
         "attack", "keyhole.cli.attack.command", "Rebuild private values from a transcript of questions and answers."
     ),
+    Subcommand("oracle", "keyhole.cli.oracle.command", "Learn what a system hides that says only yes or no."),
     Subcommand("plan", "keyhole.cli.plan", "Find the fewest questions that give somebody away, or prove that none do."),
     Subcommand("simulate", "keyhole.cli.simulate.command", "Play attacks and defences against simulated databases."),
     Subcommand("ask", "keyhole.cli.ask", "Ask one question, or several, and get an answer that is safe to give."),
     Subcommand("answer", "keyhole.cli.answer", "Answer COUNT, SUM and AVG with differential privacy."),
     Subcommand("book", "keyhole.cli.book", "Show, verify or export what was asked, answered and paid."),
-    Subcommand("explain", "keyhole.cli.explain", "Say what a word of the output means."),
+    Subcommand("explain", "keyhole.cli.verdict.explain", "Say what a word of the output means."),
 )
 
 HELP = """What aggregate statistics give away about people, and how to answer safely.
@@ -68,8 +69,8 @@ Start with `keyhole demo`, then
     keyhole attack transcript.jsonl --data people.csv --id Name --private "Blood sugar"
   plan what an attacker would ask
     keyhole plan --data people.csv --id Name --private "Blood sugar" --target "Name = 'Jeremy Doe'"
-  simulate a yes/no oracle
-    keyhole simulate oracle --noise uniform:0.25 --method sequential
+  learn from an oracle that says only yes or no
+    keyhole oracle simulate --noise uniform:0.25 --learner sequential
   ask one question, safely
     keyhole ask -c keyhole.toml "SELECT AVG(pay) FROM staff"
   answer with noise and a budget

@@ -1,16 +1,17 @@
 """Attacks on a database that only says "above" or "below" a threshold, under noise."""
 
 from keyhole.oracles.base import (
+    CertifyingLearner,
     HeldOutErrors,
     Learner,
     ModelWarning,
     MonotoneOracle,
     NoisyOutputOracle,
     Run,
-    StreamAttack,
-    ThresholdAttack,
     ThresholdOracle,
+    UnaskedWarning,
     YesNoOracle,
+    play_by_steps,
     train_then_test,
 )
 from keyhole.oracles.certify.assumptions import Probe, calibrate
@@ -25,6 +26,7 @@ from keyhole.oracles.learners.level_newton import LevelNewton
 from keyhole.oracles.learners.newton import OneBitNewton
 from keyhole.oracles.learners.oracle_off import OracleOff
 from keyhole.oracles.learners.sequential import EdgeBisection, SequentialBisection
+from keyhole.oracles.learners.stream_attack import StreamAttack
 from keyhole.oracles.noise import (
     CustomNoise,
     GaussianNoise,
@@ -40,6 +42,7 @@ from keyhole.oracles.subspace import PrincipalBasis, Subspace, principal_basis
 
 __all__ = [
     "Around",
+    "CertifyingLearner",
     "Concentrated",
     "CustomNoise",
     "DatabaseOracle",
@@ -73,15 +76,16 @@ __all__ = [
     "Stream",
     "StreamAttack",
     "Subspace",
-    "ThresholdAttack",
     "ThresholdOracle",
     "TriangularNoise",
+    "UnaskedWarning",
     "UniformBetween",
     "UniformNoise",
     "YesNoOracle",
     "asking",
     "calibrate",
     "certify_without_edge",
+    "play_by_steps",
     "principal_basis",
     "steal_classes",
     "steal_classifier",

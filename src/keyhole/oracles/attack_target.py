@@ -13,7 +13,7 @@ from dataclasses import replace
 import numpy as np
 
 from keyhole.errors import ConfigError, ModelError
-from keyhole.oracles.base import LevelOracle, ModelWarning, StreamAttack, YesNoOracle
+from keyhole.oracles.base import Learner, LevelOracle, ModelWarning, UnaskedWarning, YesNoOracle
 from keyhole.oracles.certify.additivity import ANSWERS, AVERAGES, OUTSIDE, AskedBits, collect_doubts
 from keyhole.oracles.certify.assumptions import (
     AGAIN,
@@ -30,10 +30,12 @@ from keyhole.oracles.certify.assumptions import (
 )
 from keyhole.oracles.certify.likelihood_region import LikelihoodRegion
 from keyhole.oracles.certify.unknown_edge import EdgeFreeCertificate, certify_without_edge
-from keyhole.oracles.learners import LEARNERS
+from keyhole.oracles.learners import choose_learner
 from keyhole.oracles.learners.level_newton import LevelNewton
+from keyhole.oracles.learners.newton import OneBitNewton
 from keyhole.oracles.learners.noiseless import SEARCH, SUMS, learn_noiseless, predict_answers
 from keyhole.oracles.learners.sequential import EdgeBisection, require_edge
+from keyhole.oracles.learners.stream_attack import StreamAttack
 from keyhole.oracles.noise import (
     Floats,
     GaussianNoise,
@@ -45,9 +47,9 @@ from keyhole.oracles.noise import (
 )
 from keyhole.oracles.recorded import BudgetReached, Recorded
 from keyhole.oracles.result import (
+    AUTO,
     AskingPlan,
     CertificateCondition,
-    LearnerKind,
     OracleResult,
     Prediction,
     Questions,
@@ -105,7 +107,7 @@ def learn_target(oracle: YesNoOracle, questions: Questions, plan: AskingPlan = A
     zero = len(rows) - len(used)
     notes = [f"{zero} queries are zero and were not asked"] if zero else []
     law = None if plan.noise == "auto" else parse_law(plan.noise)
-    if law is not None and plan.learner is LearnerKind.EDGE:
+    if law is not None and plan.learner == "edge":
         require_edge(law)
     try:
         if not questions.stated:
@@ -123,9 +125,13 @@ def learn_target(oracle: YesNoOracle, questions: Questions, plan: AskingPlan = A
             raise ModelError("an oracle of several levels is learnt by `learn_levels`")
         learnt = _judge_record(oracle, learn_noisy(oracle, asking, law, plan, notes), asking, zero)
         return _without_unstated(learnt, questions, lower, upper)
-    if plan.learner is not LearnerKind.AUTO:
+    if plan.learner != AUTO:
         notes.append(f"there is no noise: queries were bisected, not asked by --learner {plan.learner}")
-    return _judge_record(oracle, learn_noiseless(oracle, asking, tuple(notes)), asking, zero)
+    learnt = learn_noiseless(oracle, asking, tuple(notes))
+    if plan.budget is not None and learnt.asked < plan.budget:
+        why = f"{plan.budget - learnt.asked:,} answers of the budget are left: every query is known to a millionth"
+        learnt = replace(learnt, notes=(*learnt.notes, why))
+    return _judge_record(oracle, learnt, asking, zero)
 
 
 def _without_unstated(learnt: OracleResult, questions: Questions, lower: Floats, upper: Floats) -> OracleResult:
@@ -168,15 +174,18 @@ def learn_noisy(
     space, distance = _space(asking, plan.basis, notes)
     learnt_from = len(rows) - min(plan.calibrate, max(0, len(rows) - 1))
     learning, checking = rows[:learnt_from], rows[learnt_from:]
-    learner = LearnerKind.NEWTON if plan.learner is LearnerKind.AUTO else plan.learner
-    attack = LEARNERS[learner](space, law, max(3, len(learning)), plan.delta / 2)
+    choice = choose_learner("newton" if plan.learner == AUTO else plan.learner)
+    learner = choice.make(space, law, max(3, len(learning), plan.budget or 0), plan.delta / 2)
+    attack = learner if isinstance(learner, StreamAttack) else OneBitNewton(space, law, delta=plan.delta / 2)
     has_region = isinstance(law, GaussianNoise | UniformNoise) and not isinstance(attack, EdgeBisection)
     region = LikelihoodRegion(space, law, delta=plan.delta / 2) if has_region else None
-    interview = _Interview(oracle, attack, region, notes, plan.delta)
+    interview = _Interview(oracle, learner, attack, region, notes, plan.delta)
     doubted = asking.stated and interview.outside(asking)
-    doubted |= interview.doubts(learning, checking) or MISFIT in notes
+    doubted |= interview.doubts(learning, checking, plan.budget) or MISFIT in notes
     apart = region is not None and (region.refuted or _apart(region, attack))
-    if apart or (not doubted and _Certificates(attack, region, asking, interview.free, withdrawn=False).empty()):
+    if apart or (
+        not doubted and _Certificates(attack, region, asking, interview.free, learner=learner, withdrawn=False).empty()
+    ):
         notes.append("nothing within the stated bounds explains the answers: the noise or the bounds are not as stated")
         doubted = True
     if space.d < rows.shape[1]:
@@ -187,15 +196,19 @@ def learn_noisy(
         oracle.withdraw("its answers speak against what was stated")
     if interview.wanting and not doubted:
         notes.append(f"not certified: {'; '.join(interview.wanting)}")
-    sure = _Certificates(attack, region, asking, interview.free, withdrawn=doubted or bool(interview.wanting))
+    sure = _Certificates(
+        attack, region, asking, interview.free, learner=learner, withdrawn=doubted or bool(interview.wanting)
+    )
     ends = sure.entries()
-    estimate = attack.estimate()
+    estimate = np.asarray(learner.estimate(), dtype=np.float64)
     kind = _kind(law)
     return OracleResult(
         np.clip(estimate, asking.lower, asking.upper) if space.d == space.D else estimate, *ends,
-        type(attack).__name__, f"{kind}, standard deviation {law.std:.4g}", plan.noise == "auto", oracle.asked,
+        type(attack).__name__ if learner is attack else choice.name,
+        f"{kind}, standard deviation {law.std:.4g}", plan.noise == "auto", oracle.asked,
         len(rows) - interview.done - interview.checked, tuple(notes), space.d, sure.radius(), plan.delta,
         tuple(sure.prediction(q) for q in asking.held_out), True, interview.conditions(asking),
+        () if doubted else _estimate_errors(learner, interview.companion, asking, ends),
     )  # fmt: skip
 
 
@@ -223,12 +236,17 @@ def _apart(region: LikelihoodRegion, attack: StreamAttack) -> bool:
 
 
 class _Interview:
-    """One pass over the queries, and the checks after it."""
+    """The queries, asked once and then again until the budget, and the checks between."""
 
     def __init__(
-        self, oracle: YesNoOracle, attack: StreamAttack, region: LikelihoodRegion | None, notes: list[str], delta: float
-    ) -> None:
+        self, oracle: YesNoOracle, learner: Learner, attack: StreamAttack, region: LikelihoodRegion | None,
+        notes: list[str], delta: float,
+    ) -> None:  # fmt: skip
         self._oracle, self._attack, self._region, self._notes, self._delta = oracle, attack, region, notes, delta
+        self._learner = learner  # who asks; `attack` certifies, and is the same unless the learner has no box
+        efficient = isinstance(attack, OneBitNewton | EdgeBisection)
+        self.companion = attack if efficient else OneBitNewton(attack.subspace, attack.noise)
+        self.passes = 0
         self._law = f"{_kind(attack.noise)}, independent and around 0, as stated"
         self.done = self.checked = 0
         self.free: EdgeFreeCertificate | None = None
@@ -257,11 +275,15 @@ class _Interview:
             )
         return wrong
 
-    def doubts(self, learning: Floats, checking: Floats) -> bool:
-        """Learn, then check; True where something speaks against the stated noise, so that nothing is certain."""
+    def doubts(self, learning: Floats, checking: Floats, budget: int | None) -> bool:
+        """Learn, then check; True where something speaks against the stated noise, so that nothing is certain.
+
+        With a budget the queries are asked over and over until it is reached, once the check has shown that noise is
+        drawn anew.
+        """
         doubted = False
         with warnings.catch_warnings(record=True) as caught:
-            warnings.simplefilter("always", ModelWarning)
+            warnings.simplefilter("always")
             try:
                 self._learn(learning)
             except BudgetReached as reached:
@@ -278,12 +300,35 @@ class _Interview:
                     self.wanting.append(f"the check of the noise needs {missing} more answers (--calibrate 0: without)")
                 elif self._repeats(learning):
                     self.wanting.append(f"the check for sticky answers needs {AGAIN} more answers")
+            else:
+                if not doubted:
+                    self._ask_again(learning, budget)
             doubted |= self._other_models(learning)
         alarms = [str(w.message) for w in caught if issubclass(w.category, ModelWarning)]
-        self._notes += alarms
+        others = [str(w.message) for w in caught if issubclass(w.category, UnaskedWarning)]
+        self._notes += list(dict.fromkeys(alarms + others))
         if isinstance(self._attack, EdgeBisection) and self.free is None:
             self.wanting.append("the edge was not checked, and a box rests on it to the last digit")
         return doubted or bool(alarms)
+
+    def _ask_again(self, learning: Floats, budget: int | None) -> None:
+        """Pass after pass over the queries until the budget is reached; or why not."""
+        if budget is None:
+            self._notes.append("every query was asked once: with --budget N they are asked again until N answers")
+            return
+        if "anew" not in self._passed:
+            self._notes.append(
+                f"the queries were asked once although the budget allows more: {self._findings['anew']}, and where one "
+                "question always has one answer asking it again teaches nothing"
+            )
+            return
+        try:
+            while self._learn(learning):
+                self.passes += 1
+        except BudgetReached as reached:
+            self._notes.append(f"{reached}: the queries were asked again, {self.passes} times in full")
+            return
+        self._notes.append("the queries were not asked again: none of them can narrow what is known any more")
 
     def _check_noise(self, checking: Floats) -> None:
         if isinstance(self._attack, EdgeBisection):
@@ -333,21 +378,26 @@ class _Interview:
             return "fit the stated noise"
         return "are too few, or too little is certain yet, to tell the stated noise from twice or half of it"
 
-    def _learn(self, rows: Floats) -> None:
+    def _learn(self, rows: Floats) -> int:
+        """One pass over the queries; how many of them were asked."""
+        asked = 0
         for at, q in enumerate(rows):
-            threshold, guess = self._attack.threshold(q), self._attack.estimate()
+            threshold, guess = self._learner.threshold(q), self._learner.estimate()
             if threshold is None:
                 continue
             bit = self._oracle.above(q, threshold)
             if self._region is not None:
                 self._region.learn(q, threshold, bit, guess)
-            self._attack.learn(q, threshold, bit)
+            for each in {id(one): one for one in (self._learner, self._attack, self.companion)}.values():
+                each.learn(q, threshold, bit)
             self._asked.append((at, threshold, bit))
-            self.done += 1
-        if self.done < len(rows):
-            self._notes.append(
-                f"{len(rows) - self.done} queries could not narrow what is certain for {type(self._attack).__name__}"
-            )
+            asked += 1
+        if not self.passes:
+            self.done = asked
+            if asked < len(rows):
+                name = type(self._learner).__name__
+                self._notes.append(f"{len(rows) - asked} queries could not narrow what is certain for {name}")
+        return asked
 
     def _other_models(self, rows: Floats) -> bool:
         """Do the answers speak against q.w, centred noise, or the stated range? Looked at for Gaussian noise."""
@@ -381,13 +431,14 @@ class _Interview:
         """Sticky noise is harmless where no question is asked twice; else repeats were counted as news."""
         again, need = self._repeats(rows), ENOUGH * self._attack.subspace.d
         if self.done < need:
+            self._findings["anew"] = f"the check for sticky answers begins after {need} answers"
             if again:
                 self.wanting.append(
                     f"{again} of the queries repeat others, and the check for sticky answers needs {need - self.done} "
                     "more answers to begin"
                 )
             return False
-        if not is_sticky(self._oracle, rows[0], self._attack.answer(rows[0])):
+        if not is_sticky(self._oracle, rows[0], float(rows[0] @ self._learner.estimate())):
             self._passed.add("anew")
             self._findings["anew"] = (
                 "answers to one question differ; noise that is drawn anew in part only goes unnoticed"
@@ -400,6 +451,31 @@ class _Interview:
         """How many of the queries that were learnt from repeat others."""
         at = [each for each, _, _ in self._asked]
         return len(at) - len(np.unique(rows[at], axis=0)) if at else 0
+
+
+def _estimate_errors(
+    learner: Learner, companion: StreamAttack, asking: Questions, ends: tuple[Floats, Floats]
+) -> tuple[float, ...]:
+    """One standard error of each entry, as the answers themselves let expect: an estimate, not a certificate.
+
+    In the span of the queries: the covariance of the best estimator of the same bits, and how far the learner is from
+    it. An edge's box has no better estimate: a uniform law over it. Off the span: a uniform law over the stated range,
+    where one was stated, else nothing is known. Never more than what is certified (`ends`).
+    """
+    space, centre = companion.subspace, companion.subspace.coordinates(companion.estimate())
+    if isinstance(companion, OneBitNewton):
+        covariance = companion.covariance()
+    else:
+        x, y = companion.box()
+        covariance = np.diag((y - x) ** 2 / 12)
+    off = space.coordinates(np.asarray(learner.estimate(), dtype=np.float64)) - centre
+    inside = np.einsum("id,ij,jd->d", space.basis, covariance, space.basis) + (off @ space.basis) ** 2
+    rest = np.eye(space.D) - space.basis.T @ space.basis
+    unseen = np.abs(rest).max(axis=1) > 1e-9
+    prior = rest**2 @ ((asking.upper - asking.lower) ** 2 / 12)
+    errors = np.sqrt(np.maximum(inside + np.where(unseen, prior if asking.stated else math.inf, 0.0), 0.0))
+    estimate = np.asarray(learner.estimate(), dtype=np.float64)
+    return tuple(np.minimum(errors, np.maximum(ends[1] - estimate, estimate - ends[0])).tolist())
 
 
 class _KeptBits:
@@ -426,9 +502,11 @@ class _Certificates:
         asking: Questions,
         free: EdgeFreeCertificate | None,
         *,
+        learner: Learner,
         withdrawn: bool,
     ) -> None:
         self._attack, self._region, self._asking, self._withdrawn = attack, region, asking, withdrawn
+        self._estimate = np.asarray(learner.estimate(), dtype=np.float64)
         self._box = attack.box() if free is None else free.box()
 
     def prediction(self, q: Floats) -> Prediction:
@@ -440,7 +518,7 @@ class _Certificates:
         low, high = self._inside(z)
         off, stated = range_over_box(rest, lower, upper), range_over_box(q, lower, upper)
         low, high = max(low + off[0], stated[0]), min(high + off[1], stated[1])
-        return Prediction(min(max(float(q @ self._attack.estimate()), low), high), low, high)
+        return Prediction(min(max(float(q @ self._estimate), low), high), low, high)
 
     def _inside(self, z: Floats) -> tuple[float, float]:
         if self._withdrawn:
@@ -466,7 +544,7 @@ class _Certificates:
         """How far the estimate is from w at most, in the subspace."""
         if self._withdrawn:
             return math.inf
-        space, estimate = self._attack.subspace, self._attack.estimate()
+        space, estimate = self._attack.subspace, self._estimate
         (x, y), c = self._box, space.coordinates(estimate)
         distance = float(np.linalg.norm(np.maximum(np.abs(x - c), np.abs(y - c))))
         if self._region is not None:
@@ -484,7 +562,7 @@ def learn_levels(oracle: LevelOracle, questions: Questions, plan: AskingPlan) ->
     law = None if plan.noise == "auto" else parse_law(plan.noise)
     if law is None:
         raise ConfigError("--levels needs the noise: state it, such as --noise gaussian:0.5")
-    if plan.learner is not LearnerKind.AUTO or plan.calibrate:
+    if plan.learner != AUTO or plan.calibrate:
         raise ConfigError("--levels has one learner and no check: leave --learner and --calibrate out")
     rows, lower, upper = questions.rows, questions.lower, questions.upper
     span = independent_rows(rows)

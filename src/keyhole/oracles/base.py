@@ -1,4 +1,4 @@
-"""The yes/no oracle and its simulations, the protocol of its attacks, and the driver that runs them over long streams.
+"""The yes/no oracle and its simulations, the protocol of what learns from it, and a game of one against the other.
 
 Model (Choromanski, Rostamizadeh, Syed 2015 [choromanski2015]): a hidden w; a query q has the true answer w.q; the
 learner names a threshold and is told only whether w.q + noise > threshold. One answer per query.
@@ -8,17 +8,13 @@ from __future__ import annotations
 
 import math
 import time
-import warnings
-import zipfile
-from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterable
-from dataclasses import dataclass
-from pathlib import Path
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass, field
 from typing import Protocol, runtime_checkable
 
 import numpy as np
 
-from keyhole.errors import ConfigError, ModelError
+from keyhole.errors import ModelError
 from keyhole.oracles.noise import Floats, OracleNoise, require_law
 from keyhole.oracles.subspace import Subspace
 
@@ -27,11 +23,14 @@ PIECE_ROWS = 1 << 14
 PIECE_BYTES = 4 << 20  # queries are projected in pieces that stay in the processor's cache
 CHECKPOINTS_PER_DECADE = 8
 WHOLE_BYTES = 32 << 20  # no piece is larger than this, but for a single longer query
-DOUBT = math.log(1e6)  # warn when the odds against the model reach a million to one
 
 
 class ModelWarning(UserWarning):
     """Bits that no hidden vector in the box explains: the noise, the basis or the bounds are wrong."""
+
+
+class UnaskedWarning(UserWarning):
+    """Queries that a learner does not ask: nothing is wrong, but less is learnt than was hoped for."""
 
 
 class YesNoOracle(Protocol):
@@ -54,7 +53,10 @@ class LevelOracle(Protocol):
 
 
 class Learner(Protocol):
-    """Learns w from yes/no answers. `threshold` is None when the query is not worth asking."""
+    """Learns w from yes/no answers: the whole protocol. `threshold` is None where the query is not worth asking.
+
+    Its answer to a query q is q.estimate(). One that is a `CertifyingLearner`, too, says how far off it can be.
+    """
 
     def threshold(self, q: Floats) -> float | None:
         """Where to put the threshold for q."""
@@ -67,11 +69,17 @@ class Learner(Protocol):
 
 
 @runtime_checkable
-class ThresholdAttack(Learner, Protocol):
-    """A learner that answers queries itself and learns from any threshold, not only from the one it proposed."""
+class CertifyingLearner(Learner, Protocol):
+    """A learner that answers queries itself and says how far off it can be."""
 
     def answer(self, q: Floats) -> float:
-        """The attack's present answer to q."""
+        """The present answer to q."""
+
+    def margin(self, q: Floats) -> float:
+        """How far that answer can be from w.q."""
+
+    def radius(self) -> float:
+        """How far the estimate can be from w's projection."""
 
 
 class ThresholdOracle:
@@ -178,10 +186,11 @@ class NoisyOutputOracle:
 
 @dataclass(frozen=True, slots=True)
 class Run:
-    """What a stream gave: mean |answer - truth| over the stream (nan if the truth is unknown), and its course.
+    """What a stream gave, of whatever learner: mean |answer - truth| (nan if the truth is unknown), and its course.
 
-    `trace` has (t, mean error of the first t queries); `bound` is the mean error the method's own certificate
-    allows (inf if it has none); `final_error` is ||P(w_T - w)||_2; `contained` whether the box still holds w.
+    `trace` has (t, mean error of the first t queries); `final_error` is ||P(w_T - w)||_2; `contained` whether the
+    certified box still holds w. What is certified without the truth: `bound`, how far the answers were off at most, on
+    average, and `radius`, how far the last estimate is at most; inf without a certificate.
     """
 
     queries: int
@@ -192,218 +201,98 @@ class Run:
     bound: float
     trace: tuple[tuple[int, float], ...]
     seconds: float
+    radius: float = math.inf
 
 
-class StreamAttack(ABC):
-    """What the attacks share: projection, checks of the input, the compiled driver, save and restore.
+@dataclass(slots=True)
+class Course:
+    """The errors of a stream as they come, until they are a `Run`."""
 
-    An attack keeps its whole memory in arrays named by `_memory`; none of them grows with the stream.
+    count: int = 0
+    total: float = 0.0
+    trace: list[tuple[int, float]] = field(default_factory=list)
+    started: float = field(default_factory=time.perf_counter)
+
+    def add(self, errors: Floats) -> None:
+        """The errors of the next queries; checkpoints are evenly spaced on a log scale."""
+        end = self.count + len(errors)
+        low = math.ceil(CHECKPOINTS_PER_DECADE * math.log10(self.count + 1))
+        high = math.floor(CHECKPOINTS_PER_DECADE * math.log10(end))
+        marks = sorted({round(10 ** (k / CHECKPOINTS_PER_DECADE)) for k in range(max(0, low - 1), high + 2)})
+        marks = [t for t in marks if self.count < t <= end]
+        if marks:
+            sums = np.cumsum(errors)
+            self.trace.extend((t, float((self.total + sums[t - self.count - 1]) / t)) for t in marks)
+        self.count, self.total = end, self.total + float(errors.sum())
+
+    def close(
+        self, *, asked: int, final_error: float, contained: bool | None, bound: float, radius: float = math.inf
+    ) -> Run:
+        """The whole stream is the last point, whether or not a checkpoint falls there."""
+        average = self.total / self.count if self.count else math.nan
+        if self.count and (not self.trace or self.trace[-1][0] < self.count):
+            self.trace.append((self.count, average))
+        trace = () if math.isnan(self.total) else tuple(self.trace)
+        seconds = time.perf_counter() - self.started
+        return Run(self.count, asked, average, final_error, contained, bound, trace, seconds, radius)
+
+
+def play_by_steps(
+    learner: Learner, queries: Floats | Iterable[Floats], oracle: YesNoOracle, subspace: Subspace | None = None
+) -> Run:
+    """Any learner against any oracle: answer a query, choose a threshold, learn the bit, take the next query.
+
+    Queries may come one by one: none is taken before the one before it was learnt from. Errors are those of the answers
+    before each bit, where the oracle is a simulation; what a learner certifies stands beside them in any case.
+
+    >>> from keyhole.oracles.learners.published_bisection import PublishedBisection
+    >>> from keyhole.oracles.noise import UniformNoise
+    >>> space, law = Subspace.blocks(4, 2), UniformNoise(0.1)
+    >>> oracle = ThresholdOracle(np.full(4, 0.5), law, rng=np.random.default_rng(0))
+    >>> run = play_by_steps(PublishedBisection(space, law, 2000), np.tile(space.basis, (1000, 1)), oracle, space)
+    >>> run.queries, run.asked, run.contained, run.average_error < 1
+    (2000, 2000, None, True)
     """
+    course, before, margins = Course(), oracle.asked, 0.0
+    certifying = learner if isinstance(learner, CertifyingLearner) else None
+    simulated = oracle if isinstance(oracle, ThresholdOracle) else None
+    for piece in split_queries(queries, None if subspace is None else subspace.D):
+        errors = np.full(len(piece), math.nan)
+        truth = errors if simulated is None else simulated.true_answers(piece)
+        for t, q in enumerate(piece):
+            if simulated is not None:
+                errors[t] = abs((certifying.answer(q) if certifying else float(q @ learner.estimate())) - truth[t])
+            margins += certifying.margin(q) if certifying else math.inf
+            threshold = learner.threshold(q)
+            if threshold is not None:
+                learner.learn(q, threshold, oracle.above(q, threshold))
+        course.add(errors)
+    final = math.nan
+    if simulated is not None:
+        off = learner.estimate() - simulated.hidden
+        final = float(np.linalg.norm(off if subspace is None else subspace.coordinates(off)))
+    holds = getattr(learner, "holds", None)
+    return course.close(
+        asked=oracle.asked - before,
+        final_error=final,
+        contained=None if simulated is None or holds is None else bool(holds(simulated.hidden)),
+        bound=margins / course.count if course.count else math.inf,
+        radius=certifying.radius() if certifying else math.inf,
+    )
 
-    def __init__(self, subspace: Subspace, noise: OracleNoise) -> None:
-        self.subspace = subspace
-        self.noise = require_law(noise)
-        self.queries_seen = 0
-        self._law, self._knots, self._tails = noise.law, noise.knots, noise.tails
-        self._doubt_counts = np.zeros((2 * subspace.d, 2))
-        self._doubt = np.zeros(7)  # log odds against the model, certified errors, answers used, bets on an edge
-        self._warned = False
 
-    # --- to be given by each attack, on subspace coordinates -------------------------------------------------
-    @abstractmethod
-    def _centre(self) -> Floats:
-        """Coordinates of the present estimate."""
-
-    @abstractmethod
-    def _aim(self, z: Floats, slack: float) -> float | None:
-        """Threshold for z.c, or None; z is one row."""
-
-    @abstractmethod
-    def _consume(
-        self,
-        z: Floats,
-        slack: Floats,
-        target: Floats,
-        noise: Floats,
-        errors: Floats,
-        forced: float = math.nan,
-    ) -> int:
-        """Compiled loop over rows, at `forced` thresholds unless nan; fills `errors`, returns the answers used.
-
-        `target` is the true answer less the part that is known off the subspace.
-        """
-
-    @abstractmethod
-    def _memory(self) -> dict[str, Floats]:
-        """The arrays that hold everything learnt."""
-
-    @abstractmethod
-    def box(self) -> tuple[Floats, Floats]:
-        """Lower and upper ends of the coordinates that are still possible."""
-
-    def holds(self, hidden: Floats) -> bool:
-        """Is this vector in the box, up to rounding of the projection?"""
-        (x, y), c = self.box(), self.subspace.coordinates(hidden)
-        room = 1e-9 * (1 + np.abs(c))
-        return bool(np.all(c >= x - room) and np.all(c <= y + room))
-
-    # --- the protocol ----------------------------------------------------------------------------------------
-    def answer(self, q: Floats) -> float:
-        """Present answer to q: coordinates of the estimate times those of q. O(dD)."""
-        z, known, _ = self._one(q)
-        return float(z[0] @ self._centre()) + known
-
-    def threshold(self, q: Floats) -> float | None:
-        """Threshold to ask q with, None if the answer would be no use. O(dD)."""
-        z, known, slack = self._one(q)
-        aim = self._aim(z, slack)
-        return None if aim is None else aim + known
-
-    def learn(self, q: Floats, threshold: float, bit: int) -> None:
-        """Take in one bit. O(dD), plus O(d^2) for estimators that keep a covariance."""
-        if bit not in (0, 1):
-            raise ModelError(f"an answer is 0 or 1, got {bit!r}")
-        if not math.isfinite(threshold):
-            raise ModelError(f"a threshold is a finite number, got {threshold!r}")
-        z, known, slack = self._one(q)
-        # one row of the compiled loop; an infinite true answer makes the bit what it was
-        one, said, certified = np.zeros(1), np.array([math.inf if bit else -math.inf]), self._doubt[1]
-        self._consume(z, np.array([slack]), said, one, np.empty(1), threshold - known)
-        self._doubt[1] = certified
-        self._complain()
-
-    def estimate(self) -> Floats:
-        """P w_t as a vector of length D."""
-        return np.asarray(self._centre() @ self.subspace.basis, dtype=np.float64)
-
-    @property
-    def doubt(self) -> float:
-        """Log odds against the model: above log(1/a) with probability at most a (plus delta) if the model is right."""
-        return float(self._doubt[0])
-
-    def run(self, queries: Floats | Iterable[Floats], oracle: YesNoOracle) -> Run:
-        """See q, answer it, choose a threshold, learn the bit: for every row of an array or of a stream of blocks.
-
-        Compiled when the oracle is a ThresholdOracle; the same numbers as the steps one by one, to rounding.
-        """
-        if not isinstance(oracle, ThresholdOracle):
-            return self._run_by_steps(queries, oracle)
-        started, before, first = time.perf_counter(), oracle.asked, self._doubt[1]
-        count, total, trace = 0, 0.0, list[tuple[int, float]]()
-        buffer = np.empty(PIECE_ROWS)
-        for piece in split_queries(queries, self.subspace.D):
-            z, known, slack = self.subspace.project(piece)
-            errors = buffer[: len(piece)]
-            target = oracle.true_answers(piece)
-            if self.subspace.neighbourhood > 0:
-                target -= known
-            asked = self._consume(z, slack, target, oracle.upcoming(len(piece)), errors)
-            oracle.advance(asked)
-            trace.extend(checkpoints_of(count, total, errors))
-            count, total = count + len(piece), total + float(errors.sum())
-            self._complain()
-        self.queries_seen += count
-        self._check_horizon()
-        close_trace(trace, count, total)
-        centre = self.subspace.coordinates(oracle.hidden)
-        return Run(
-            queries=count,
-            asked=oracle.asked - before,
-            average_error=total / count if count else math.nan,
-            final_error=float(np.linalg.norm(self._centre() - centre)),
-            contained=self.holds(oracle.hidden),
-            bound=(self._doubt[1] - first) / count if count else math.inf,
-            trace=tuple(trace),
-            seconds=time.perf_counter() - started,
-        )
-
-    def _run_by_steps(self, queries: Floats | Iterable[Floats], oracle: YesNoOracle) -> Run:
-        started, before, count = time.perf_counter(), oracle.asked, 0
-        for piece in split_queries(queries, self.subspace.D):
-            for q in piece:
-                threshold = self.threshold(q)
-                if threshold is not None:
-                    self.learn(q, threshold, oracle.above(q, threshold))
-                count += 1
-        self.queries_seen += count
-        self._check_horizon()
-        seconds = time.perf_counter() - started
-        return Run(count, oracle.asked - before, math.nan, math.nan, None, math.nan, (), seconds)
-
-    # --- save and resume -------------------------------------------------------------------------------------
-    def save(self, path: Path | str) -> None:
-        """Write the memory (a few kilobytes, whatever the length of the stream) as .npz."""
-        try:
-            with Path(path).open("wb") as file:
-                np.savez(file, allow_pickle=False, **(self._fingerprint() | self._shared() | self._memory()))
-        except OSError as error:
-            raise ConfigError(
-                f"cannot save to {path}: {error.strerror}; give a file in a folder that exists"
-            ) from error
-
-    def restore(self, path: Path | str) -> None:
-        """Carry on from a saved state; the attack must have been built with the same basis, box and noise."""
-        try:
-            with Path(path).open("rb") as file:  # numpy leaves a file that it opened, and cannot read, open
-                saved = np.load(file, allow_pickle=False)
-                if not isinstance(saved, np.lib.npyio.NpzFile):
-                    raise ValueError("a single array")
-                arrays = {name: saved[name] for name in saved.files}
-        except (OSError, EOFError, ValueError, zipfile.BadZipFile) as error:
-            raise ConfigError(f"{path}: not a saved attack ({error})") from error
-        for name, mine in self._fingerprint().items():
-            if name not in arrays or not np.array_equal(arrays[name], mine):
-                raise ConfigError(f"{path} was saved with another {name[3:]}; build the attack as it was built then")
-        held = self._shared() | self._memory()
-        for name, mine in held.items():
-            if name not in arrays or arrays[name].shape != mine.shape or arrays[name].dtype != mine.dtype:
-                raise ConfigError(f"{path}: not a whole saved attack, {name} is missing or of another shape")
-        for name, mine in held.items():
-            mine[...] = arrays[name]
-        self.queries_seen = int(arrays["seen"][0])
-
-    def _shared(self) -> dict[str, Floats]:
-        return {
-            "seen": np.array([float(self.queries_seen)]),
-            "doubt": self._doubt,
-            "doubt_counts": self._doubt_counts,
-        }
-
-    def _fingerprint(self) -> dict[str, Floats]:
-        space = self.subspace
-        return {
-            "is_method": np.array([type(self).__name__]),
-            "is_basis": space.basis,
-            "is_lower": space.lower,
-            "is_upper": space.upper,
-            "is_noise": self._law,
-            "is_setting": self._setting(),
-        }
-
-    @abstractmethod
-    def _setting(self) -> Floats:
-        """Numbers a saved state must agree on."""
-
-    def _one(self, q: Floats) -> tuple[Floats, float, float]:
-        row = np.asarray(q, dtype=np.float64)
-        if row.ndim != 1:
-            raise ModelError(f"a query is an array of one dimension, got shape {row.shape}")
-        z, known, slack = self.subspace.project(row[None, :])
-        return z, float(known[0]), float(slack[0])
-
-    def _check_horizon(self) -> None:  # noqa: B027 - most attacks need not know the length of the stream
-        """An attack that must know the length of the stream says here that it was passed."""
-
-    def _complain(self) -> None:
-        if not self._warned and self._doubt[0] >= DOUBT:
-            self._warned = True
-            warnings.warn(
-                "no hidden vector in the box explains these bits (odds of a million to one against): the noise law, "
-                "its scale, the basis or the bounds are wrong, or the box lost w (chance <= delta); "
-                "do not trust the estimate",
-                ModelWarning,
-                stacklevel=3,
-            )
+def split_queries(queries: Floats | Iterable[Floats], width: int | None) -> Iterator[Floats]:
+    """Pieces that fit the processor's cache, of an array, of a stream of blocks, or of a stream of single queries."""
+    for block in (queries,) if isinstance(queries, np.ndarray) else queries:
+        whole = np.ascontiguousarray(block, dtype=np.float64)
+        if whole.ndim == 1 and not isinstance(queries, np.ndarray):
+            whole = whole[None, :]
+        if whole.ndim != 2:
+            raise ModelError(f"a block of queries is an array with one query per row, got shape {whole.shape}")
+        size = 8 * (width or max(1, whole.shape[1]))
+        rows = max(1, min(PIECE_ROWS, max(64, PIECE_BYTES // size), WHOLE_BYTES // size))
+        for start in range(0, len(whole), rows):
+            yield whole[start : start + rows]
 
 
 @dataclass(frozen=True, slots=True)
@@ -415,7 +304,21 @@ class HeldOutErrors:
     largest_error: float
 
 
-def train_then_test(attack: StreamAttack, training: Floats, testing: Floats, oracle: ThresholdOracle) -> HeldOutErrors:
+class Trainable(Protocol):
+    """What learns a whole stream."""
+
+    @property
+    def subspace(self) -> Subspace:
+        """Where queries lie."""
+
+    def run(self, queries: Floats, oracle: ThresholdOracle) -> Run:
+        """Learn it."""
+
+    def estimate(self) -> Floats:
+        """What was learnt."""
+
+
+def train_then_test(attack: Trainable, training: Floats, testing: Floats, oracle: ThresholdOracle) -> HeldOutErrors:
     """Learn from `training` through the oracle, then answer `testing` without it.
 
     The test error is at most ||q|| times the final error ||P(w_T - w)||_2, for each query on the subspace.
@@ -423,7 +326,6 @@ def train_then_test(attack: StreamAttack, training: Floats, testing: Floats, ora
     >>> from keyhole.oracles.learners.newton import OneBitNewton
     >>> from keyhole.oracles.noise import UniformNoise
     >>> from keyhole.oracles.streams import Spread
-    >>> from keyhole.oracles.subspace import Subspace
     >>> rng, space = np.random.default_rng(3), Subspace.blocks(4, 2)
     >>> stream = Spread(space)
     >>> oracle = ThresholdOracle(rng.random(4), UniformNoise(1.0), rng=rng)
@@ -438,32 +340,3 @@ def train_then_test(attack: StreamAttack, training: Floats, testing: Floats, ora
     z, known, _ = attack.subspace.project(np.ascontiguousarray(testing, dtype=np.float64))
     errors = np.abs(z @ attack.subspace.coordinates(attack.estimate()) + known - oracle.true_answers(testing))
     return HeldOutErrors(run, float(errors.mean()), float(errors.max()))
-
-
-def split_queries(queries: Floats | Iterable[Floats], width: int) -> Iterable[Floats]:
-    rows = max(1, min(PIECE_ROWS, max(64, PIECE_BYTES // (8 * width)), WHOLE_BYTES // (8 * width)))
-    for block in (queries,) if isinstance(queries, np.ndarray) else queries:
-        whole = np.ascontiguousarray(block, dtype=np.float64)
-        if whole.ndim != 2:
-            raise ModelError(f"a block of queries is an array with one query per row, got shape {whole.shape}")
-        for start in range(0, len(whole), rows):
-            yield whole[start : start + rows]
-
-
-def close_trace(trace: list[tuple[int, float]], count: int, total: float) -> None:
-    """The whole stream is the last point, whether or not a checkpoint falls there."""
-    if count and (not trace or trace[-1][0] < count):
-        trace.append((count, total / count))
-
-
-def checkpoints_of(count: int, total: float, errors: Floats) -> list[tuple[int, float]]:
-    """Checkpoints, evenly spaced on a log scale, that fall into this piece."""
-    end = count + len(errors)
-    low = math.ceil(CHECKPOINTS_PER_DECADE * math.log10(count + 1))
-    high = math.floor(CHECKPOINTS_PER_DECADE * math.log10(end))
-    marks = sorted({round(10 ** (k / CHECKPOINTS_PER_DECADE)) for k in range(max(0, low - 1), high + 2)})
-    marks = [t for t in marks if count < t <= end]
-    if not marks:
-        return []
-    sums = np.cumsum(errors)
-    return [(t, float((total + sums[t - count - 1]) / t)) for t in marks]

@@ -186,13 +186,14 @@ def phase_level_error(
     horizon: int,
     *,
     rng: np.random.Generator,
+    hit_chance: float | None = None,
     constants: PublishedConstants = PublishedConstants(),  # noqa: B008 - a frozen value
 ) -> float:
     """The average error of one run of T unit queries along the axes, each as often.
 
-    In a phase every direction gets its N_crit answers: their yeses are one binomial draw, and d N_crit queries pass
-    (waiting for the slowest direction adds a share of 1/sqrt(N_crit)). The rest is as in `OnlineBisection`. Time
-    O(d log T) in all, so T may be 10^16.
+    In a phase every direction gets its N_crit answers: their yeses are one binomial draw, and N_crit / `hit_chance`
+    queries pass (the least share of queries that count for a direction; 1/d unless said; waiting for the slowest adds a
+    share of 1/sqrt(N_crit)). The rest is as in `OnlineBisection`. Time O(d log T) in all, so T may be 10^16.
 
     >>> from keyhole.oracles.noise import UniformNoise
     >>> space = Subspace.blocks(4, 2)
@@ -204,18 +205,20 @@ def phase_level_error(
     w = subspace.coordinates(rng.uniform(subspace.lower, subspace.upper))
     size = math.sqrt(float(np.sum(np.maximum(subspace.lower**2, subspace.upper**2))))
     x, y = np.full(subspace.d, -size), np.full(subspace.d, size)
-    left, total = float(horizon), 0.0
+    least, most = subspace.initial_box()
+    left, total, hits = float(horizon), 0.0, 1 / subspace.d if hit_chance is None else hit_chance
     while left > 0:
-        side, centre = float(y[0] - x[0]), (x + y) / 2
+        side, middle = float(y[0] - x[0]), (x + y) / 2
+        centre = np.clip(middle, np.maximum(x, least), np.maximum(x, np.minimum(y, most)))  # what answers
         low, dp = constants.rates(noise, side, 1.0)
         needed = math.ceil(min(1e18, constants.n_crit(horizon, dp)))
-        spent = min(left, float(needed) * subspace.d)
+        spent = min(left, needed / hits if hits > 0 else math.inf)
         total += spent * float(np.mean(np.abs(centre - w)))
         left -= spent
         if left <= 0 or side <= constants.stop_side(horizon):
             total += max(left, 0.0) * float(np.mean(np.abs(centre - w)))
             break
-        chance = np.array([1 - noise.cdf(float(v)) for v in centre - w])
+        chance = np.array([1 - noise.cdf(float(v)) for v in middle - w])
         upper = rng.binomial(needed, chance) > needed * (low + dp / 2)
         x, y = np.where(upper, y - constants.keep * side, x), np.where(upper, y, x + constants.keep * side)
     return total / horizon

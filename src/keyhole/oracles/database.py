@@ -62,7 +62,7 @@ def check_additive(statement: Callable[[float], str], schema: Schema, key: str, 
     >>> check_additive(lambda t: f"SELECT AVG(pay) > {t} FROM staff WHERE name IN ('Ann')", staff, "name", ["Ann"])
     Traceback (most recent call last):
     ...
-    keyhole.errors.ConfigError: --oracle: write a sum over the ids, SELECT SUM(COLUMN) > {threshold} FROM TABLE WHERE \
+    keyhole.errors.ConfigError: TARGET: write a sum over the ids, SELECT SUM(COLUMN) > {threshold} FROM TABLE WHERE \
 name IN ({ids}), or COUNT(*) with conditions; of anything else entries are not what adds up
     """
     one, two = (lower_statement(statement(at), schema).queries for at in SAMPLES)
@@ -70,13 +70,13 @@ name IN ({ids}), or COUNT(*) with conditions; of anything else entries are not w
     more = [word for word, part in select.args.items() if part and word not in ("expressions", "from_", "where")]
     if more or len(list(select.find_all(exp.Select))) > 1:
         raise ConfigError(
-            "--oracle: the statement is asked as SELECT, FROM and WHERE; leave out GROUP BY, HAVING, ORDER BY, LIMIT, "
+            "TARGET: the statement is asked as SELECT, FROM and WHERE; leave out GROUP BY, HAVING, ORDER BY, LIMIT, "
             "joins and subqueries: with them the answer is not that of the sum"
         )
     fits = len(one) == len(two) == 1 and _tests(one[0], SAMPLES[0]) and _tests(two[0], SAMPLES[1])
     if not fits or one[0].terms != two[0].terms or not all(_of(t.where, key, set(ids)) for t in one[0].terms):
         raise ConfigError(
-            "--oracle: write a sum over the ids, SELECT SUM(COLUMN) > {threshold} FROM TABLE WHERE "
+            "TARGET: write a sum over the ids, SELECT SUM(COLUMN) > {threshold} FROM TABLE WHERE "
             f"{key} IN ({{ids}}), or COUNT(*) with conditions; of anything else entries are not what adds up"
         )
     return one[0]

@@ -8,7 +8,7 @@ import time
 from collections.abc import Callable
 from pathlib import Path
 from types import TracebackType
-from typing import Any, Self, TextIO
+from typing import Any, Self, TextIO, TypeVar
 
 import numpy as np
 
@@ -25,10 +25,35 @@ except ImportError:  # pragma: no cover - no advisory locks on this platform
 TRIES = 5
 FIRST_WAIT = 0.2  # seconds, doubled at each try
 PRESSED = "Ctrl-C was pressed"
+Answer = TypeVar("Answer")
 
 
 class BudgetReached(Exception):
     """No more answers: all that may be asked for were, or somebody pressed Ctrl-C. Its text says which."""
+
+
+class PatientCaller:
+    """Calls at most `rate` times a second, and five times, slower each time, where a target fails."""
+
+    def __init__(self, rate: float | None = None) -> None:
+        self._rate, self._last, self.failed = rate, 0.0, 0
+
+    def call(self, ask: Callable[[], Answer], kept: Callable[[], str] = lambda: "") -> Answer:
+        """What it says; `kept` says, where it fails for good, what is not lost."""
+        wait = FIRST_WAIT
+        for attempt in range(1, TRIES + 1):
+            if self._rate is not None:
+                time.sleep(max(0.0, self._last + 1 / self._rate - time.monotonic()))
+            self._last = time.monotonic()
+            try:
+                return ask()
+            except TargetDown as error:
+                self.failed += 1
+                if attempt == TRIES:
+                    raise ConfigError(f"the target failed {TRIES} times in a row ({error}){kept()}") from None
+                time.sleep(wait)
+                wait *= 2
+        raise AssertionError("the last try returns or raises")
 
 
 class Recorded:
@@ -58,7 +83,7 @@ class Recorded:
         rate: float | None = None,
         stop: Callable[[], bool] = lambda: False,
     ) -> None:
-        self._target, self._path, self._budget, self._rate = target, record, budget, rate
+        self._target, self._path, self._budget, self._caller = target, record, budget, PatientCaller(rate)
         self._name, self._asks, self._stop, self.waiting = name, asks, stop, False
         self._file = None if record is None else _alone(record)
         self._answers = list[tuple[tuple[float, ...], float, int]]()  # query, threshold, yes or no
@@ -72,8 +97,7 @@ class Recorded:
         except BaseException:
             self.close()
             raise
-        self._last = 0.0
-        self.asked = self.recalled = self.failed = 0
+        self.asked = self.recalled = 0
 
     def _recorded(self, record: Path) -> list[dict[str, Any]]:
         """The answers so far; the file then ends with its last whole line."""
@@ -156,6 +180,14 @@ class Recorded:
         self.asked += 1
         return said
 
+    @property
+    def failed(self) -> int:
+        """How often the target failed and was asked again."""
+        return self._caller.failed
+
+    def _kept(self) -> str:
+        return f"; {self.asked:,} answers are in {self._path}, the same command goes on" if self._path else ""
+
     def _write(self, line: dict[str, Any]) -> None:
         if self._file is not None:
             of = {"target": self._name} if self._name else {}
@@ -168,7 +200,7 @@ class Recorded:
         """An answer, if nobody presses Ctrl-C meanwhile (an engine may turn that into an error of its own)."""
         self.waiting = True
         try:
-            return self._ask(ask)
+            return self._caller.call(ask, self._kept)
         except KeyboardInterrupt:
             raise BudgetReached(PRESSED) from None
         except Exception:
@@ -177,25 +209,6 @@ class Recorded:
             raise
         finally:
             self.waiting = False
-
-    def _ask(self, ask: Callable[[], int]) -> int:
-        wait = FIRST_WAIT
-        for attempt in range(1, TRIES + 1):
-            if self._rate is not None:
-                time.sleep(max(0.0, self._last + 1 / self._rate - time.monotonic()))
-            self._last = time.monotonic()
-            try:
-                return ask()
-            except TargetDown as error:
-                self.failed += 1
-                if attempt == TRIES:
-                    kept = (
-                        f"; {self.asked:,} answers are in {self._path}, the same command goes on" if self._path else ""
-                    )
-                    raise ConfigError(f"the target failed {TRIES} times in a row ({error}){kept}") from None
-                time.sleep(wait)
-                wait *= 2
-        raise AssertionError("the last try returns or raises")
 
     def close(self) -> None:
         """Let go of the record."""

@@ -4,37 +4,30 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass, field, replace
-from enum import StrEnum
 
 import numpy as np
 
 from keyhole.oracles.noise import Floats
 from keyhole.oracles.subspace import range_over_box
 
-
-class LearnerKind(StrEnum):
-    """How a noisy target is learnt from; `auto` is newton."""
-
-    AUTO = "auto"
-    NEWTON = "newton"
-    SEQUENTIAL = "sequential"
-    EDGE = "edge"
-    ONLINE_BISECTION = "online-bisection"
+AUTO = "auto"
 
 
 @dataclass(frozen=True, slots=True)
 class AskingPlan:
-    """How to learn: noise (auto, none, or a law), learner, the basis, levels of an answer, queries kept for a check.
+    """How to learn: noise (auto, none, or a law), learner (auto is newton), the basis, levels of an answer, queries
+    kept for a check, and the budget until which queries are asked again.
 
     `basis`: 0 for the span of the queries, -1 for principal components with a clear gap, else their number.
     """
 
     noise: str = "auto"
-    learner: LearnerKind = LearnerKind.AUTO
+    learner: str = AUTO
     basis: int = 0
     levels: int = 2
     calibrate: int = 0
     delta: float = 0.01
+    budget: int | None = None
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -79,7 +72,7 @@ class OracleResult:
     together with probability 1 - `delta` if the noise is as stated and w lies in the stated bounds; where the noise was
     measured (`measured`) they are as good as that; where no bounds were `stated` they rest on none. `radius` is inf
     where nothing is certified; else `conditions` are what it all rests on. `skipped` queries were not asked; `span`
-    dimensions were seen.
+    dimensions were seen. `errors`: one estimated standard error an entry, which no certificate is; empty without noise.
     """
 
     estimate: Floats
@@ -97,6 +90,19 @@ class OracleResult:
     predictions: tuple[Prediction, ...] = ()
     stated: bool = True
     conditions: tuple[CertificateCondition, ...] = ()
+    errors: tuple[float, ...] = ()
+
+    @property
+    def largest_certified(self) -> float:
+        """How far the estimate of an entry can be from it at most, over all entries; inf where nothing is certified."""
+        if not math.isfinite(self.radius):
+            return math.inf
+        return float(np.max(np.maximum(self.high - self.estimate, self.estimate - self.low)))
+
+    @property
+    def largest_error(self) -> float:
+        """The largest estimated standard error of an entry; nan where none was estimated."""
+        return max(self.errors, default=math.nan)
 
     @classmethod
     def nothing(cls, lower: Floats, upper: Floats, asked: int, skipped: int, why: str) -> OracleResult:
@@ -118,6 +124,7 @@ class OracleResult:
         return replace(
             self._uncertified(low, high, why),
             estimate=np.clip(self.estimate, low, high),
+            errors=(),
             predictions=tuple(Prediction(one.answer, *range_over_box(q, low, high)) for q, one in answers),
         )
 

@@ -16,12 +16,13 @@ from typing import Any
 import numpy as np
 
 from keyhole.errors import ConfigError
-from keyhole.oracles.base import ModelWarning, Run, StreamAttack, ThresholdOracle
+from keyhole.oracles.base import ModelWarning, Run, ThresholdOracle, UnaskedWarning, play_by_steps
 from keyhole.oracles.bounds import (
     average_error_floor,
     coordinates_factor,
     minimax_lower_bound,
     one_bit_deviation,
+    phase_level_error,
     published_average_error,
     published_failure,
     published_final_error,
@@ -29,25 +30,18 @@ from keyhole.oracles.bounds import (
     published_reach,
 )
 from keyhole.oracles.database import DatabaseOracle
-from keyhole.oracles.learners import LEARNERS
+from keyhole.oracles.learners import ORACLE_OFF, LearnerChoice
 from keyhole.oracles.learners.bisection import PublishedConstants
 from keyhole.oracles.learners.oracle_off import OracleOff
-from keyhole.oracles.learners.own_learner import OwnLearner, SteppedLearner
+from keyhole.oracles.learners.stream_attack import StreamAttack
 from keyhole.oracles.noise import Floats, GaussianNoise, LaplaceNoise, OracleNoise, UniformNoise
 from keyhole.oracles.streams import Concentrated, Spread, Stream, draw_blocks
 from keyhole.oracles.subspace import Subspace
 
 SAMPLE = 20_000  # queries from which a stream's second moments are estimated
-
-
-class OracleMethod(StrEnum):
-    """How the hidden vector is learnt."""
-
-    ONLINE_BISECTION = "online-bisection"
-    SEQUENTIAL = "sequential"
-    NEWTON = "newton"
-    EDGE = "edge"
-    ORACLE_OFF = "oracle-off"
+PUBLISHED = "online-bisection"
+FORECASTS = 64  # vectors of which a forecast takes the mean
+LONGEST_FORECAST = 10**12
 
 
 class StreamKind(StrEnum):
@@ -76,37 +70,32 @@ class Summary:
     seconds: float
 
 
-def build_learner(
-    method: OracleMethod | OwnLearner, subspace: Subspace, noise: OracleNoise, queries: int, delta: float
-) -> StreamAttack | OracleOff | SteppedLearner:
-    """The attack named `method`, with its default setting."""
-    if isinstance(method, OwnLearner):
-        return method.build(subspace, noise, queries)
-    if method is OracleMethod.ORACLE_OFF:
-        return OracleOff(subspace, noise)
-    return LEARNERS[method](subspace, noise, queries, delta)
-
-
 def build_stream(kind: StreamKind, subspace: Subspace) -> Stream:
     """The stream named `kind` on a subspace."""
     return Concentrated(subspace) if kind is StreamKind.CONCENTRATED else Spread(subspace)
 
 
 def play_game(
-    method: OracleMethod | OwnLearner, stream: Stream, noise: OracleNoise, queries: int, *, delta: float, seed: int
+    method: LearnerChoice, stream: Stream, noise: OracleNoise, queries: int, *, delta: float, seed: int
 ) -> Run:
     """One game: w uniform in its box, then `queries` queries, all from the seed. Bits the model cannot explain warn.
 
-    >>> from keyhole.oracles.noise import UniformNoise
-    >>> run = play_game(OracleMethod.NEWTON, Spread(Subspace.blocks(4, 2)), UniformNoise(1.0), 2000, delta=0.01, seed=1)
+    >>> from keyhole.oracles.learners import choose_learner
+    >>> stream = Spread(Subspace.blocks(4, 2))
+    >>> run = play_game(choose_learner("newton"), stream, UniformNoise(1.0), 2000, delta=0.01, seed=1)
     >>> run.queries, run.contained, run.average_error < 0.2
     (2000, True, True)
     """
     if queries < 1:
         raise ConfigError(f"a stream has at least one query, got {queries}")
     oracle, for_queries = deal_game(stream, noise, seed)
-    attack = build_learner(method, stream.subspace, noise, queries, delta)
-    return attack.run(draw_blocks(stream, queries, for_queries), oracle)
+    asked = draw_blocks(stream, queries, for_queries)
+    if method.name == ORACLE_OFF:
+        return OracleOff(stream.subspace, noise).run(asked, oracle)
+    learner = method.make(stream.subspace, noise, queries, delta)
+    if isinstance(learner, StreamAttack):
+        return learner.run(asked, oracle)
+    return play_by_steps(learner, asked, oracle, stream.subspace)
 
 
 def deal_game(stream: Stream, noise: OracleNoise, seed: int) -> tuple[ThresholdOracle, np.random.Generator]:
@@ -116,10 +105,10 @@ def deal_game(stream: Stream, noise: OracleNoise, seed: int) -> tuple[ThresholdO
     return ThresholdOracle(hidden, noise, rng=for_noise), for_queries
 
 
-def error_floor(method: OracleMethod | OwnLearner, stream: Stream, noise: OracleNoise, queries: int) -> float:
+def error_floor(method: LearnerChoice, stream: Stream, noise: OracleNoise, queries: int) -> float:
     """Cramer-Rao floor of the average error: of one bit at a central threshold, or of the raw answer for oracle-off."""
     sample = stream.coordinates(SAMPLE, np.random.default_rng(0))
-    deviation = noise.std if method is OracleMethod.ORACLE_OFF else one_bit_deviation(noise)
+    deviation = noise.std if method.name == ORACLE_OFF else one_bit_deviation(noise)
     return average_error_floor(deviation, coordinates_factor(sample), queries)
 
 
@@ -131,12 +120,56 @@ def hit_chance(stream: Stream) -> float:
     return float(np.min(np.mean(z >= PublishedConstants().cos_phi(space.d) * (1 - 1e-12), axis=0)))
 
 
+def warn_beforehand(method: LearnerChoice, stream: Stream, noise: OracleNoise, queries: int) -> str:
+    """What must be said before a stream begins: that the method is expected to err more than who never asks; else "".
+
+    Of online-bisection alone. Who never asks answers from the middle of the box of w.
+
+    >>> from keyhole.oracles.learners import choose_learner
+    >>> from keyhole.oracles.noise import UniformNoise
+    >>> plane, published = Concentrated(Subspace.blocks(4, 2)), choose_learner("online-bisection")
+    >>> print(warn_beforehand(published, plane, UniformNoise(1.0), 10**4))  # doctest: +ELLIPSIS
+    over 10,000 queries online-bisection is expected to err by 0.4..., and never asking by 0.2...: it takes about ...
+    >>> warn_beforehand(published, plane, UniformNoise(1.0), 10**6)
+    ''
+    """
+    if method.name != PUBLISHED or queries < 3:
+        return ""
+    never, expected = idle_error(stream), forecast_error(stream, noise, queries)
+    if expected < never:
+        return ""
+    longer = queries
+    while longer < LONGEST_FORECAST and forecast_error(stream, noise, longer) >= never:
+        longer *= 2
+    enough = f"it takes about {longer:,.0f} to be better" if longer < LONGEST_FORECAST else "no stream is long enough"
+    return (
+        f"over {queries:,} queries {method} is expected to err by {expected:.2g}, and never asking by {never:.2g}: "
+        f"{enough}; newton and sequential are better at any length"
+    )
+
+
+def idle_error(stream: Stream) -> float:
+    """The mean error of who never asks and answers from the middle of the box, for w uniform in it."""
+    rng, space = np.random.default_rng(0), stream.subspace
+    w = rng.uniform(space.lower, space.upper, (SAMPLE // 10, space.D))
+    off = (w - space.middle) @ space.basis.T
+    return float(np.mean(np.abs(np.sum(stream.coordinates(len(w), rng) * off, axis=1))))
+
+
+def forecast_error(stream: Stream, noise: OracleNoise, queries: int) -> float:
+    """The average error of OnlineBisection that its phases let expect, for w uniform in its box."""
+    rng, hits = np.random.default_rng(0), hit_chance(stream)
+    draws = (phase_level_error(noise, stream.subspace, queries, rng=rng, hit_chance=hits) for _ in range(FORECASTS))
+    spread = float(np.mean(np.abs(stream.coordinates(SAMPLE, np.random.default_rng(0))).sum(axis=1)))
+    return float(np.mean(list(draws))) * max(1.0, spread / math.sqrt(stream.subspace.d))
+
+
 def summarise_runs(
-    method: OracleMethod | OwnLearner, stream: Stream, noise: OracleNoise, queries: int, runs: Sequence[Run]
+    method: LearnerChoice, stream: Stream, noise: OracleNoise, queries: int, runs: Sequence[Run]
 ) -> Summary:
     """Means over the runs, with the floor, what the boxes certify on average, and the published bound if any."""
     published = None
-    if method is OracleMethod.ONLINE_BISECTION:
+    if method.name == PUBLISHED:
         published = published_average_error(noise, stream.subspace, queries, hit_chance(stream))
     held = [run.contained for run in runs]
     return Summary(
@@ -152,19 +185,19 @@ def summarise_runs(
     )
 
 
-def state_theory(method: OracleMethod | OwnLearner, stream: Stream, noise: OracleNoise, queries: int) -> list[str]:
+def state_theory(method: LearnerChoice, stream: Stream, noise: OracleNoise, queries: int) -> list[str]:
     """What is proved about the setting, in sentences to print beside the measured error.
 
-    >>> from keyhole.oracles.noise import UniformNoise
+    >>> from keyhole.oracles.learners import choose_learner
     >>> stream = Concentrated(Subspace.blocks(4, 2))
-    >>> for line in state_theory(OracleMethod.ONLINE_BISECTION, stream, UniformNoise(1.0), 10**6):
+    >>> for line in state_theory(choose_learner(PUBLISHED), stream, UniformNoise(1.0), 10**6):
     ...     print(line)
     published: the box loses w with probability at most 4e-35
     published: average error at most 2.024316
     published: final error at most 0.019538 once the stop side is reached, which cannot be: it takes T >= 10^7,624
     """
     lines, d = list[str](), stream.subspace.d
-    if method is OracleMethod.ONLINE_BISECTION and queries >= 3:
+    if method.name == PUBLISHED and queries >= 3:
         lines.append(
             f"published: the box loses w with probability at most {published_failure(stream.subspace, queries):.2g}"
         )
@@ -182,7 +215,7 @@ def state_theory(method: OracleMethod | OwnLearner, stream: Stream, noise: Oracl
 
 
 def play_games(
-    method: OracleMethod | OwnLearner,
+    method: LearnerChoice,
     stream: Stream,
     noise: OracleNoise,
     queries: int,
@@ -197,9 +230,11 @@ def play_games(
     runs, said = list[Run](), list[str]()
     for seed in range(seeds):
         with warnings.catch_warnings(record=True) as caught:
-            warnings.simplefilter("always", ModelWarning)
+            warnings.simplefilter("always")
             runs.append(play_game(method, stream, noise, queries, delta=delta, seed=seed))
-        said.extend(f"seed {seed}: {w.message}" for w in caught if issubclass(w.category, ModelWarning))
+        said.extend(
+            f"seed {seed}: {w.message}" for w in caught if issubclass(w.category, ModelWarning | UnaskedWarning)
+        )
         done(seed + 1)
     return runs, summarise_runs(method, stream, noise, queries, runs), said
 
@@ -209,23 +244,20 @@ MOST = 100_000  # questions that are written down
 
 
 def play_as_transcript(
-    method: OracleMethod | OwnLearner, stream: Stream, noise: OracleNoise, queries: int, *, delta: float, seed: int
+    method: LearnerChoice, stream: Stream, noise: OracleNoise, queries: int, *, delta: float, seed: int
 ) -> tuple[Floats, Iterator[dict[str, Any]]]:
     """The hidden vector of `play_game` with these arguments, and a {"sql", "answer", "noise"} for each bit.
 
     Played step by step, which gives the same numbers as `play_game` up to rounding. The records have ids 1, 2, ..., D.
 
-    >>> from keyhole.oracles.streams import Concentrated
-    >>> from keyhole.oracles.subspace import Subspace
+    >>> from keyhole.oracles.learners import choose_learner
     >>> stream, law = Concentrated(Subspace.blocks(2, 2), phi=0), UniformNoise(0.5)
-    >>> hidden, lines = play_as_transcript(OracleMethod.SEQUENTIAL, stream, law, 1, delta=0.01, seed=0)
+    >>> hidden, lines = play_as_transcript(choose_learner("sequential"), stream, law, 1, delta=0.01, seed=0)
     >>> next(lines)["noise"]
     {'kind': 'uniform', 'scale': 0.5}
     """
     space = stream.subspace
-    attack = build_learner(method, space, noise, queries, delta)
-    if isinstance(attack, OracleOff):
-        raise ConfigError(f"{method} asks no yes/no questions: take another --method for --log")
+    attack = method.make(space, noise, queries, delta)
     if queries > MOST:
         raise ConfigError(f"{queries:,} questions are more than --log writes ({MOST:,}): take fewer --queries")
     oracle, for_queries = deal_game(stream, noise, seed)

@@ -62,7 +62,7 @@ class HttpTarget:
             host = None
         astray = host and "@" in parts.path + parts.query + parts.fragment
         if not host or astray or any(letter <= " " or letter == "\x7f" for letter in url):
-            raise ConfigError("--oracle: that is no web address; write http://HOST:PORT/PATH, other characters as %XX")
+            raise ConfigError("TARGET: that is no web address; write http://HOST:PORT/PATH, other characters as %XX")
         who, _, netloc = parts.netloc.rpartition("@")
         self._url = urllib.parse.urlunsplit((parts.scheme, netloc, parts.path, parts.query, ""))
         told = f"sha256={_digest(parts.query)}" if parts.query else ""
@@ -77,15 +77,16 @@ class HttpTarget:
 
     def above(self, q: Floats, threshold: float) -> int:
         """Ask once."""
-        said = self._post({"query": [float(v) for v in q], "threshold": float(threshold)})
+        said = self.post({"query": [float(v) for v in q], "threshold": float(threshold)})
         return read_bit(said.get("above") if isinstance(said, dict) else said, self.name)
 
     def level(self, q: Floats, thresholds: Floats) -> int:
         """Ask once: {"query": [...], "thresholds": [...]}, answered by {"level": 2}."""
-        said = self._post({"query": [float(v) for v in q], "thresholds": [float(v) for v in thresholds]})
+        said = self.post({"query": [float(v) for v in q], "thresholds": [float(v) for v in thresholds]})
         return read_level(said.get("level") if isinstance(said, dict) else said, len(thresholds), self.name)
 
-    def _post(self, question: dict[str, object]) -> object:
+    def post(self, question: dict[str, object]) -> object:
+        """What is said to a question, as JSON or as a word."""
         request = urllib.request.Request(self._url, json.dumps(question).encode(), self._headers)
         try:
             with self._opener.open(request, timeout=TIMEOUT) as reply:
@@ -133,9 +134,9 @@ class FunctionTarget:
     """
 
     def __init__(self, name: str) -> None:
-        function = import_named("--oracle", name)
+        function = import_named("TARGET", name)
         if not callable(function):
-            raise ConfigError(f"--oracle {name} is not a function of a query and a threshold")
+            raise ConfigError(f"TARGET {name} is not a function of a query and a threshold")
         self._function: Callable[[Floats, float | Floats], object] = function
         self.name, self.asked = name, 0
 
@@ -167,7 +168,7 @@ class StatementTarget:
     def __init__(self, text: str, ids: Sequence[str], ask: Callable[[str], object], data: str = "") -> None:
         missing = [word for word in ("{threshold}", "{ids}") if word not in text]
         if missing:
-            raise ConfigError(f"--oracle: the statement has no {missing[0]}; write where it goes")
+            raise ConfigError(f"TARGET: the statement has no {missing[0]}; write where it goes")
         self._text, self._ids, self._ask, self.asked = text, tuple(ids), ask, 0
         self.name = f"{text.strip()} on {data}" if data else text.strip()
 
@@ -231,12 +232,12 @@ def read_level(said: object, most: int, whose: str) -> int:
 
 
 def open_target(text: str) -> HttpTarget | FunctionTarget:
-    """The target that `--oracle` names, if it is no statement."""
+    """The target of this name, if it is no statement."""
     if text.lower().startswith(("http://", "https://")):
         return HttpTarget(text)
     if "://" in text:  # may hold a password: not repeated
-        raise ConfigError("--oracle: a web address begins with http:// or https://")
+        raise ConfigError("TARGET: a web address begins with http:// or https://")
     if re.fullmatch(r"[^\W\d][\w.]*:[^\W\d]\w*", text):
         return FunctionTarget(text)
     shown = f" {text!r}" if re.fullmatch(r"[\w.]+", text) else ""  # a mistyped address may hold a password
-    raise ConfigError(f"--oracle{shown} is not http://..., a SELECT, or module:function")
+    raise ConfigError(f"TARGET{shown} is not http://..., a SELECT, or module:function")

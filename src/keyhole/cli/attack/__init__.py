@@ -1,1 +1,1 @@
-"""`keyhole attack`: on a transcript, or on a target that says only yes or no."""
+"""`keyhole attack`: on a transcript of questions and answers."""

@@ -11,7 +11,6 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from keyhole.cli.attack.oracle import ASKING, AskingArguments, attack_oracle, check_one_target
 from keyhole.cli.shared import options
 from keyhole.cli.shared.interruption import StopRequest, ask_to_stop
 from keyhole.cli.shared.progress import progress_on_stderr
@@ -71,14 +70,6 @@ Examples
     --truth people.csv --compare --format html --out attack.html
   keyhole attack noisy.jsonl --data roster.csv --id Name --private smoker:0..1:1 --noise laplace:2 --format json
   keyhole attack counts.jsonl --data roster.csv --id client --private status=A,B,C,D --noise auto --by confidence
-  keyhole attack --oracle http://localhost:8000/above --queries queries.csv --record answers.jsonl --budget 5000
-
-\b
-With --oracle the target is alive and says only whether its answer to a query is above a threshold: a web address that
-takes {"query": [...], "threshold": t} and says {"above": true}, a statement with {threshold} and {ids} on --data, or a
-Python function. Its noise is measured unless --noise says none, gaussian:SD, laplace:SCALE, uniform:HALF-WIDTH,
-uniform:LOW..HIGH (an edge known to an interval, for --learner edge) or triangular:HALF-WIDTH. With --levels K it is
-sent "thresholds" and says {"level": 0..K-1}. What was asked, what is certain and what was not asked is in the report.
 
 \b
 Exit code
@@ -89,7 +80,7 @@ Exit code
 @options.command(
     "attack",
     HELP,
-    click.Argument(["transcript"], required=False),
+    click.Argument(["transcript"]),
     options.TABLE_ARGUMENTS,
     options.ROSTER,
     options.KNOWLEDGE,
@@ -97,7 +88,6 @@ Exit code
     options.DIALECT,
     options.NOISE,
     options.words("--method", Method.AUTO, "Which attack; auto chooses from the evidence and says why."),
-    ASKING,
     options.TRUTH,
     options.TOLERANCE,
     options.flag("--compare", "Also attack less of the log, and by other methods (needs --truth)."),
@@ -112,7 +102,7 @@ Exit code
     options.output(Format.TEXT, Format.JSON, Format.HTML),
 )
 def attack(
-    transcript: str | None,
+    transcript: str,
     table: TableArguments,
     log_format: str,
     dialect: str | None,
@@ -122,7 +112,6 @@ def attack(
     tolerance: float | None,
     target: str | None,
     by: Listing,
-    asking: AskingArguments,
     compare: bool,
     output: OutputArguments,
 ) -> None:
@@ -132,15 +121,7 @@ def attack(
     from keyhole.logs.open import LogFormat, open_log
     from keyhole.sql import Dialect
 
-    def merged() -> Settings:
-        return with_private(settings(**table))
-
-    check_one_target(transcript, asking)
-    if asking.oracle is not None:
-        attack_oracle(asking, noise or "auto", merged, output)
-        return
-    assert transcript is not None
-    given = merged()
+    given = with_private(settings(**table))
     engine = None if dialect is None else Dialect(dialect)
     log = open_log(transcript if transcript == "-" else Path(transcript), LogFormat(log_format), engine)
     check_out(output.out)

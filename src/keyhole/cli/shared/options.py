@@ -383,7 +383,7 @@ ANYWAY = flag("--anyway", "Also sell answers whose bar is more than half of all 
 ANALYST = click.Option(["--analyst"], help="Who asks, if the budget is kept per analyst.")
 DRY_RUN = flag("--dry-run", "Show what each statement would cost; spend nothing.")
 
-# simulate oracle
+# oracle simulate
 DIMENSION = click.Option(
     ["--dimension"], type=click.IntRange(min=1), default=4, show_default=True, help="D, entries of the hidden vector."
 )

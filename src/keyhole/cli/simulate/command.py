@@ -5,12 +5,11 @@ from __future__ import annotations
 import click
 
 from keyhole.cli.simulate.attack import attack
-from keyhole.cli.simulate.oracle import oracle
 from keyhole.cli.simulate.release import release
 
 simulate = click.Group(
     "simulate",
     help="Play attacks and defences against simulated databases.",
     no_args_is_help=True,
-    commands=[oracle, release, attack],
+    commands=[release, attack],
 )

@@ -15,7 +15,8 @@ import numpy as np
 from scipy.stats import chi2
 
 from keyhole.errors import ModelError
-from keyhole.oracles.base import ModelWarning, StreamAttack, YesNoOracle
+from keyhole.oracles.base import ModelWarning, YesNoOracle
+from keyhole.oracles.learners.stream_attack import StreamAttack
 from keyhole.oracles.noise import Floats, GaussianNoise, OracleNoise, quantile
 from keyhole.oracles.subspace import independent_rows, range_over_box
 

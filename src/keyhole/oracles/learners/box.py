@@ -1,4 +1,4 @@
-"""Compiled steps on a box of coordinates: where to aim, what a bit proves, when a side is cut, when to doubt.
+"""Compiled steps on a box of coordinates: where to aim, what a bit proves, when a side is cut.
 
 Geometry (exact; no linear program). The box has sides l_i around `centre`; a query has coordinates z_i. With
 the direction j that maximises |z_i| l_i and the kept share th, let
@@ -25,13 +25,10 @@ import math
 import numpy as np
 from numba import njit
 
+from keyhole.oracles.learners.betting import ALWAYS_BET, BET_MASK, bet, bet_on_edge, is_downwards
 from keyhole.oracles.noise import BETWEEN, TABLE, Floats, closed_tail, tail
 
 CENTRE, EDGE, ESTIMATE, EDGES = range(4)  # where the threshold goes; EDGES: at either edge in turn
-ALWAYS_BET = 1024  # every bit is bet on up to here, then one in BET_MASK + 1
-BET_MASK = 63
-RARER, OFTENER = 0.25, 4.0  # bets on a wrong edge: proofs a quarter as often; and 4, 64 or 1,024 times
-LOG_3 = math.log(3.0)
 TINY = 1e-140  # likelihoods are brought back to size before they underflow
 
 
@@ -53,69 +50,6 @@ Doubt = tuple[Floats, Floats]
 the edge is narrower than stated, and three that it is wider)."""
 Guess = tuple[Floats, Floats, Floats, Floats, Floats]
 """The estimate N(c, P), room for P z, and the smoothed density as a table on its grid."""
-
-
-@njit(cache=True, error_model="numpy")
-def bet(
-    law: Floats,
-    knots: Floats,
-    tails: Floats,
-    counts: Floats,
-    doubt: Floats,
-    slot: int,
-    above: float,
-    reach: float,
-    bit: float,
-) -> None:
-    """Bet against the model: `above` = threshold - q.centre, `reach` = half the range of q.w over the box.
-
-    If w is in the box, Pr(bit = 1) lies between two tails. When the running frequency of ones in this slot
-    (direction and sign of the query) is outside them, stake on the frequency against the nearer tail: the wealth
-    exp(doubt) is a supermartingale under the model. With nothing to bet on, the wealth stays.
-    """
-    guess = (counts[slot, 1] + 0.5) / (counts[slot, 0] + 1.0)
-    counts[slot, 0] += 1.0
-    counts[slot, 1] += bit
-    most = tail(law, knots, tails, above - reach * law[6])[1]
-    if guess > most:
-        doubt[0] += math.log(guess / most) if bit > 0.0 else math.log((1.0 - guess) / (1.0 - most))
-        return
-    least = tail(law, knots, tails, above + reach * law[6])[0]
-    if guess < least:
-        doubt[0] += math.log(guess / least) if bit > 0.0 else math.log((1.0 - guess) / (1.0 - least))
-
-
-@njit(cache=True, error_model="numpy")
-def _downwards(seen: int) -> bool:
-    """Which edge the next question is put at: the parity of the ones in `seen` (Thue and Morse), as fair as a coin."""
-    parity = False
-    while seen:
-        parity = not parity
-        seen &= seen - 1
-    return parity
-
-
-@njit(cache=True, error_model="numpy")
-def _bet_on_edge(
-    doubt: Floats, narrow: float, edge: float, gap: float, reach: float, proof: bool, begun: float
-) -> None:
-    """Bet against the stated edge, between `narrow` and `edge`, by how often a bit is a proof.
-
-    Whatever w is, one of the two edges, taken by a fair coin, gives a proof (a yes above, a no below) with chance at
-    least r = (gap - (edge - narrow)) / (2 narrow); and with w in the box at most R = (reach + gap) / (4 edge). The
-    wealths are supermartingales then. They begin anew now and then, for the `begun`-th time, each with its share.
-    """
-    if reach + gap > narrow:
-        return
-    least, most = 0.5 * (gap - (edge - narrow)) / narrow, 0.25 * (reach + gap) / edge
-    if least > 0.0:
-        doubt[3] += math.log(RARER) if proof else math.log((1.0 - RARER * least) / (1.0 - least))
-    wider, times = doubt[3], OFTENER
-    for k in range(4, 7):
-        if times * most < 0.5:
-            doubt[k] += math.log(times) if proof else math.log((1.0 - times * most) / (1.0 - most))
-        wider, times = max(wider, doubt[k] - LOG_3), times * 16.0
-    doubt[0] = max(doubt[0], wider - math.log((begun + 1.0) * (begun + 2.0)))
 
 
 @njit(cache=True, error_model="numpy")
@@ -240,7 +174,7 @@ def certified_loop(rows: AskedRows, aim: Aim, box: CutBox, law: PackedLaw, doubt
         sure += reach
         if gap <= 0.0:
             continue
-        down = at == EDGES and _downwards(seen)
+        down = at == EDGES and is_downwards(seen)
         threshold = centre + gap - edge if down else centre - gap + edge if at in (EDGE, EDGES) else centre
         if forced == forced:  # not nan
             threshold = forced
@@ -253,7 +187,7 @@ def certified_loop(rows: AskedRows, aim: Aim, box: CutBox, law: PackedLaw, doubt
             bet(packed, knots, tails, counts, sums, slot, threshold - centre, reach, bit)
         low, high = threshold - (centre - gap), threshold - (centre + gap)
         if at == EDGES and abs(high + edge if down else low - edge) <= 1e-9 * edge:
-            _bet_on_edge(sums, shallow if kind == BETWEEN else scale, edge, gap, reach, (bit < 1.0) == down, begun)
+            bet_on_edge(sums, shallow if kind == BETWEEN else scale, edge, gap, reach, (bit < 1.0) == down, begun)
         p0 = _above(kind, scale, near, zero - (shallow if low > 0.0 else steep) * low, low)
         p1 = _above(kind, scale, near, zero - (steep if high > 0.0 else shallow) * high, high)
         if kind >= TABLE:

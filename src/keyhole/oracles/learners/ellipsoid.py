@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import math
 import warnings
+from collections.abc import Iterable
 
 import numpy as np
 
 from keyhole.errors import ModelError
-from keyhole.oracles.base import ModelWarning, YesNoOracle
+from keyhole.oracles.base import ModelWarning, Run, YesNoOracle, play_by_steps
 from keyhole.oracles.noise import Floats
 from keyhole.oracles.subspace import LONGEST
 
@@ -147,16 +148,19 @@ class EllipsoidBisection:
         """Centre of the ellipsoid."""
         return self._c.copy()
 
-    def run(self, queries: Floats, oracle: YesNoOracle) -> int:
-        """Answer or ask each row in turn; the number asked."""
-        asked = 0
-        for q in queries:
-            threshold = self.threshold(q)
-            if threshold is not None:
-                self.learn(q, threshold, oracle.above(q, threshold))
-                asked += 1
+    def margin(self, q: Floats) -> float:
+        """How far `answer(q)` can be from w.q: half the range over the ellipsoid."""
+        return self.width(q) / 2
+
+    def radius(self) -> float:
+        """How far the estimate can be from w: the longest half-axis of the ellipsoid."""
+        return math.sqrt(max(0.0, float(np.linalg.eigvalsh(self._A)[-1])))
+
+    def run(self, queries: Floats | Iterable[Floats], oracle: YesNoOracle) -> Run:
+        """Answer or ask each row in turn."""
+        run = play_by_steps(self, queries, oracle)
         self._judge()
-        return asked
+        return run
 
     def _check(self, q: Floats) -> Floats:
         row = np.asarray(q, dtype=np.float64)

@@ -8,7 +8,7 @@ from collections.abc import Callable
 import numpy as np
 
 from keyhole.errors import ModelError
-from keyhole.oracles.base import ThresholdOracle
+from keyhole.oracles.base import Course, Run, ThresholdOracle
 from keyhole.oracles.noise import Floats, OracleNoise, quantile, require_law
 from keyhole.oracles.subspace import Subspace
 
@@ -77,13 +77,15 @@ class LevelNewton:
         """Present estimate of w's projection."""
         return np.asarray(self._c @ self.subspace.basis, dtype=np.float64)
 
-    def run(self, queries: Floats, oracle: ThresholdOracle) -> float:
-        """Answer, ask and learn each row; the average error."""
-        total = 0.0
-        for q, truth in zip(queries, oracle.true_answers(queries), strict=True):
-            total += abs(self.answer(q) - float(truth))
+    def run(self, queries: Floats, oracle: ThresholdOracle) -> Run:
+        """Answer, ask and learn each row."""
+        course, before, errors = Course(), oracle.asked, np.empty(len(queries))
+        for t, (q, truth) in enumerate(zip(queries, oracle.true_answers(queries), strict=True)):
+            errors[t] = abs(self.answer(q) - float(truth))
             self.learn(q, oracle.level(q, self.thresholds(q)))
-        return total / len(queries)
+        course.add(errors)
+        final = float(np.linalg.norm(self._c - self.subspace.coordinates(oracle.hidden)))
+        return course.close(asked=oracle.asked - before, final_error=final, contained=None, bound=math.inf)
 
     def _scores(self, width: float) -> tuple[Floats, float]:
         """Scores of the cells and their information, for noise + N(0, width^2)."""

@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import math
-import time
 from collections.abc import Iterable
 
 import numpy as np
 from numba import njit
 
 from keyhole.errors import ModelError
-from keyhole.oracles.base import Run, ThresholdOracle, checkpoints_of, close_trace, split_queries
+from keyhole.oracles.base import Course, Run, ThresholdOracle, split_queries
 from keyhole.oracles.noise import Floats, OracleNoise
 from keyhole.oracles.subspace import Subspace
 
@@ -78,18 +77,13 @@ class OracleOff:
 
     def run(self, queries: Floats | Iterable[Floats], oracle: ThresholdOracle) -> Run:
         """Compiled; the same numbers as `learn(q, oracle.noisy(q))` one by one."""
-        started, before = time.perf_counter(), oracle.asked
-        count, total, trace = 0, 0.0, list[tuple[int, float]]()
+        course, before = Course(), oracle.asked
         for piece in split_queries(queries, self.subspace.D):
             z, known, _ = self.subspace.project(piece)
             hidden, errors = oracle.true_answers(piece), np.empty(len(piece))
             values = hidden + oracle.upcoming(len(piece))
             oracle.advance(len(piece))
             _loop(z, known, values, hidden, errors, self.noise.std**2, self._c, self._P)
-            trace.extend(checkpoints_of(count, total, errors))
-            count, total = count + len(piece), total + float(errors.sum())
-        close_trace(trace, count, total)
+            course.add(errors)
         final = float(np.linalg.norm(self._c - self.subspace.coordinates(oracle.hidden)))
-        average = total / count if count else math.nan
-        seconds = time.perf_counter() - started
-        return Run(count, oracle.asked - before, average, final, None, math.inf, tuple(trace), seconds)
+        return course.close(asked=oracle.asked - before, final_error=final, contained=None, bound=math.inf)

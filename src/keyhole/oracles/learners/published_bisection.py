@@ -1,15 +1,17 @@
 """OnlineBisection as a reading copy: Algorithms 1 and 2 of [choromanski2015] line by line, with the paper's names.
 
 `OnlineBisection` is the same algorithm compiled, with its doubts and its memory on disk; a test holds the two equal.
-Play it with `keyhole simulate oracle --learner keyhole.oracles.learners.published_bisection:PublishedBisection`.
+Play it with `keyhole oracle simulate --learner keyhole.oracles.learners.published_bisection:PublishedBisection`.
 """
 
 from __future__ import annotations
 
 import math
+import warnings
 
 import numpy as np
 
+from keyhole.oracles.base import UnaskedWarning
 from keyhole.oracles.noise import Floats, OracleNoise
 from keyhole.oracles.subspace import Subspace
 
@@ -32,6 +34,7 @@ class PublishedBisection:
         self.C, self.E, self.T = subspace.basis, noise, T  # the orthonormal basis e_1 .. e_d, the law of the noise
         L = math.sqrt(float(np.sum(np.maximum(subspace.lower**2, subspace.upper**2))))  # sqrt(D) where w is in [0,1]^D
         self.I = np.tile([-L, L], (subspace.d, 1))
+        self.stated = np.column_stack(subspace.initial_box())  # where each coordinate of w can lie at all
         self.cos_phi = 1 - 1 / (2048 * subspace.d)
         self._begin_phase()
 
@@ -48,7 +51,10 @@ class PublishedBisection:
         """(m + M) / 2, where q.y lies between m and M in the hypercube; None if no basis vector is within phi of q."""
         z = self.C @ q
         norm = float(np.linalg.norm(z))
-        if self.small or norm < math.sqrt(1 - 1e-9) or np.max(np.abs(z)) < self.cos_phi * norm:
+        if norm < math.sqrt(1 - 1e-9) and not self.small:  # the margin of the paper is for unit queries
+            warnings.warn("a query is shorter than 1 and not asked: scale the queries", UnaskedWarning, stacklevel=2)
+            return None
+        if self.small or np.max(np.abs(z)) < self.cos_phi * norm:
             return None
         x, y = self.I[:, 0], self.I[:, 1]
         m = float(np.sum(np.minimum(z * x, z * y)))  # the linear programs in closed form (lemma 5.1)
@@ -74,5 +80,6 @@ class PublishedBisection:
         self._begin_phase()
 
     def estimate(self) -> Floats:
-        """w_approx: the centre of the hypercube, as a vector of length D."""
-        return np.asarray(self.I.mean(axis=1) @ self.C)
+        """w_approx: any point of the hypercube; here the nearest to its centre that the stated box allows."""
+        low, high = np.maximum(self.I[:, 0], self.stated[:, 0]), np.minimum(self.I[:, 1], self.stated[:, 1])
+        return np.asarray(np.clip(self.I.mean(axis=1), low, high) @ self.C)

@@ -9,8 +9,8 @@ import math
 import numpy as np
 
 from keyhole.errors import ModelError
-from keyhole.oracles.base import StreamAttack
 from keyhole.oracles.learners.box import CENTRE, EDGE, EDGES, Aim, AskedRows, CutBox, Doubt, PackedLaw, certified_loop
+from keyhole.oracles.learners.stream_attack import StreamAttack
 from keyhole.oracles.noise import EvenNoise, Floats, OracleNoise
 from keyhole.oracles.subspace import Subspace
 

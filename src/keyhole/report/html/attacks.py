@@ -239,8 +239,8 @@ def _list_methods(compared: Mapping[str, Any] | None) -> list[tuple[object, ...]
 # --- an attack on an oracle ------------------------------------------------------------------------------------------
 
 
-def render_oracle_attack_page(learnt: Mapping[str, Any], certain: str) -> str:
-    """One page of what `keyhole attack --oracle --format json` says; `certain` is what is certified, in a sentence."""
+def render_oracle_attack_page(learnt: Mapping[str, Any], error: str, certain: str) -> str:
+    """One page of what `keyhole oracle attack --format json` says; `error` and `certain` are its two headlines."""
     entries = learnt["estimates"]
     noise = f"{learnt['method']}; noise: {learnt['noise']}{', measured' if learnt['noise_measured'] else ''}."
     conditions = [
@@ -255,7 +255,7 @@ def render_oracle_attack_page(learnt: Mapping[str, Any], certain: str) -> str:
     return render_page(
         "oracle.html.jinja",
         "attack on an oracle",
-        f"{len(entries):,} hidden numbers were estimated from {learnt['asked']:,} yes/no answers.",
+        f"{len(entries):,} hidden numbers were estimated from {learnt['asked']:,} yes/no answers; {error}.",
         notes=[noise, f"{certain[:1].upper()}{certain[1:]}.", *conditions, *learnt["notes"]],
         tiles=[
             Tile(f"{learnt['asked']:,}", "answers"),
@@ -264,7 +264,13 @@ def render_oracle_attack_page(learnt: Mapping[str, Any], certain: str) -> str:
         ],
         ranges=draw_ranges(spans, "value", (), f"The certified range of each entry{some}.") if spans else None,
         estimates=[
-            (tag("bdi", e["entry"]), f"{e['value']:.6g}", _write_end(e["low"]), _write_end(e["high"]))
+            (
+                tag("bdi", e["entry"]),
+                f"{e['value']:.6g}",
+                "" if e["error"] is None else f"{e['error']:.2g}",
+                _write_end(e["low"]),
+                _write_end(e["high"]),
+            )
             for e in entries[:ORACLE_LISTED]
         ],
         total=len(entries),

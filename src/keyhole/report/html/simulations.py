@@ -15,7 +15,7 @@ ATTACK_MARKS = ("error", "prior_error", "exact")
 
 
 def render_oracle_page(simulation: Mapping[str, Any], proved: Sequence[str] = ()) -> str:
-    """One page of what `keyhole simulate oracle --format json` says; `proved` is what theory says of it."""
+    """One page of what `keyhole oracle simulate --format json` says; `proved` is what theory says of it."""
     settings, summary, runs = simulation["settings"], simulation["summary"], simulation["runs"]
     contained = summary["contained"]
     trace = average_traces([run["trace"] for run in runs])

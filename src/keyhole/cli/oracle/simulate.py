@@ -1,4 +1,4 @@
-"""`keyhole simulate oracle`: an attack against a database that only says "above" or "below"."""
+"""`keyhole oracle simulate`: an attack against a database that only says "above" or "below"."""
 
 from __future__ import annotations
 
@@ -18,22 +18,12 @@ from keyhole.errors import ConfigError
 
 if TYPE_CHECKING:
     from keyhole.oracles.base import Run
-    from keyhole.oracles.learners.own_learner import OwnLearner
+    from keyhole.oracles.learners import LearnerChoice
     from keyhole.oracles.noise import OracleNoise
-    from keyhole.oracles.simulate import OracleMethod, Summary
+    from keyhole.oracles.simulate import Summary
     from keyhole.oracles.streams import Stream
 
 LARGEST = 50_000_000  # numbers in the basis, d D: it is held a few times over, in about 2 GB
-
-
-class MethodName(StrEnum):
-    """How the hidden vector is learnt: the values of `oracle.simulate.OracleMethod`."""
-
-    ONLINE_BISECTION = "online-bisection"
-    SEQUENTIAL = "sequential"
-    NEWTON = "newton"
-    EDGE = "edge"
-    ORACLE_OFF = "oracle-off"
 
 
 class StreamName(StrEnum):
@@ -48,10 +38,10 @@ HELP = """Learn a hidden database from noisy yes/no answers.
 A hidden vector w in [0,1]^D; each query q is answered by one bit, whether w.q + noise > threshold. The attack
 answers every query itself before it asks: its error is averaged over the whole stream.
 
-Methods. online-bisection: the published algorithm with its constants. sequential: the same box, cut by an
+Learners. online-bisection: the published algorithm with its constants. sequential: the same box, cut by an
 anytime-valid test. newton: an optimal-gain estimator inside that box. edge: thresholds at the edge of uniform
-noise. oracle-off: raw noisy answers and least squares, for comparison. Your own, with --learner: a class that is
-called with (subspace, noise, queries) and has threshold(query), learn(query, threshold, bit) and estimate().
+noise. oracle-off: raw noisy answers and least squares, for comparison. Your own, module:Class: it is called with
+(subspace, noise, queries) and has threshold(query), learn(query, threshold, bit) and estimate().
 
 Columns. average error: mean of |answer - truth| over the stream. final error: distance of the estimate
 from w on the subspace at the end. floor: Cramer-Rao limit for central thresholds. bound: what the method's own box
@@ -59,12 +49,12 @@ certifies for the average error. contained: the box held w to the end.
 
 \b
 Examples
-  keyhole simulate oracle --method sequential --queries 100000
-  keyhole simulate oracle --noise laplace:1 --stream spread
-  keyhole simulate oracle --queries 100000 --format html --out error.html
-  keyhole simulate oracle --dimension 64 --subspace 16 --stream spread --format json
-  keyhole simulate oracle --learner mine:Nudger --queries 10000
-  keyhole simulate oracle --queries 60 --seeds 1 --log asked.jsonl
+  keyhole oracle simulate --learner sequential --queries 100000
+  keyhole oracle simulate --noise laplace:1 --stream spread
+  keyhole oracle simulate --queries 100000 --format html --out error.html
+  keyhole oracle simulate --dimension 64 --subspace 16 --stream spread --format json
+  keyhole oracle simulate --learner mine:Nudger --queries 10000
+  keyhole oracle simulate --queries 60 --seeds 1 --log asked.jsonl
   keyhole audit asked.jsonl --data asked.csv --id id --private w:0..1
 
 \b
@@ -74,7 +64,7 @@ Exit code
 
 
 @options.command(
-    "oracle",
+    "simulate",
     HELP,
     options.DIMENSION,
     options.SUBSPACE,
@@ -85,25 +75,25 @@ Exit code
         StreamName.CONCENTRATED,
         "Queries near the basis vectors, or spread over all directions.",
     ),
-    options.words("--method", MethodName.NEWTON, "How the hidden vector is learnt."),
     click.Option(
         ["--learner"],
-        metavar="MODULE:CLASS",
-        help="Your own learner instead of a method: a class with threshold, learn and estimate.",
+        metavar="NAME|MODULE:CLASS",
+        default="newton",
+        show_default=True,
+        help="newton, sequential, edge, online-bisection or oracle-off; or your own class.",
     ),
     options.SEEDS,
     options.BOX_DELTA,
     options.QUESTIONS,
     options.output(Format.TEXT, Format.JSON, Format.HTML),
 )
-def oracle(
+def simulate(
     dimension: int,
     subspace: int,
     noise: str,
     queries: int,
     stream: StreamName,
-    method: MethodName,
-    learner: str | None,
+    learner: str,
     seeds: int,
     delta: float,
     log: Path | None,
@@ -113,9 +103,9 @@ def oracle(
     from rich.console import Console
     from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 
-    from keyhole.oracles.learners.own_learner import load_learner
+    from keyhole.oracles.learners import choose_learner
     from keyhole.oracles.noise import parse_noise
-    from keyhole.oracles.simulate import OracleMethod, StreamKind, build_stream, play_games, state_theory
+    from keyhole.oracles.simulate import StreamKind, build_stream, play_games, state_theory, warn_beforehand
     from keyhole.oracles.subspace import Subspace
 
     check_out(output.out)
@@ -128,13 +118,13 @@ def oracle(
             f"basis, {8 * subspace * dimension / 1e9:.1f} GB a copy: at most {LARGEST:,} fit; take a smaller D or d"
         )
     law = parse_noise(noise, dimension)
-    if learner is not None and method is not MethodName.NEWTON:
-        raise ConfigError(f"--learner {learner} and --method {method}: give one of them")
-    playing: OracleMethod | OwnLearner = OracleMethod(method) if learner is None else load_learner(learner)
+    playing = choose_learner(learner)
     where = build_stream(StreamKind(stream), Subspace.blocks(dimension, subspace))
     if log is not None:
         _write_questions(log, playing, where, law, queries, delta)
     console = Console(stderr=True)
+    if beforehand := warn_beforehand(playing, where, law, queries):
+        console.print(f"warning: {beforehand}", style="yellow", highlight=False, soft_wrap=True)
     columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn())
     with Progress(*columns, console=console, transient=True, disable=not console.is_terminal) as bar:
         task = bar.add_task(f"{playing}, seeds", total=seeds)
@@ -150,6 +140,7 @@ def oracle(
     for line in said:
         console.print(f"warning: {line}", style="yellow", highlight=False, soft_wrap=True)
     proved = state_theory(playing, where, law, queries)
+    said = [beforehand, *said] if beforehand else said
     settings: dict[str, object] = {
         "dimension": dimension,
         "subspace": subspace,
@@ -171,7 +162,7 @@ def oracle(
 
 
 def _write_questions(
-    log: Path, method: OracleMethod | OwnLearner, stream: Stream, noise: OracleNoise, queries: int, delta: float
+    log: Path, method: LearnerChoice, stream: Stream, noise: OracleNoise, queries: int, delta: float
 ) -> None:
     """The questions of seed 0 as a transcript, and the hidden vector as a table beside it."""
     from keyhole.oracles.simulate import COLUMN, ID, play_as_transcript

@@ -1,9 +1,10 @@
-"""What `keyhole attack --oracle` prints: what was learnt, what of it is certain, and what that rests on."""
+"""What `keyhole oracle attack` prints: what was learnt, what of it is certain, and what that rests on."""
 
 from __future__ import annotations
 
 import json
 import math
+from collections.abc import Sequence
 from decimal import ROUND_CEILING, ROUND_FLOOR, Context, Decimal
 from typing import TYPE_CHECKING, Any
 
@@ -23,7 +24,10 @@ def show(found: OracleResult, names: list[str], recalled: int, output: OutputArg
     elif output.format is Format.HTML:
         from keyhole.report.html.attacks import render_oracle_attack_page
 
-        emit(render_oracle_attack_page(_json(found, names, recalled), _sure(found, len(names))), output.out)
+        emit(
+            render_oracle_attack_page(_json(found, names, recalled), say_error(found), _sure(found, len(names))),
+            output.out,
+        )
     else:
         emit_text("\n".join(_lines(found, names, recalled)), output.out)
 
@@ -55,9 +59,10 @@ def _json(found: OracleResult, names: list[str], recalled: int) -> dict[str, Any
         "radius": _finite(found.radius),
         "delta": found.delta,
         "estimates": [
-            {"entry": name, "value": float(v), "low": _finite(lo), "high": _finite(hi)}
-            for name, v, lo, hi in zip(names, found.estimate, found.low, found.high, strict=True)
+            {"entry": name, "value": float(v), "error": _finite(off), "low": _finite(lo), "high": _finite(hi)}
+            for name, v, off, lo, hi in zip(names, found.estimate, _errors(found), found.low, found.high, strict=True)
         ],
+        "error": {"estimated": _finite(found.largest_error), "certified": _finite(found.largest_certified)},
         "predictions": [
             {"answer": one.answer, "low": _finite(one.low), "high": _finite(one.high)} for one in found.predictions
         ],
@@ -70,9 +75,14 @@ def _json(found: OracleResult, names: list[str], recalled: int) -> dict[str, Any
     }
 
 
+def _errors(found: OracleResult) -> Sequence[float]:
+    """The estimated error of each entry; nan where none was estimated."""
+    return found.errors or (math.nan,) * len(found.estimate)
+
+
 def _lines(found: OracleResult, names: list[str], recalled: int) -> list[str]:
     again = f" ({recalled:,} of them from the record)" if recalled else ""
-    made = [f"{found.method}; noise: {found.noise}{', measured' if found.measured else ''}"]
+    made = [say_error(found), f"{found.method}; noise: {found.noise}{', measured' if found.measured else ''}"]
     left = "1 query was" if found.skipped == 1 else f"{found.skipped:,} queries were"
     made.append(f"{found.asked:,} answers{again}; {left} not asked")
     made += [f"note: {note}" for note in found.notes]
@@ -80,9 +90,12 @@ def _lines(found: OracleResult, names: list[str], recalled: int) -> list[str]:
     for rests in found.conditions if math.isfinite(found.radius) else ():
         made.append(f"  if {rests.claim} ({'checked' if rests.checked else 'NOT checked'}: {rests.how})")
     wide = max(5, *(len(name) for name in names[:SHOWN]))
-    made.append(f"{'entry':<{wide}}  {'estimate':>10}  certified range")
-    for name, v, lo, hi in list(zip(names, found.estimate, found.low, found.high, strict=True))[:SHOWN]:
-        made.append(f"{name:<{wide}}  {v:>10.5g}  {between(lo, hi)}")
+    head = f"  {'± estimated':>11}" if found.errors else ""
+    made.append(f"{'entry':<{wide}}  {'estimate':>10}{head}  certified range")
+    listed = zip(names, found.estimate, _errors(found), found.low, found.high, strict=True)
+    for name, v, off, lo, hi in list(listed)[:SHOWN]:
+        beside = f"  {off:>11.2g}" if found.errors else ""
+        made.append(f"{name:<{wide}}  {v:>10.5g}{beside}  {between(lo, hi)}")
     if len(names) > SHOWN:
         made.append(f"... and {len(names) - SHOWN} more; --format json has them all")
     if found.predictions:
@@ -92,6 +105,18 @@ def _lines(found: OracleResult, names: list[str], recalled: int) -> list[str]:
     if len(found.predictions) > SHOWN:
         made.append(f"... and {len(found.predictions) - SHOWN} more; --format json has them all")
     return made
+
+
+def say_error(found: OracleResult) -> str:
+    """The headline: how far an entry is off, as it is estimated and as it is certified; of the worst entry."""
+    largest = found.largest_certified
+    certified = f"{_rounded(largest, ROUND_CEILING, 3)} certified" if math.isfinite(largest) else "nothing certified"
+    if not found.errors:
+        if math.isfinite(largest):
+            return f"each entry: ± {certified}"
+        return "each entry: no error is estimated, nothing certified (a note says why)"
+    estimated = f"{found.largest_error:.2g}" if math.isfinite(found.largest_error) else "any number"
+    return f"each entry: ± {estimated} estimated, {certified}"
 
 
 def _sure(found: OracleResult, width: int) -> str:

@@ -1,4 +1,4 @@
-"""`keyhole attack --oracle`: learn what a system hides that says only yes or no."""
+"""`keyhole oracle attack`: learn what a living system hides that says only yes or no."""
 
 from __future__ import annotations
 
@@ -9,17 +9,16 @@ import math
 import re
 from collections.abc import Callable
 from dataclasses import dataclass
-from enum import StrEnum
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
 
-from keyhole.cli.attack.learnt_report import show
+from keyhole.cli.oracle.report import show
 from keyhole.cli.shared import options
 from keyhole.cli.shared.interruption import ask_to_stop
 from keyhole.cli.shared.terminal import check_out
-from keyhole.config.arguments import OutputArguments
+from keyhole.config.arguments import Format, OutputArguments, TableArguments
 from keyhole.errors import ConfigError
 
 if TYPE_CHECKING:
@@ -34,30 +33,42 @@ FURTHEST = 1e60  # an end of --range: squares of it are added up
 UNSTATED = (0.0, 1.0)  # where the search begins when nobody says where the hidden numbers lie
 
 
-class LearnerWord(StrEnum):
-    """Which learner; tied to `keyhole.oracles.result.LearnerKind` by a test."""
+HELP = """Learn what a system hides that says only yes or no.
 
-    AUTO = "auto"
-    NEWTON = "newton"
-    SEQUENTIAL = "sequential"
-    EDGE = "edge"
-    ONLINE_BISECTION = "online-bisection"
+TARGET says whether its answer to a query is above a threshold: a web address that takes {"query": [...], "threshold":
+t} and says {"above": true}, a Python function MODULE:FUNCTION, or a statement with {threshold} and {ids} on --data.
+
+Its noise is measured unless --noise says none, gaussian:SD, laplace:SCALE, uniform:HALF-WIDTH, uniform:LOW..HIGH (an
+edge known to an interval, for --learner edge) or triangular:HALF-WIDTH. With --budget the queries are asked again and
+again until so many answers were given. With --levels K the target is sent "thresholds" and says {"level": 0..K-1}.
+
+The first line says how far an entry is off: what is estimated (one standard error, no promise) and what is certified.
+
+\b
+Examples
+  keyhole oracle attack http://localhost:8000/above --queries queries.csv --record answers.jsonl --budget 5000
+  keyhole oracle attack mine:above --queries queries.jsonl --noise gaussian:0.3 --range 0..1
+  keyhole oracle attack mine:above --queries queries.jsonl --noise gaussian:0.3 --range 0..1 --learner mine:Nudger
+
+\b
+Exit code
+  0 done (warnings included); 2 could not run. Ctrl-C keeps what is known so far.
+"""
 
 
-ORACLE = click.Option(
-    ["--oracle"],
-    metavar="URL|SQL|MODULE:FUNCTION",
-    help="A target that says yes or no: is its answer to a query above a threshold?",
-)
 QUERIES = click.Option(
-    ["--queries"], type=options.FILE, help="What to ask the oracle: CSV with a header, or JSON lines of numbers."
+    ["--queries"], type=options.FILE, required=True, help="What to ask: CSV with a header, or JSON lines of numbers."
 )
-BUDGET = click.Option(["--budget"], type=click.IntRange(min=1), help="The most answers to ask the oracle for.")
+BUDGET = click.Option(
+    ["--budget"],
+    type=click.IntRange(min=1),
+    help="The most answers to ask for; queries are asked again until then where that teaches anything.",
+)
 RATE = click.Option(
-    ["--rate"], type=click.FloatRange(min=0, min_open=True), metavar="PER SECOND", help="Ask the oracle no faster."
+    ["--rate"], type=click.FloatRange(min=0, min_open=True), metavar="PER SECOND", help="Ask no faster."
 )
 RECORD = click.Option(
-    ["--record"], type=options.FILE, help="Keep the oracle's answers here; the same command goes on where it ended."
+    ["--record"], type=options.FILE, help="Keep the answers here; the same command goes on where it ended."
 )
 BOUNDS = click.Option(
     ["--range", "bounds"],
@@ -65,7 +76,13 @@ BOUNDS = click.Option(
     help="Where each hidden number lies (a SELECT SUM(COL): as --private COL:LOW..HIGH). Not stated, it is looked for, "
     "and from noisy answers nothing is certified.",
 )
-LEARNER = options.words("--learner", LearnerWord.AUTO, "How a noisy oracle is learnt from; auto is newton.")
+LEARNER = click.Option(
+    ["--learner"],
+    metavar="NAME|MODULE:CLASS",
+    default="auto",
+    show_default=True,
+    help="How a noisy target is learnt from: newton (auto), sequential, edge, online-bisection, or your own class.",
+)
 BASIS = click.Option(
     ["--basis"],
     default="span",
@@ -89,64 +106,64 @@ TEST = click.Option(["--test"], type=options.FILE, help="Queries to answer with 
 class AskingArguments:
     """Which target is asked what, and how is learnt from it, as the options say it."""
 
-    oracle: str | None
-    queries: Path | None
+    queries: Path
     budget: int | None
     rate: float | None
     record: Path | None
     bounds: str | None
-    learner: LearnerWord
+    learner: str
     basis: str
     levels: int
     calibrate: int | None
     test: Path | None
 
-    @property
-    def is_said(self) -> bool:
-        """Was something said that needs an oracle?"""
-        of_oracle = (self.queries, self.budget, self.rate, self.record, self.bounds, self.calibrate, self.test)
-        return any(each is not None for each in of_oracle)
 
-
-_OPTIONS = (ORACLE, QUERIES, BUDGET, RATE, RECORD, BOUNDS, LEARNER, BASIS, LEVELS, CALIBRATE, TEST)
+_OPTIONS = (QUERIES, BUDGET, RATE, RECORD, BOUNDS, LEARNER, BASIS, LEVELS, CALIBRATE, TEST)
 ASKING = options.OptionGroup(
     "asking", _OPTIONS, lambda values: AskingArguments(*(values.pop(str(each.name)) for each in _OPTIONS))
 )
 
 
-def check_one_target(transcript: str | None, asking: AskingArguments) -> None:
-    """A transcript or an oracle, and no option that would not be looked at."""
-    if transcript is None and asking.oracle is None:
-        raise ConfigError("nothing to attack: give a TRANSCRIPT, or --oracle with --queries")
-    if transcript is not None and asking.oracle is not None:
-        raise ConfigError("give a TRANSCRIPT or --oracle, not both: they are attacked one at a time")
-    if asking.oracle is None and asking.is_said:
-        raise ConfigError("--queries, --budget, --rate, --record, --range, --calibrate and --test are for --oracle")
+@options.command(
+    "attack",
+    HELP,
+    click.Argument(["target"]),
+    options.TABLE_ARGUMENTS,
+    options.NOISE,
+    ASKING,
+    options.output(Format.TEXT, Format.JSON, Format.HTML),
+)
+def attack(
+    target: str, table: TableArguments, noise: str | None, asking: AskingArguments, output: OutputArguments
+) -> None:
+    """Read the queries, ask, learn, report."""
+    from keyhole.config.settings import settings, with_private
+
+    attack_oracle(target, asking, noise or "auto", lambda: with_private(settings(**table)), output)
 
 
-def attack_oracle(terms: AskingArguments, noise: str, given: Callable[[], Settings], output: OutputArguments) -> None:
+def attack_oracle(
+    oracle: str, terms: AskingArguments, noise: str, given: Callable[[], Settings], output: OutputArguments
+) -> None:
     """Read the queries, ask, learn, report."""
     import numpy as np
 
     from keyhole.oracles.attack_target import learn_levels, learn_target
     from keyhole.oracles.recorded import Recorded
-    from keyhole.oracles.result import AskingPlan, LearnerKind, Questions
+    from keyhole.oracles.result import AskingPlan, Questions
     from keyhole.oracles.targets import StatementTarget, open_target
 
-    oracle, queries = terms.oracle, terms.queries
-    assert oracle is not None
     check_out(output.out)
-    if queries is None:
-        raise ConfigError("--oracle needs --queries FILE: what to ask, one query a line")
-    names, rows = read_queries(queries)
+    names, rows = read_queries(terms.queries)
     test = _test_queries(terms.test, names)
     stated = None if terms.bounds is None else _bounds(terms.bounds)
     plan = AskingPlan(
         noise,
-        LearnerKind(terms.learner.value),
+        terms.learner,
         _basis(terms.basis, len(names)),
         terms.levels,
         _kept(terms, noise, len(rows)),
+        budget=terms.budget,
     )
     if oracle.lstrip().upper().startswith("SELECT"):
         settings = given()
@@ -204,7 +221,7 @@ def _kept(terms: AskingArguments, noise: str, queries: int) -> int:
         if 0 < terms.calibrate < LEAST_CHECK:
             raise ConfigError(f"--calibrate {terms.calibrate}: the check takes at least {LEAST_CHECK}; 0 goes without")
         return terms.calibrate
-    if terms.learner is LearnerWord.EDGE:
+    if terms.learner == "edge":
         return queries // 3
     return min(600, queries // 10) if terms.levels == 2 and noise != "none" else 0
 
@@ -299,7 +316,7 @@ def _database(text: str, given: Settings, ids: list[str]) -> tuple[StatementTarg
 
     source = open_table(given, Use.AUDIT).whole
     if len(given.columns.id) != 1:
-        raise ConfigError("--oracle SELECT ... needs one id column: name it with --id")
+        raise ConfigError("a SELECT needs one id column: name it with --id")
     known = {str(v) for label in source.labels(np.arange(source.n)) for v in label.values()}
     unknown = [name for name in ids if name not in known]
     if unknown:
