@@ -335,7 +335,8 @@ def levels(_: Path | None) -> Rows:
         for seed in range(20):
             for_w, for_q, for_noise = np.random.default_rng(seed).spawn(3)
             attack = LevelNewton(SPACE, noise, levels=k)
-            errors.append(attack.run(stream.block(T, for_q), ThresholdOracle(for_w.random(4), noise, rng=for_noise)))
+            oracle = ThresholdOracle(for_w.random(4), noise, rng=for_noise)
+            errors.append(attack.run(stream.block(T, for_q), oracle).average_error)
         rows.append(
             {
                 "answer": f"{k} levels",
