@@ -15,6 +15,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import NoReturn
+from urllib.parse import quote
 
 import pytest
 
@@ -26,6 +27,17 @@ class Postgres:
     programs: Path
     folder: Path
     as_user: str | None
+
+    def url(self, user: str = "postgres", password: str | None = None, database: str = "postgres") -> str:
+        """Its address for Keyhole and libpq."""
+        secret = "" if password is None else f":{quote(password, safe='')}"
+        return f"postgresql://{user}{secret}@/{database}?host={self.folder}"
+
+    def demand_password(self, user: str) -> None:
+        """From now on that user is let in by password alone; everybody else as before."""
+        rules = self.folder / "data" / "pg_hba.conf"
+        rules.write_text(f"local all {user} scram-sha-256\n{rules.read_text(encoding='utf-8')}", encoding="utf-8")
+        self.run("SELECT pg_reload_conf();")
 
     def run(self, script: str) -> list[str]:
         """What psql prints, unaligned, tuples only; an error fails the test."""

@@ -41,6 +41,7 @@ from keyhole.reading.trial import Trial, may_be_partly_empty, private_names
 
 BATCH = 250  # statements that share a made-up table
 REMEMBERED = 100_000
+QUOTIENT_DIGITS = 16  # that a NUMERIC quotient has at least
 
 
 class Validator:
@@ -227,12 +228,31 @@ def _cells_agree(cell: Any, claim: Any) -> bool:
         return bool(cell == claim.number)
     exact = Fraction(cell)
     if claim.digits is None:
+        if isinstance(cell, Decimal):
+            return exact == claim.number or _is_rounded_quotient(cell, claim.number)
         return exact == claim.number or (isinstance(cell, float) and abs(exact - claim.number) <= claim.slack)
     step = Fraction(1) / Fraction(10) ** claim.digits
     off = abs(exact / step - round(exact / step))
     below, above = rounds(claim.rounding, exact, step)
     near = exact - below - Fraction(claim.slack) <= claim.number <= exact + above + Fraction(claim.slack)
     return near and off <= Fraction(1, 10**6)
+
+
+def _is_rounded_quotient(cell: Decimal, number: Fraction) -> bool:
+    """Is a decimal the number, but for its own last digit? PostgreSQL's AVG is a NUMERIC of at least 16 digits.
+
+    A number that has no more digits behind its point than the decimal must be that decimal.
+
+    >>> _is_rounded_quotient(Decimal("0.66666666666666666667"), Fraction(2, 3))
+    True
+    >>> _is_rounded_quotient(Decimal("0.67"), Fraction(2, 3)), _is_rounded_quotient(Decimal("12"), Fraction(13))
+    (False, False)
+    """
+    _, digits, exponent = cell.as_tuple()
+    if not isinstance(exponent, int) or len(digits) < QUOTIENT_DIGITS:
+        return False
+    unit = Fraction(10) ** exponent
+    return (number / unit).denominator != 1 and abs(Fraction(cell) - number) <= unit
 
 
 def _normalize(value: Any) -> Any:

@@ -20,6 +20,8 @@ from keyhole.model.predicate import Comparison, IsNull, Leaf, Membership, Scalar
 
 WIDEST = 2**60  # ends of a range, in whole multiples of its grid
 MOST_CELLS = 2**20
+DIGITS, PLACES = 38, 9  # of a DECIMAL, and of them behind the point
+LARGEST = "1.7976931348623157e308"  # of a DOUBLE that is a number and finite
 Either: TypeAlias = tuple[NDArray[np.bool_], NDArray[np.bool_]]  # can a record of each cell say yes; can it say no
 
 
@@ -109,6 +111,19 @@ def number_as_sql(value: Fraction) -> str:
     '0.125'
     """
     return f"{round_fraction(value):f}"
+
+
+def dividend(clamped: str, lo: Fraction, hi: Fraction, step: Fraction) -> str:
+    """A clamped number as a decimal, so that `/` divides in every engine: PostgreSQL cuts a quotient of integers.
+
+    It has nine digits behind the point, or as many as the grid needs. A range that DECIMAL cannot hold stays as it is.
+
+    >>> dividend("x", Fraction(0), Fraction(99), Fraction(10))
+    'CAST(x AS DECIMAL(38, 9))'
+    """
+    behind = max(PLACES, *(-int(round_fraction(v).normalize().as_tuple().exponent) for v in (lo, hi, step)))
+    before = len(str(int(max(abs(lo), abs(hi)))))
+    return f"CAST({clamped} AS DECIMAL(38, {behind}))" if before + behind < DIGITS else clamped
 
 
 @dataclass(frozen=True, slots=True)
@@ -237,10 +252,13 @@ class Range:
         name, lo, width = quote_name(self.name), number_as_sql(self.lo), number_as_sql(self.width)
         top = self.bins - 1
         if self.step is not None:  # off the step counts as the nearest multiple
-            inside = f"LEAST(GREATEST({name}, {lo}), {number_as_sql(self.hi)})"
-            point = f"FLOOR(({inside} - {lo}) / {number_as_sql(self.step)} + 0.5)::BIGINT"
-            return f"CASE WHEN {name} IS NULL THEN {self.bins} ELSE {point} // {int(self.width / self.step)} END"
-        guess = f"LEAST(GREATEST(FLOOR(({name} - {lo}) / {width}), 0), {top})::BIGINT"
+            inside = dividend(f"LEAST(GREATEST({name}, {lo}), {number_as_sql(self.hi)})", self.lo, self.hi, self.step)
+            point = f"CAST(FLOOR(({inside} - {lo}) / {number_as_sql(self.step)} + 0.5) AS BIGINT)"
+            points = int(self.width / self.step)
+            bin_of = f"CAST(({point} - {point} % {points}) / {points} AS BIGINT)" if points > 1 else point
+            return f"CASE WHEN {name} IS NULL THEN {self.bins} ELSE {bin_of} END"
+        inside = dividend(f"LEAST(GREATEST({name}, {lo}), {number_as_sql(self.hi)})", self.lo, self.hi, self.width)
+        guess = f"CAST(LEAST(GREATEST(FLOOR(({inside} - {lo}) / {width}), 0), {top}) AS BIGINT)"
         edge = f"({lo} + {guess} * {width})"
         moved = f"{guess} + CASE WHEN {name} < {edge} THEN -1 WHEN {name} >= {edge} + {width} THEN 1 ELSE 0 END"
         return f"CASE WHEN {name} IS NULL THEN {self.bins} ELSE LEAST(GREATEST({moved}, 0), {top}) END"
@@ -364,12 +382,13 @@ class Cuts:
 
     def point(self) -> str:
         """An SQL expression for a record's grid point: clamped, rounded to the nearest; NULL stays NULL or is
-        `missing`. Not a number is NULL. Half a step is rounded up, whatever the engine's kind of number.
+        `missing`. Not a number, which every engine sorts last, and infinity are NULL. Half a step is rounded up,
+        whatever the engine's kind of number.
         """
         name, lo, step = quote_name(self.name), number_as_sql(self.lo), number_as_sql(self.step)
-        inside = f"LEAST(GREATEST({name}, {lo}), {number_as_sql(self.hi)})"
-        found = f"LEAST(GREATEST(FLOOR(({inside} - {lo}) / {step} + 0.5), 0), {self.steps})::BIGINT"
-        held = f"CASE WHEN {name} IS NULL OR isnan({name}::DOUBLE) THEN NULL ELSE {found} END"
+        inside = dividend(f"LEAST(GREATEST({name}, {lo}), {number_as_sql(self.hi)})", self.lo, self.hi, self.step)
+        found = f"CAST(LEAST(GREATEST(FLOOR(({inside} - {lo}) / {step} + 0.5), 0), {self.steps}) AS BIGINT)"
+        held = f"CASE WHEN {name} IS NULL OR {name} > {LARGEST} THEN NULL ELSE {found} END"
         return held if self.missing is None else f"COALESCE({held}, {self.missing})"
 
     def code(self) -> str:

@@ -64,7 +64,7 @@ def make_cell_code(column: str) -> str:
     Zero has the cell that begins at it; numbers below -2^40 have none of their own and count as the first.
     """
     name = f"TRY_CAST({quote_name(column)} AS DOUBLE)"
-    at = " + ".join(f"({name} >= {float(e)!r})::INT" for e in list_edges())
+    at = " + ".join(f"CAST({name} >= {float(e)!r} AS INT)" for e in list_edges())
     return f"CASE WHEN {name} IS NULL OR isnan({name}) THEN 0 ELSE greatest(1, {at}) END"
 
 

@@ -91,7 +91,7 @@ class SourceMargins:
     def points(self, column: Cuts, axes: Sequence[DeclaredColumn], kept: NDArray[np.bool_]) -> tuple[Whole, Whole]:
         """By the cell of the axes and the grid point together; NULL has none."""
         point = f"COALESCE({column.point()}, -1)"
-        codes, counts = self.source.tally(f"({_code(axes)})::BIGINT * {column.steps + 2} + ({point}) + 1")
+        codes, counts = self.source.tally(f"CAST({_code(axes)} AS BIGINT) * {column.steps + 2} + ({point}) + 1")
         cells, points = np.divmod(codes, column.steps + 2)
         inside = kept.ravel()[cells] & (points > 0)
         found = np.zeros(column.steps + 1, dtype=np.int64)
