@@ -244,6 +244,8 @@ NEEDS = {  # package: what needs it
     ),
     "pandas": f"{EXAMINED.format(repr('people.csv'))}.to_frame()",
     "pyarrow": EXAMINED.format(FRAME),
+    "adbc_driver_postgresql": EXAMINED.format(repr("postgresql://127.0.0.1:1/hr")),
+    "pyspark": EXAMINED.format(repr("sc://127.0.0.1:1")),
 }
 
 

@@ -14,6 +14,7 @@ from typing import Any
 from keyhole.errors import MissingExtra
 
 EXTRAS = {  # package: the extra of pyproject.toml that brings it
+    "adbc_driver_postgresql": "postgres",
     "cvxpy": "attack",
     "dp_accounting": "defend",
     "fastapi": "serve",
@@ -24,6 +25,7 @@ EXTRAS = {  # package: the extra of pyproject.toml that brings it
     "psycopg": "serve",
     "pyarrow": "frames",
     "pydantic": "serve",
+    "pyspark": "spark",
     "python_multipart": "serve",
     "starlette": "serve",
     "uvicorn": "serve",

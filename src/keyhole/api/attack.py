@@ -23,6 +23,7 @@ from keyhole.config.arguments import TableArguments
 from keyhole.config.settings import Settings, settings, with_private
 from keyhole.datasets import Roster
 from keyhole.datasets.open import Use, open_table
+from keyhole.engines.engine import dialect_of
 from keyhole.errors import ConfigError, KeyholeError, LogError, QueryError
 from keyhole.gather.evidence import Evidence
 from keyhole.logs.open import Log, as_log
@@ -62,7 +63,7 @@ def attack(
     """
     given = with_private(settings(**table))
     terms = AttackTerms(noise, method, truth, tolerance, target, by)
-    return attack_log(as_log(log, dialect), given, terms)
+    return attack_log(as_log(log, dialect, dialect_of(given.data)), given, terms)
 
 
 def attack_log(

@@ -37,7 +37,8 @@ def examine(
     private as on the command line ("salary", "sugar:3..10:0.1"). Answers that the log lacks are computed from the data.
     `rounding`: the answers of the log were rounded to multiples of it. `config` (a `Config` or the path of a
     keyhole.toml) gives what the arguments do not. `dialect` is what the statements were written for ("postgres",
-    "sqlite", ...; default: what the export says, else DuckDB). A proved range of at most `within` ("0.5", or a share:
+    "sqlite", ...; default: what the export says, else the engine of
+    the data, which is DuckDB for files). A proved range of at most `within` ("0.5", or a share:
     "5%") counts as inferred. With `among` K an all-clear needs that everybody else has more than K possible values,
     instead of two. `time_limit` is for the whole audit, in seconds: what is not read by then is not judged,
     and what is proved is kept. `now` ("2026-11-15", or with a time) is when statements ran whose log does not say it,

@@ -16,6 +16,7 @@ from typing import Any
 from keyhole.api.column_roles import Proposed, as_key, is_person, propose, sounds_public
 from keyhole.config import Config, FileLayout, PrivateColumn, toml_key
 from keyhole.datasets.survey import Survey, Surveyed, SurveyedTable
+from keyhole.engines.engine import DataUrl
 from keyhole.errors import DataError
 from keyhole.model.schema import Kind, Role, folded
 
@@ -65,7 +66,7 @@ def proposal(
     """Propose; `roles` are those that were said, and stand. `bounds` has what is known of private columns."""
     people = survey.tables[table] if table is not None else _people(survey)
     if not people.rows:
-        what = survey.data.name if len(survey.tables) == 1 else people.name
+        what = survey.name if len(survey.tables) == 1 else people.name
         raise DataError.of_file(f"{what} has a header and no rows: it needs one row per person")
     said = roles or {}
     for name in said:
@@ -148,12 +149,13 @@ def toml(made: Proposal, at: Path) -> str:
 
 def _lines(made: Proposal, at: Path) -> Iterator[str]:
     data, table = made.survey.data, made.table
-    yield f"# Settings for {data.name}, proposed by `keyhole init`: read them through, they are guesses until you did."
+    what = made.survey.name
+    yield f"# Settings for {what}, proposed by `keyhole init`: read them through, they are guesses until you did."
     yield f"# Then: keyhole audit LOG.sql -c {at.name}       (words are explained by `keyhole explain WORD`)"
     yield ""
     yield "[source]"
     yield f"data = {_text(_relative(data, at))}    # {table.rows} rows"
-    if len(made.survey.tables) > 1:
+    if len(made.survey.tables) > 1 or isinstance(data, str):
         yield f"table = {_text(table.name)}"
     yield from _layout(made.survey.layout)
     yield ""
@@ -336,7 +338,9 @@ def _others(made: Proposal) -> Iterator[str]:
     yield ""
 
 
-def _relative(data: Path, at: Path) -> str:
+def _relative(data: Path | str, at: Path) -> str:
+    if isinstance(data, str):  # a password is not written into a file that others read
+        return DataUrl.parse(data).shown
     home, there = at.absolute().parent, data.absolute()
     return str(there.relative_to(home)) if there.is_relative_to(home) else str(there)
 

@@ -30,6 +30,7 @@ from keyhole.config import Columns, Config, FactTable
 from keyhole.config.arguments import Names
 from keyhole.config.settings import Settings, has_private, settings, with_private
 from keyhole.datasets.open import Table, Use, compared_with_text, open_table
+from keyhole.engines.engine import dialect_of
 from keyhole.errors import ConfigError, NumberError
 from keyhole.gather import gather, transcribe
 from keyhole.gather.evidence import OF_TABLE, Evidence, System, Unjudged
@@ -80,9 +81,9 @@ def examine(
     `data` is a path or a pandas, polars or Arrow frame; `private` names columns as on the command line
     ("salary", or ["salary", "sugar:3..10:0.1"]). Answers that the log lacks are computed from the data. `config` (a
     `Config` or the path of a keyhole.toml) gives what the arguments do not. `dialect` is what the statements were
-    written for ("postgres"; default: what the export says, else DuckDB). `rounding`: the answers of the log were
-    rounded to multiples of it. A proved range of at most `within` ("0.5", or a share: "5%") counts as inferred. With
-    `among` K an all-clear needs that everybody else has more than K possible values.
+    written for ("postgres"; default: what the export says, else the engine of the data). `rounding`: the answers of the
+    log were rounded to multiples of it. A proved range of at most `within` ("0.5", or a share: "5%") counts as
+    inferred. With `among` K an all-clear needs that everybody else has more than K possible values.
     `time_limit` is for the whole audit, in seconds: what is not read by then is not judged, and what is proved is kept;
     without it ranges are searched for a minute in each system of columns, and all else is finished. `now` is when
     statements ran whose log does not say it, for CURRENT_DATE and its kin. `by` "analyst" also judges what each analyst
@@ -100,7 +101,7 @@ def examine(
     if among is not None and among < 1:
         raise ConfigError(f"among {among} must be at least 1: it is a number of values")
     given = settings(config, data=data, table=table, view=view, private=private, id=id, hidden=hidden)
-    read = as_log(log, dialect)
+    read = as_log(log, dialect, dialect_of(given.data))
     lines = read.lines
     answered = bool(lines) and all(line.answer is not ABSENT for line in lines)
     clock = time_limit if isinstance(time_limit, Deadline) else Deadline(time_limit)

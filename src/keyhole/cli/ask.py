@@ -81,6 +81,7 @@ def ask(
     """Open the session, ask, show."""
     from keyhole.api.ask import choose_policy, open_session
     from keyhole.config.settings import settings
+    from keyhole.engines.engine import dialect_of
     from keyhole.report.documents.sessions import AskDocument
     from keyhole.report.replies import describe_reply, render_reply
     from keyhole.sessions.private import Private
@@ -89,6 +90,7 @@ def ask(
     table = options.settings_here(table)
     given = settings(**table)
     check_out(output.out)
+    dialect = dialect or dialect_of(given.data)
     when = parse_now(now)
     texts = [write_time_as_it_ran(text, dialect or "duckdb", None, when) for text in _texts(questions, clip)]
     with open_session(

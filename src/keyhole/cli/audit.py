@@ -116,7 +116,7 @@ def audit(
     signing = Signing.of(accept, fail_on, secret, baseline, used=output.format is Format.BASELINE)
     clock = Deadline(time_limit)
     with progress_on_stderr(progress) as said:
-        read = _read_in_time(clock, partial(_read, log, log_format, dialect, said))
+        read = _read_in_time(clock, partial(_read, log, log_format, dialect, table, said))
         limits: dict[str, Any] = {"group_size": group_size, "within": within, "time_limit": clock}
         how: dict[str, Any] = {"rounding": rounding, "now": now, "progress": said, "among": among}
         again = partial(examine, **how, **limits, **table)
@@ -180,14 +180,17 @@ def _read_in_time(clock: Deadline, reading: Callable[[], Log]) -> Log:
         raise
 
 
-def _read(log: str, log_format: str, dialect: str | None, said: Said) -> Log:
-    """The log, with repeats folded."""
+def _read(log: str, log_format: str, dialect: str | None, table: TableArguments, said: Said) -> Log:
+    """The log, with repeats folded; where it does not say what it was written for, it is the engine of the data."""
+    from keyhole.config.settings import settings
+    from keyhole.engines.engine import dialect_of
     from keyhole.logs.fold import fold_log
     from keyhole.logs.importers import LogFormat
     from keyhole.sql import Dialect
 
     engine = None if dialect is None else Dialect(dialect)
-    read = fold_log(log if log == "-" else Path(log), LogFormat(log_format), engine, said)
+    usual = Dialect(dialect_of(settings(**table).data) or Dialect.DUCKDB)
+    read = fold_log(log if log == "-" else Path(log), LogFormat(log_format), engine, said, usual)
     if not (read.lines or read.refused or read.unjudged or read.passed or read.failed):
         raise LogError(f"{read.name} holds no statement, so there is nothing to audit. Is it the right file?")
     return read

@@ -52,7 +52,7 @@ BOUNDS = click.Option(
 @options.command(
     "init",
     HELP,
-    click.Argument(["data"], type=options.FILE, callback=options.with_layout),
+    click.Argument(["data"], type=options.DATA_FILE, callback=options.with_layout),
     options.table(options.TABLE, options.ID, options.PRIVATE, options.HIDDEN, *options.LAYOUT),
     BOUNDS,
     options.YES,
@@ -71,6 +71,7 @@ def init(
     from keyhole.config import Columns, Config, FileLayout, parse_private
     from keyhole.config.settings import FILE, File
     from keyhole.datasets.survey import Survey
+    from keyhole.engines.engine import is_url
     from keyhole.model.schema import Role
 
     at = output.out if output.out is not None else Path(FILE)
@@ -84,10 +85,13 @@ def init(
     bare = {n: c for n, c in said.items() if c == type(c)()}
     with ExitStack() as life:
         data, named = table["data"], table["table"]
-        path, layout = (Path(str(data.path)), data) if isinstance(data, File) else (Path(str(data)), FileLayout())
-        survey = Survey(path, layout, life)
+        place, layout = (data.path, data) if isinstance(data, File) else (data, FileLayout())
+        where = str(place) if is_url(place) else Path(str(place))
+        survey = Survey(where, layout, life, named)
+        if named is not None and is_url(place):
+            named = next(iter(survey.tables))
         if named is not None and named not in survey.tables:
-            raise ConfigError(f"{path.name} has no table {named!r}; it has {', '.join(survey.tables)}")
+            raise ConfigError(f"{survey.name} has no table {named!r}; it has {', '.join(survey.tables)}")
         given = {**known.columns.private, **{n: c for n, c in said.items() if n not in bare}}
         made = proposal(survey, table=named, roles=roles, bounds=Config(columns=Columns(private=given)))
         if named is None and unsure(survey):

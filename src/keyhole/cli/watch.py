@@ -100,6 +100,7 @@ def watch(
     """Open roster and book, then decide statement by statement."""
     from keyhole.api.watch import open_watch
     from keyhole.config.settings import settings, with_private
+    from keyhole.engines.engine import dialect_of
     from keyhole.logs.open import LogFormat
     from keyhole.sessions.open import AuditTerms
     from keyhole.sessions.published import accept_incomplete
@@ -107,6 +108,7 @@ def watch(
 
     when = parse_now(now)
     given = with_private(settings(**table))
+    dialect = dialect or dialect_of(given.data)
     ignored = (*given.config.source.ignore, *ignore)
     with ExitStack() as stack:
         follows = follow is not None
@@ -118,7 +120,7 @@ def watch(
             if accept_unjudged:
                 accept_incomplete(session.auditing)
             for path in load:
-                _earlier(session, path, LogFormat(log_format), accept_unjudged, when, ignored)
+                _earlier(session, path, LogFormat(log_format), dialect, accept_unjudged, when, ignored)
             writer = StreamWriter(stack.enter_context(open_growing(output.out)), output.format)
             if follow is not None:
                 allowed = _follow(session, writer, follow, LogFormat(log_format), dialect, ignored, when)
@@ -177,14 +179,21 @@ def _announce(session: Watch, opened: Table) -> None:
 
 
 def _earlier(
-    session: Watch, path: Path, kind: LogFormat, accept: bool, now: dt.date | None, ignored: tuple[str, ...]
+    session: Watch,
+    path: Path,
+    kind: LogFormat,
+    dialect: str | None,
+    accept: bool,
+    now: dt.date | None,
+    ignored: tuple[str, ...],
 ) -> None:
     """Load a log of earlier publications; what cannot be represented stops us unless it was accepted."""
     from keyhole.logs.open import open_log
     from keyhole.sessions.published import find_unaccounted, publish, write_out_times
+    from keyhole.sql import Dialect
     from keyhole.sql.statements.table_names import reads_nothing_of_people
 
-    log = open_log(path, kind)
+    log = open_log(path, kind, usual=Dialect(dialect or Dialect.DUCKDB))
     unread = (*log.refused, *log.unjudged)
     about = [line for line in log.lines if not reads_nothing_of_people(line.sql, line.dialect, ignored)]
     lines = write_out_times(about, now)

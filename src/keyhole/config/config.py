@@ -166,9 +166,10 @@ class Config(TomlTable):
         def at(name: str | None) -> str | None:
             return name if name is None or "://" in name else str(folder / name)
 
+        data = self.source.data
         return replace(
             self,
-            source=replace(self.source, data=at(self.source.data)),
+            source=replace(self.source, data=data if data is not None and "://" in data else at(data)),
             book=replace(
                 self.book,
                 path=at(self.book.path),

@@ -37,8 +37,9 @@ from keyhole.engines.base import Roster, Source
 from keyhole.engines.duckdb.connections import copy_rows, fetch_first, fetch_value, lock_down
 from keyhole.engines.duckdb.roster import DuckDBRoster
 from keyhole.engines.duckdb.source import DuckDBSource
+from keyhole.engines.engine import is_url
 from keyhole.engines.open_files import Lifetime
-from keyhole.errors import DataError
+from keyhole.errors import ConfigError, DataError
 from keyhole.model.predicate import quote_name
 from keyhole.model.schema import Column, Kind, Role, Schema, folded
 
@@ -123,6 +124,8 @@ def read(
 
 def _of_the_file(error: DataError, plain: object, data: object) -> DataError:
     """The fault with the name that the file has where it came from."""
+    if is_url(data):
+        return error
     copy, name = (Path(str(each)).name if isinstance(each, str | Path) else "" for each in (plain, data))
     told = None if error.told is None else error.told.replace(copy, name)
     return error if copy == name else DataError(str(error).replace(copy, name), told=told)
@@ -141,7 +144,14 @@ def _read(
     con = life.closes(duckdb.connect(":memory:"))
     con.execute("SET preserve_insertion_order = true")
     con.execute("SET TimeZone = 'UTC'")  # what a time with zone is does not depend on where keyhole runs
-    stem, origin, typed, asked, origins = open_origin(con, data, table, view)
+    stem, origin, typed, asked, origins = open_origin(con, data, table, view, () if how.guarded else others)
+    if is_url(data):  # the schema of a database is no part of a table's name in FROM
+        table = None if table is None else stem
+        if how.records and not roles.id:
+            raise ConfigError(
+                f"rows of {name_data(data)} have no number: say with --id (id under [columns]) which column names the "
+                "person of a row"
+            )
     columns = names_of(con, origin, data, asked)
     left_out = tuple(name for name in roles.private if how.leave_out and name in columns)
     there = [name for name in columns if name not in left_out]

@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TypeAlias
 
 import duckdb
 
+from keyhole.datasets.copy_tables import copy_tables
 from keyhole.datasets.files.csv_layout import Separation, csv_reader, in_our_words, unreadable, with_texts
 from keyhole.datasets.files.prepare import cannot_attach
 from keyhole.engines.duckdb.connections import types_of
+from keyhole.engines.engine import DataUrl, is_url
 from keyhole.errors import ConfigError, DataError
 from keyhole.extras import require_extra
 from keyhole.model.predicate import literal, quote_name
@@ -38,8 +40,18 @@ class Origin:
 Opened: TypeAlias = tuple[str, str, bool, str | None, Mapping[str, Origin]]
 
 
-def open_origin(con: Connection, data: object, table: str | None, view: str | None) -> Opened:
-    """(natural name, what to select from, are its types written down, what a view may read from, all its tables)."""
+def open_origin(
+    con: Connection, data: object, table: str | None, view: str | None, others: Collection[str] = ()
+) -> Opened:
+    """(natural name, what to select from, are its types written down, what a view may read from, all its tables).
+
+    `others` are tables that are needed beside the people's; of a database nothing else is read.
+    """
+    if is_url(data):
+        url = DataUrl.parse(str(data))
+        con.execute("ATTACH ':memory:' AS file")
+        name = copy_tables(con, url, table, view, others)
+        return _open_attached(con, url.name, name or table, view, url.name)
     if not isinstance(data, str | Path):
         if type(data).__module__.partition(".")[0] == "polars":  # DuckDB reads such frames through pyarrow
             require_extra("pyarrow", "reading a polars frame")
@@ -112,6 +124,11 @@ def _attach_database(con: Connection, path: Path, table: str | None, view: str |
         con.execute(f"ATTACH {literal(str(path))} AS file (READ_ONLY)")
     except duckdb.Error as error:
         raise cannot_attach(path, error) from None
+    return _open_attached(con, path.stem, table, view, path.name)
+
+
+def _open_attached(con: Connection, stem: str, table: str | None, view: str | None, where: str) -> Opened:
+    """The tables of the attached database `file`."""
     rows = con.execute(
         "SELECT table_name FROM duckdb_tables() WHERE database_name = 'file' UNION ALL "
         "SELECT view_name FROM duckdb_views() WHERE database_name = 'file' AND NOT internal"
@@ -119,8 +136,8 @@ def _attach_database(con: Connection, path: Path, table: str | None, view: str |
     names = [str(row[0]) for row in rows]
     tables = {name: Origin(f"file.{quote_name(name)}", True) for name in names}
     if view is not None:
-        return (table or path.stem, *_create_view(con, view, {n: o.sql for n, o in tables.items()}, True), tables)
-    name = _choose_table(names, table, path.name)
+        return (table or stem, *_create_view(con, view, {n: o.sql for n, o in tables.items()}, True), tables)
+    name = _choose_table(names, table, where)
     return name, tables[name].sql, True, None, tables
 
 
@@ -171,7 +188,7 @@ def create_loaded(con: Connection, origin: str, left_out: tuple[str, ...], data:
             con.execute(f"DROP VIEW {quote_name(str(name))}")
     if not isinstance(data, str | Path):
         con.unregister("frame")
-    elif Path(data).suffix.lower() in (".duckdb", ".db"):
+    elif is_url(data) or Path(data).suffix.lower() in (".duckdb", ".db"):
         con.execute("DETACH file")
 
 
@@ -192,4 +209,6 @@ def _explain_failure(error: duckdb.Error, data: object, asked: str | None) -> Co
 
 def name_data(data: object) -> str:
     """What the data is called in a message."""
+    if is_url(data):
+        return DataUrl.parse(str(data)).name
     return Path(data).name if isinstance(data, str | Path) else "the table"

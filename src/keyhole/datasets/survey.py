@@ -15,6 +15,7 @@ from typing import Any
 import duckdb
 
 from keyhole.config import FileLayout
+from keyhole.datasets.copy_tables import copy_database
 from keyhole.datasets.files.csv_layout import (
     Separation,
     check_escapes,
@@ -27,7 +28,9 @@ from keyhole.datasets.files.csv_layout import (
 from keyhole.datasets.files.encodings import detect_encoding
 from keyhole.datasets.files.growing import TABLES
 from keyhole.datasets.files.prepare import BLANKS, Content, cannot_attach, content_of, make_plain
+from keyhole.datasets.origins import name_data
 from keyhole.engines.duckdb.connections import kind_of_type, types_of
+from keyhole.engines.engine import DataUrl
 from keyhole.errors import ConfigError, DataError
 from keyhole.model.predicate import literal, quote_name
 from keyhole.model.schema import Kind, folded
@@ -97,20 +100,29 @@ class SurveyedTable:
 class Survey:
     """Data that was looked at. `layout` is what was said of how it is written, and what was found to be so."""
 
-    def __init__(self, data: Path, layout: FileLayout, life: ExitStack) -> None:
-        if not data.exists():
-            raise DataError.of_file(f"there is no file {data}: is the path right?")
+    def __init__(self, data: Path | str, layout: FileLayout, life: ExitStack, table: str | None = None) -> None:
+        """A path, or the address of a database: of that only `table` is looked at, if one is named."""
         self.data, self.layout = data, layout
         self._con = life.enter_context(duckdb.connect(":memory:"))
-        files = _files(data)
+        files = [] if isinstance(data, str) else _files(data)
         if len(files) == 1 and content_of(files[0]) in (Content.TEXT, Content.EXCEL):
             self.layout = _detect_layout(files[0], layout, life)
         self._origins: dict[str, tuple[str, bool]] = {}
+        if isinstance(data, str):
+            make_plain(data, layout, (), life)  # says what makes no sense of a database
+            self._con.execute("ATTACH ':memory:' AS file")
+            copy_database(self._con, DataUrl.parse(data), table)
+            self._origins = self._attached_tables()
         for file in files:
             self._origins |= self._open_tables(file, life)
         self.tables: Mapping[str, SurveyedTable] = {
             name: self._survey_table(name, *o) for name, o in self._origins.items()
         }
+
+    @property
+    def name(self) -> str:
+        """What messages call the data."""
+        return name_data(self.data)
 
     def values(self, table: str, column: str, most: int) -> list[Any] | None:
         """The values of a public column in order, if there are not more than so many."""
@@ -146,10 +158,7 @@ class Survey:
                     self._con.execute(f"ATTACH {literal(str(plain))} AS file (READ_ONLY)")
                 except duckdb.Error as error:
                     raise cannot_attach(plain, error) from None
-                found = self._con.execute(
-                    "SELECT table_name FROM duckdb_tables() WHERE database_name = 'file'"
-                ).fetchall()
-                return {str(name): (f"file.{quote_name(str(name))}", True) for (name,) in found}
+                return self._attached_tables()
             case Content.PARQUET:
                 return {file.stem: (f"read_parquet({literal(str(plain))})", True)}
             case Content.JSON:
@@ -157,13 +166,17 @@ class Survey:
             case _:
                 return {file.stem: (csv_reader(plain), False)}
 
+    def _attached_tables(self) -> dict[str, tuple[str, bool]]:
+        found = self._con.execute("SELECT table_name FROM duckdb_tables() WHERE database_name = 'file'").fetchall()
+        return {str(name): (f"file.{quote_name(str(name))}", True) for (name,) in found}
+
     def _survey_table(self, name: str, origin: str, typed: bool) -> SurveyedTable:
         try:
             kinds = {column: kind_of_type(type_) for column, type_ in types_of(self._con, origin).items()}
             counts = ", ".join(f"count({quote_name(c)}), count(DISTINCT {quote_name(c)})" for c in kinds)
             texts = [c for c, kind in kinds.items() if kind is Kind.TEXT]
             signed = "".join(
-                f", count(*) FILTER (regexp_full_match({quote_name(c)}, {literal(SIGNED)}))" for c in texts
+                f", count(*) FILTER (regexp_full_match({quote_name(c)}::VARCHAR, {literal(SIGNED)}))" for c in texts
             )
             rows, *counted = self._con.execute(f"SELECT count(*), {counts}{signed} FROM {origin}").fetchall()[0]
         except duckdb.Error as error:
@@ -177,6 +190,8 @@ class Survey:
 
 
 def _files(data: Path) -> list[Path]:
+    if not data.exists():
+        raise DataError.of_file(f"there is no file {data}: is the path right?")
     if not data.is_dir():
         if data.stat().st_size == 0:
             raise DataError.of_file(f"{data.name} is empty: it needs a header and one row per person")

@@ -116,6 +116,7 @@ def fold_log(
     format: LogFormat = LogFormat.AUTO,  # noqa: A002 - the word of the option
     dialect: Dialect | None = None,
     progress: Progress | None = None,
+    usual: Dialect = Dialect.DUCKDB,
 ) -> Log:
     """`open_log` with repeats folded, for each analyst apart: a log of any size in the memory of what is distinct.
 
@@ -125,10 +126,10 @@ def fold_log(
     if is_book(log):
         return open_log(log)
     into = Folding(dialect)
-    with opened(log, format, dialect, progress) as found:
+    with opened(log, format, dialect or usual, progress) as found:
         found.lines.counted = lambda: into.number
         if found.format is LogFormat.SQL:
-            into.script(found.lines, dialect or Dialect.DUCKDB)
+            into.script(found.lines, dialect or usual)
         return found.collected(into)
 
 

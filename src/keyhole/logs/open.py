@@ -84,11 +84,12 @@ def open_log(
     log: str | Path,
     format: LogFormat = LogFormat.AUTO,  # noqa: A002 - the word of the option
     dialect: Dialect | None = None,
+    usual: Dialect = Dialect.DUCKDB,
 ) -> Log:
     """Read a log from a path, from standard input (`-`), or from text that holds a SELECT.
 
     `auto` goes by the extension (.sql, .jsonl), then by the header or the fields. What an importer cannot read is
-    listed in `refused`. `dialect` is what the statements were written for; by default what the export says, and DuckDB
+    listed in `refused`. `dialect` is what the statements were written for; by default what the export says, and `usual`
     for plain logs.
 
     >>> open_log("query,calls\\nSELECT SUM(x) FROM t,3\\nSELECT SUM(x) FROM t WHERE a = $1,3").format
@@ -96,7 +97,7 @@ def open_log(
     """
     if is_book(log):
         return _of_book(Path(log))
-    with opened(log, format, dialect) as found:
+    with opened(log, format, dialect or usual) as found:
         return found.collected(Collection(dialect))
 
 
@@ -137,21 +138,24 @@ def _head(lines: LogLines) -> str:
 
 
 def as_log(
-    log: str | Path | Log | Sequence[str | Mapping[str, Any] | tuple[str, Any]], dialect: str | None = None
+    log: str | Path | Log | Sequence[str | Mapping[str, Any] | tuple[str, Any]],
+    dialect: str | None = None,
+    usual: str | None = None,
 ) -> Log:
     """A log in any form that Python has for it: a path, text, a list of statements, or of statements with answers.
 
-    `dialect` says what the statements were written for, whatever the log says of it.
+    `dialect` says what the statements were written for, whatever the log says of it; `usual` where it says nothing.
 
     >>> as_log(["SELECT SUM(x) FROM t"], "postgresql").dialect
     'postgres'
     """
     engine = None if dialect is None else parse_dialect(dialect)
+    default = Dialect.DUCKDB if usual is None else parse_dialect(usual)
     if isinstance(log, Log):
         said = log.lines if engine is None else tuple(replace(line, dialect=engine) for line in log.lines)
         return replace(log, lines=said)
     if isinstance(log, str | Path):
-        return open_log(log, dialect=engine)
+        return open_log(log, dialect=engine, usual=default)
     if not isinstance(log, Iterable) or isinstance(log, Mapping | bytes):
         raise LogError(f"{type(log).__name__} is no log: give a path, SQL text or a list of statements")
     found = []
@@ -168,7 +172,7 @@ def as_log(
             found.append(Line(number, str(item["sql"]), answer, noise, number, analyst=who, time=when))
         else:
             found.append(Line(number, item[0], item[1], at=number))
-    found = [replace(line, dialect=engine or line.dialect) for line in found]
+    found = [replace(line, dialect=engine or default) for line in found]
     return Log("the log", LogFormat.SQL, tuple(found))
 
 

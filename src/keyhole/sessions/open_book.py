@@ -22,6 +22,7 @@ from keyhole.book.state import PUBLIC, WHOLE
 from keyhole.book.store import is_in_postgres
 from keyhole.config import Config, home
 from keyhole.config.settings import Settings
+from keyhole.engines.engine import is_url
 from keyhole.engines.seal_keys import KEY_BYTES, key_file, make_key, read_key
 from keyhole.errors import BookError, ConfigError
 
@@ -51,7 +52,9 @@ def find_book_path(
         return paths[0] if is_in_postgres(paths[0]) else Path(paths[0])
     if isinstance(config, str | Path):
         return home(config) / BOOK
-    return Path(settings.data).resolve().parent / BOOK if isinstance(settings.data, str | Path) else None
+    if is_url(settings.data) or not isinstance(settings.data, str | Path):
+        return None
+    return Path(settings.data).resolve().parent / BOOK
 
 
 def open_book(path: str | Path, settings: Settings, population: str, *, dry_run: bool = False) -> Book:

@@ -118,12 +118,14 @@ def attack(
     """Read, attack, score, print."""
     from keyhole.api.attack_result import AttackTerms
     from keyhole.config.settings import settings, with_private
+    from keyhole.engines.engine import dialect_of
     from keyhole.logs.open import LogFormat, open_log
     from keyhole.sql import Dialect
 
     given = with_private(settings(**table))
     engine = None if dialect is None else Dialect(dialect)
-    log = open_log(transcript if transcript == "-" else Path(transcript), LogFormat(log_format), engine)
+    usual = Dialect(dialect_of(given.data) or Dialect.DUCKDB)
+    log = open_log(transcript if transcript == "-" else Path(transcript), LogFormat(log_format), engine, usual)
     check_out(output.out)
     if compare and truth is None:
         raise ConfigError("--compare needs --truth FILE: without the true values nothing can be scored")

@@ -15,9 +15,30 @@ from typing import Any, cast
 import click
 
 from keyhole.config.arguments import BudgetArguments, Format, OutputArguments, TableArguments
+from keyhole.errors import ConfigError
 from keyhole.logs.importers import LogFormat
 
 FILE = click.Path(path_type=Path)
+
+
+class FileOrAddress(click.Path):
+    """A file or folder, or the address of a database; its password is not taken from the command line."""
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
+        """A path; an address stays text."""
+        if not isinstance(value, str) or "://" not in value:
+            return super().convert(value, param, ctx)
+        from keyhole.engines.engine import DataUrl
+
+        if DataUrl.parse(value).has_secret:
+            raise ConfigError(
+                "everybody on this machine can read a password in a command: put it into ~/.pgpass or PGPASSWORD, or "
+                "with the address into keyhole.toml (data under [source])"
+            )
+        return value
+
+
+DATA_FILE = FileOrAddress(path_type=Path)
 
 
 FORMATS = {
@@ -166,10 +187,10 @@ LAYOUT = (
 # who is who
 DATA = click.Option(
     ["--data"],
-    type=FILE,
+    type=DATA_FILE,
     callback=with_layout,
-    help="The table: CSV or other text, Excel, Parquet, JSON or DuckDB, whatever its extension; one row "
-    "per person, or several with the same --id.",
+    help="The table: CSV or other text, Excel, Parquet, JSON or DuckDB, whatever its extension, or the address of a "
+    "database (postgresql://USER@HOST/DB); one row per person, or several with the same --id.",
 )
 TABLE = click.Option(["--table"], help="The table's name in FROM (default: the file stem; more names: [source] names).")
 VIEW = click.Option(["--view"], help="A SELECT over the file that gives one row per person, for joins and sums.")
@@ -237,7 +258,8 @@ TABLE_ARGUMENTS = table(DATA, TABLE, VIEW, ID, PRIVATE, HIDDEN, CONFIG, *LAYOUT)
 DIALECT = click.Option(
     ["--dialect"],
     type=click.Choice(DIALECTS),
-    help="The engine the log was written for (default: what it was exported from; duckdb for .sql, .jsonl).",
+    help="The engine the log was written for (default: what it was exported from; for .sql and .jsonl the engine of "
+    "--data, which is duckdb for files).",
 )
 NOW = click.Option(
     ["--now"],
@@ -348,7 +370,10 @@ ROUNDING = click.Option(
 
 # attack
 ROSTER = click.Option(
-    ["--roster"], type=FILE, callback=with_layout, help="Another name of --data: the public half of the table suffices."
+    ["--roster"],
+    type=DATA_FILE,
+    callback=with_layout,
+    help="Another name of --data: the public half of the table suffices.",
 )
 KNOWLEDGE = click.Option(["-k", "--knowledge"], type=FILE, help="Another name of --config.")
 NOISE = click.Option(

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from contextlib import ExitStack
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 
@@ -14,6 +14,9 @@ from keyhole.cli.shared.terminal import emit_json, emit_text, exit_with
 from keyhole.config import PrivateColumn
 from keyhole.config.arguments import Format, OutputArguments, TableArguments
 from keyhole.errors import ConfigError, DataError
+
+if TYPE_CHECKING:
+    from keyhole.config.settings import Settings
 
 HELP = """Replay every proof of a verdict on made-up private values.
 
@@ -54,21 +57,21 @@ def verify(
     from keyhole.checker.replay import replay
     from keyhole.checker.report import as_data, lines
     from keyhole.config.settings import settings
-    from keyhole.datasets.files.prepare import make_plain
+    from keyhole.engines.engine import is_url
 
     config = table["config"]
     if table["data"] is None and config is None:
         raise ConfigError("no data: give --data FILE, the table that was audited, or -c keyhole.toml")
     given = settings(**table)
     with ExitStack() as life:
-        plain = Path(str(make_plain(given.data, given.config.source, _texts(verdict), life)))
+        plain = _as_file(given, _texts(verdict), life)
         try:
             declared = None if config is None else {name: _declared(c) for name, c in given.columns.private.items()}
             found = replay(
                 verdict,
                 plain,
                 log=log,
-                table=given.table,
+                table=None if given.table is None or is_url(given.data) else given.table,
                 view=given.view,
                 declared=declared,
                 unreviewed=given.columns.unreviewed,
@@ -80,6 +83,18 @@ def verify(
     else:
         emit_text("\n".join(lines(found)), output.out)
     exit_with(found.exit_code)
+
+
+def _as_file(given: Settings, texts: set[str], life: ExitStack) -> Path:
+    """The table as a file that the checker reads; of a database a private copy, gone with `life`."""
+    from keyhole.datasets.copy_tables import copy_to_file
+    from keyhole.datasets.files.prepare import make_plain
+    from keyhole.engines.engine import DataUrl, is_url
+
+    plain = make_plain(given.data, given.config.source, texts, life)
+    if not is_url(plain):
+        return Path(str(plain))
+    return copy_to_file(DataUrl.parse(str(plain)), given.table, given.view, given.config.tables, life)
 
 
 def _declared(column: PrivateColumn) -> dict[str, Any]:

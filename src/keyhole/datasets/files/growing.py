@@ -12,6 +12,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import TypeAlias
 
+from keyhole.engines.engine import is_url
 from keyhole.engines.open_files import written_elsewhere
 from keyhole.errors import DataError
 
@@ -51,7 +52,7 @@ def require_unchanged(data: object) -> Iterator[None]:
 
 
 def _files(data: object) -> list[Path]:
-    if not isinstance(data, str | Path):
+    if not isinstance(data, str | Path) or is_url(data):
         return []
     path = Path(data)
     if path.is_dir():

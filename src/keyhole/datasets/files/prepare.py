@@ -25,6 +25,7 @@ from keyhole.datasets.files.encodings import GZIP, UTF8, detect_encoding, normal
 from keyhole.datasets.files.growing import TABLES
 from keyhole.datasets.files.workbook import Workbook
 from keyhole.engines.duckdb.connections import fetch_first, types_of
+from keyhole.engines.engine import DataUrl, is_url
 from keyhole.errors import ConfigError, DataError
 from keyhole.model.predicate import literal, quote_name
 
@@ -79,6 +80,9 @@ def make_plain(data: object, layout: FileLayout, texts: Collection[str], life: E
     """
     if not isinstance(data, str | Path):
         return data
+    if is_url(data):
+        _refuse_layout(layout, DataUrl.parse(str(data)).name, "a database")
+        return data
     path = Path(data)
     if path.is_dir():
         return _make_folder_plain(path, layout, texts, life)
@@ -86,7 +90,7 @@ def make_plain(data: object, layout: FileLayout, texts: Collection[str], life: E
         return data
     content = content_of(path)
     if content is not Content.TEXT and content is not Content.EXCEL:
-        _refuse_layout(layout, path, content)
+        _refuse_layout(layout, path.name, f"a {content.value[1:]} file")
         return path if _has_its_suffix(path, content) else _link(path, content, life)
     odd = _changes_cells(layout)
     if content is Content.TEXT:
@@ -150,12 +154,10 @@ def _changes_cells(layout: FileLayout) -> bool:
     return any(getattr(layout, f.name) != f.default for f in fields(FileLayout) if f.name not in ("encoding", "sheet"))
 
 
-def _refuse_layout(layout: FileLayout, path: Path, content: Content) -> None:
+def _refuse_layout(layout: FileLayout, name: str, what: str) -> None:
     settings = [f.name for f in fields(FileLayout) if getattr(layout, f.name) != f.default]
     if settings:
-        raise ConfigError(
-            f"{path.name} is a {content.value[1:]} file, which says by itself what {', '.join(settings)} would say"
-        )
+        raise ConfigError(f"{name} is {what}, which says by itself what {', '.join(settings)} would say")
 
 
 def _write_sheet(path: Path, sheet: str | None, to: Path) -> None:

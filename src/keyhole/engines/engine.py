@@ -1,0 +1,207 @@
+"""The narrow door to a database: SQL goes in, Arrow comes out. Which engine answers is said by the data's URL.
+
+Nothing of privacy is known here: what a role may read is the database's own matter. A URL may carry a password, so no
+message, verdict or settings file has a URL but as `DataUrl.shown` writes it, and no message has the driver's own words
+where these could quote one.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Protocol
+from urllib.parse import quote, unquote
+
+from keyhole.errors import ConfigError, DataError
+
+ENGINES = {"postgresql": "postgres", "postgres": "postgres", "sc": "spark", "spark": "spark"}  # scheme: dialect
+_URL = re.compile(r"(?P<scheme>[A-Za-z][\w+.-]+)://(?:(?P<who>.*)@)?(?P<where>[^@/?;]*)(?P<rest>[/?;].*)?", re.DOTALL)
+_SECRET = re.compile(r"(?P<name>password|passfile|sslpassword|token|secret)=[^&;]*", re.IGNORECASE)
+LISTED = 10  # tables that a message names
+
+
+@dataclass(frozen=True, slots=True)
+class DataUrl:
+    """Where a database is, and who asks. The password is in no text that is made of it but `dsn`.
+
+    >>> url = DataUrl.parse("postgresql://ann:s%40cret@db.example:5432/hr?sslmode=require")
+    >>> url.dialect, url.name, url.shown
+    ('postgres', 'hr', 'postgresql://ann@db.example:5432/hr?sslmode=require')
+    >>> "cret" in repr(url)
+    False
+    """
+
+    scheme: str
+    user: str
+    where: str
+    rest: str = field(repr=False)
+    password: str | None = field(default=None, repr=False)
+
+    @classmethod
+    def parse(cls, text: str) -> DataUrl:
+        """Take a URL apart; a scheme without an engine is said."""
+        parts = _URL.fullmatch(text)
+        if parts is None or parts["scheme"].lower() not in ENGINES:
+            scheme = text.partition("://")[0][:20]
+            raise ConfigError(
+                f"no engine reads {scheme}:// addresses: data are a file, a folder, a frame, "
+                "postgresql://USER@HOST/DB, or Spark by sc://HOST:15002 and spark://HOST:7077"
+            )
+        user, colon, password = (parts["who"] or "").partition(":")
+        secret = unquote(password) if colon else None
+        return cls(parts["scheme"].lower(), unquote(user), parts["where"], parts["rest"] or "", secret)
+
+    @property
+    def dialect(self) -> str:
+        """The dialect of its engine."""
+        return ENGINES[self.scheme]
+
+    @property
+    def name(self) -> str:
+        """What messages call the data: the database, else the server."""
+        return unquote(re.split(r"[?;]", self.rest.lstrip("/"))[0]) or self.where or self.scheme
+
+    @property
+    def shown(self) -> str:
+        """The address without anything secret."""
+        who = f"{quote(self.user)}@" if self.user else ""
+        rest = _SECRET.sub(r"\g<name>=...", self.rest)
+        return f"{self.scheme}://{who}{self.where}{rest}"
+
+    @property
+    def dsn(self) -> str:
+        """The whole address, for the driver alone."""
+        secret = "" if self.password is None else f":{quote(self.password, safe='')}"
+        who = f"{quote(self.user, safe='')}{secret}@" if self.user or secret else ""
+        return f"{self.scheme}://{who}{self.where}{self.rest}"
+
+    @property
+    def has_secret(self) -> bool:
+        """Does the address itself hold a password or a token?"""
+        return self.password is not None or _SECRET.search(self.rest) is not None
+
+
+def is_url(data: object) -> bool:
+    """Is it the address of a database, or of something that would have to be one?
+
+    >>> is_url("postgresql://db/hr"), is_url("staff.csv"), is_url("C:\\\\staff.csv")
+    (True, False, False)
+    """
+    return isinstance(data, str) and re.match(r"[A-Za-z][\w+.-]+://", data) is not None
+
+
+def dialect_of(data: object) -> str | None:
+    """The dialect of the engine that holds the data; None for files and frames."""
+    return DataUrl.parse(str(data)).dialect if is_url(data) else None
+
+
+@dataclass(frozen=True, slots=True)
+class Relation:
+    """A table or view of a database: where it stands, its name, whether its name alone means it.
+
+    `key` is its primary key. `estimate`: about how many rows, by the database's own statistics; None: not known.
+    """
+
+    schema: str
+    name: str
+    visible: bool = True
+    key: tuple[str, ...] = ()
+
+    @property
+    def qualified(self) -> str:
+        """Schema and name, as messages write them."""
+        return f"{self.schema}.{self.name}" if self.schema else self.name
+
+
+@dataclass(frozen=True, slots=True)
+class CopiedColumn:
+    """A column on its way to DuckDB: what the engine is asked for, and what DuckDB makes of that (`{0}`)."""
+
+    name: str
+    there: str
+    here: str = "{0}"
+
+
+class Engine(Protocol):
+    """A connection to a database, by one role.
+
+    `words` records every statement that it was asked to run; `fault` is what ended rows that were being fetched.
+    """
+
+    dialect: str
+    words: list[str]
+    fault: DataError | None
+
+    def arrow(self, sql: str) -> Any:
+        """The rows of a SELECT as a `pyarrow.RecordBatchReader`."""
+
+    def do(self, sql: str) -> None:
+        """Run a statement without rows."""
+
+    def put(self, name: str, rows: Any) -> str:
+        """A small Arrow table that this connection alone sees; its name in SQL."""
+
+    def cancel(self) -> None:
+        """Stop what runs."""
+
+    def close(self) -> None:
+        """Let go of the connection."""
+
+    def relations(self) -> Sequence[Relation]:
+        """The tables and views that this role may read."""
+
+    def columns(self, relation: Relation) -> Sequence[CopiedColumn]:
+        """The columns of a table, each with the way that its values are copied exactly."""
+
+    def quoted(self, relation: Relation) -> str:
+        """The table in FROM."""
+
+
+def open_engine(url: DataUrl) -> Engine:
+    """Connect; what is read from here on is one state of the data."""
+    if url.dialect == "postgres":
+        from keyhole.engines.postgres.engine import PostgresEngine
+
+        return PostgresEngine(url, snapshot=True)
+    from keyhole.engines.spark.engine import SparkEngine
+
+    return SparkEngine(url)
+
+
+def find_relation(relations: Iterable[Relation], name: str, url: DataUrl) -> Relation:
+    """The table of a name, with or without its schema: as it is spelled, else whatever its case."""
+    words = re.findall(r'"(?:[^"]|"")+"|[^."]+', name)
+    parts = [word[1:-1].replace('""', '"') if word[0] == '"' else word for word in words]
+    named = [r for r in relations if _is_called(r, parts, exact=True)] or [
+        r for r in relations if _is_called(r, parts, exact=False)
+    ]
+    chosen = [r for r in named if r.visible] if len(named) > 1 else named
+    if len(chosen) == 1:
+        return chosen[0]
+    if named:
+        several = ", ".join(r.qualified for r in named)
+        raise ConfigError(f"{url.shown} has several tables {name!r} ({several}): choose one with --table SCHEMA.TABLE")
+    raise ConfigError(f"{url.shown} has no table {name!r} that this role may read; {_list(relations)}")
+
+
+def only_relation(relations: Sequence[Relation], url: DataUrl) -> Relation:
+    """The table, where nobody named one and there is no other."""
+    if len(relations) == 1:
+        return relations[0]
+    if not relations:
+        raise DataError.of_file(f"{url.shown} has no table that this role may read: GRANT SELECT ON the table to it")
+    raise ConfigError(f"{url.shown} holds {len(relations)} tables: choose one with --table; {_list(relations)}")
+
+
+def _is_called(relation: Relation, parts: Sequence[str], *, exact: bool) -> bool:
+    mine = (relation.schema, relation.name)[-len(parts) :]
+    if exact:
+        return list(mine) == list(parts)
+    return [part.casefold() for part in mine] == [part.casefold() for part in parts]
+
+
+def _list(relations: Iterable[Relation]) -> str:
+    names = sorted(r.name if r.visible else r.qualified for r in relations)
+    more = f", and {len(names) - LISTED} more" if len(names) > LISTED else ""
+    return f"it has {', '.join(names[:LISTED])}{more}" if names else "it may read none"

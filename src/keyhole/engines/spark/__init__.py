@@ -1,0 +1,1 @@
+"""Spark: a session here, on a cluster, or behind Spark Connect; rows come as Arrow."""

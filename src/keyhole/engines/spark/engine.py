@@ -1,0 +1,142 @@
+"""A Spark session that hands rows over as Arrow: local, of a cluster, or behind Spark Connect. Its SQL is ANSI."""
+
+from __future__ import annotations
+
+import os
+import re
+import sys
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager, suppress
+from typing import Any
+
+from keyhole.engines.engine import CopiedColumn, DataUrl, Relation
+from keyhole.errors import DataError
+from keyhole.extras import import_extra
+from keyhole.model.predicate import quote_name
+
+_AS_THEY_ARE = ("tinyint", "smallint", "int", "bigint", "float", "double", "boolean", "string", "date", "timestamp_ntz")
+_SETTINGS = {
+    "spark.sql.ansi.enabled": "true",
+    "spark.sql.ansi.doubleQuotedIdentifiers": "true",
+    "spark.sql.session.timeZone": "UTC",
+}
+
+
+class SparkEngine:
+    """One session. A table is named as Spark has it: `hr.staff`, or `parquet./data/people` for files."""
+
+    dialect = "spark"
+
+    def __init__(self, url: DataUrl) -> None:
+        sql = import_extra("pyspark.sql", "reading Spark")
+        import_extra("pyarrow", "reading Spark")
+        self.url = url
+        self.words: list[str] = []
+        self.fault: DataError | None = None
+        os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
+        try:
+            builder = sql.SparkSession.builder.appName("keyhole")
+            if url.scheme == "sc":
+                builder = builder.remote(url.dsn)
+            else:
+                local = url.where.startswith("local")
+                builder = builder.master(url.where if local else f"spark://{url.where}")
+                builder = builder.config("spark.ui.enabled", "false").config("spark.log.level", "OFF")
+                if local:
+                    builder = builder.config("spark.driver.host", "127.0.0.1")
+            first = builder.getOrCreate()
+            self._session = first.newSession()
+            for name, value in _SETTINGS.items():
+                self._session.conf.set(name, value)
+        except Exception as error:
+            raise _connection_fault(url, str(error)) from None
+
+    def arrow(self, sql: str) -> Any:
+        """The rows of a SELECT."""
+        self.words.append(sql)
+        with self._told():
+            return self._session.sql(sql).toArrow().to_reader()
+
+    def do(self, sql: str) -> None:
+        """Run a statement without rows."""
+        self.words.append(sql)
+        with self._told():
+            self._session.sql(sql)
+
+    def put(self, name: str, rows: Any) -> str:
+        """A small table that this session alone sees."""
+        self.words.append(f"VIEW {name}")
+        with self._told():
+            self._session.createDataFrame(rows).createOrReplaceTempView(name)
+        return f'"{name}"'
+
+    def cancel(self) -> None:
+        """Stop what runs."""
+        self._session.interruptAll()
+
+    def close(self) -> None:
+        """Let go of the session; others of this process go on."""
+        with suppress(Exception):
+            self._session.catalog.clearCache()
+
+    def relations(self) -> Sequence[Relation]:
+        """The tables and views of the current database, and of the others."""
+        with self._told():
+            catalog = self._session.catalog
+            current = catalog.currentDatabase()
+            found = []
+            for base in [current, *(d.name for d in catalog.listDatabases() if d.name != current)]:
+                for table in catalog.listTables(base):
+                    found.append(Relation("" if table.isTemporary else base, table.name, visible=base == current))
+            return list(dict.fromkeys(found))
+
+    def columns(self, relation: Relation) -> Sequence[CopiedColumn]:
+        """The columns of a table, each with the way that its values are copied exactly."""
+        with self._told():
+            types = self._session.table(self._plain(relation)).dtypes
+        return [_copied(name, type_) for name, type_ in types]
+
+    def quoted(self, relation: Relation) -> str:
+        """The table in FROM."""
+        parts = [relation.schema, relation.name] if relation.schema else [relation.name]
+        return ".".join(quote_name(part) for part in parts)
+
+    def _plain(self, relation: Relation) -> str:
+        return ".".join(f"`{part.replace('`', '``')}`" for part in (relation.schema, relation.name) if part)
+
+    @contextmanager
+    def _told(self) -> Iterator[None]:
+        """Faults of the engine in our words: its own may quote a value."""
+        try:
+            yield
+        except (DataError, KeyboardInterrupt):
+            raise
+        except Exception as error:
+            kind = getattr(error, "getErrorClass", lambda: None)() or getattr(error, "getCondition", lambda: None)()
+            what = f"Spark cannot read this table ({kind or type(error).__name__}); no value is shown here"
+            raise DataError.of_file(f"{self.url.shown}: {what}") from None
+
+
+def _copied(name: str, type_: str) -> CopiedColumn:
+    """How a column is copied, by its type; one of a type that is not judged comes as bytes of its text."""
+    column = quote_name(name)
+    if type_ in _AS_THEY_ARE or re.fullmatch(r"decimal\(\d+,\d+\)", type_):
+        return CopiedColumn(name, column)
+    if type_ == "timestamp":  # the session's zone is UTC
+        return CopiedColumn(name, f"CAST({column} AS TIMESTAMP_NTZ)")
+    if type_ == "binary":
+        return CopiedColumn(name, column)
+    return CopiedColumn(name, f"CAST({column} AS STRING)", "encode({0})")
+
+
+def _connection_fault(url: DataUrl, words: str) -> DataError:
+    """Why there is no session, without Spark's words: a token may stand among them."""
+    if re.search(r"JAVA_GATEWAY_EXITED|JAVA_HOME|Java", words):
+        why = (
+            "Spark needs Java 17, and none is found here: install openjdk-17-jre-headless, or use Spark Connect (sc://)"
+        )
+    elif re.search(r"UNAVAILABLE|refused|connect", words):
+        why = "no Spark answers there: is it running, and is the port right?"
+    else:
+        why = "no session of Spark can be had"
+    return DataError.of_file(f"cannot read {url.shown}: {why}")
