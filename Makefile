@@ -35,6 +35,14 @@ $(VENV)/.browser: $(VENV)/.dev
 	  echo "no browser here and none could be installed: tests of pages will be skipped"
 	@touch $@
 
+# a session of Spark on this machine needs Java; where none can be installed, its tests say that they are skipped
+$(VENV)/.java: $(VENV)/.dev
+	@command -v java > /dev/null || \
+	  { test "$$(id -u)" = 0 && command -v apt-get > /dev/null && apt-get update -qq > /dev/null && \
+	    DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends openjdk-17-jre-headless > /dev/null; } || \
+	  echo "no Java here and none could be installed: tests of Spark will be skipped"
+	@touch $@
+
 demo: $(VENV)/.core   ## the hospital story, end to end
 	$(BIN)/keyhole demo
 
@@ -50,7 +58,7 @@ quick: $(VENV)/.dev   ## under a minute: lint, layers, and the tests that were f
 	$(BIN)/python -m pytest -q -n 2 --dist worksteal -m "not soak and not slow"
 
 # tests start hundreds of commands; compiled files are theirs even where PYTHONDONTWRITEBYTECODE forbids to leave any
-test: check $(VENV)/.browser  ## everything CI runs: check, unit, laws, doctests, end to end; names its 20 slowest
+test: check $(VENV)/.browser $(VENV)/.java  ## everything CI runs: check, unit, laws, doctests, end to end; names its 20 slowest
 	$(BIN)/python -m compileall -q src
 	$(BIN)/python -m pytest -n 2 --dist worksteal -m "not soak" --durations=20
 

@@ -32,9 +32,9 @@ def copy_tables(
     try:
         relations = engine.relations()
         people: Relation | None = None
-        wanted = [find_relation(relations, name, url) for name in others]
+        wanted = [_find(engine, relations, name, url) for name in others]
         if view is None:
-            people = only_relation(relations, url) if table is None else find_relation(relations, table, url)
+            people = only_relation(relations, url) if table is None else _find(engine, relations, table, url)
             wanted.insert(0, people)
         else:
             wanted += [find_relation(relations, name, url) for name in _tables_of_view(view)]
@@ -64,10 +64,14 @@ def copy_database(con: duckdb.DuckDBPyConnection, url: DataUrl, table: str | Non
             raise ConfigError(f"{url.shown} holds {len(relations)} tables: choose the table of the people with --table")
         if table is None and not relations:
             only_relation(relations, url)
-        wanted = list(relations) if table is None else [find_relation(relations, table, url)]
+        wanted = list(relations) if table is None else [_find(engine, relations, table, url)]
         _copy_each(con, engine, wanted, url)
     finally:
         engine.close()
+
+
+def _find(engine: Engine, relations: Sequence[Relation], name: str, url: DataUrl) -> Relation:
+    return engine.find_files(name) or find_relation(relations, name, url)
 
 
 def _copy_each(con: duckdb.DuckDBPyConnection, engine: Engine, wanted: Sequence[Relation], url: DataUrl) -> None:

@@ -100,13 +100,14 @@ def dialect_of(data: object) -> str | None:
 class Relation:
     """A table or view of a database: where it stands, its name, whether its name alone means it.
 
-    `key` is its primary key. `estimate`: about how many rows, by the database's own statistics; None: not known.
+    `key` is its primary key, as SQL writes it. `files`: it is in no catalog, and this is where its files are.
     """
 
     schema: str
     name: str
     visible: bool = True
     key: tuple[str, ...] = ()
+    files: str = ""
 
     @property
     def qualified(self) -> str:
@@ -150,6 +151,9 @@ class Engine(Protocol):
 
     def relations(self) -> Sequence[Relation]:
         """The tables and views that this role may read."""
+
+    def find_files(self, name: str) -> Relation | None:
+        """The table that a name means if it is in no catalog; None where it is no name of files."""
 
     def columns(self, relation: Relation) -> Sequence[CopiedColumn]:
         """The columns of a table, each with the way that its values are copied exactly."""

@@ -1,1 +1,1 @@
-"""PostgreSQL: rows come by ADBC as Arrow, set-up goes through psycopg."""
+"""PostgreSQL: rows come by ADBC as Arrow."""

@@ -147,6 +147,10 @@ class PostgresEngine:
             for schema, name, visible, key in self.rows(_RELATIONS)
         ]
 
+    def find_files(self, name: str) -> Relation | None:
+        """Nothing: a server does not read files for us."""
+        return None
+
     def columns(self, relation: Relation) -> Sequence[CopiedColumn]:
         """The columns of a table, each with the way that its values are copied exactly."""
         zone = str(self.rows("SELECT current_setting('TimeZone') AS zone")[0][0])

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import re
 import sys
+import warnings
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
 from typing import Any
@@ -15,6 +16,7 @@ from keyhole.extras import import_extra
 from keyhole.model.predicate import quote_name
 
 _AS_THEY_ARE = ("tinyint", "smallint", "int", "bigint", "float", "double", "boolean", "string", "date", "timestamp_ntz")
+_FILES = re.compile(r"(?P<kind>parquet|delta|iceberg|orc)\.`(?P<path>[^`]+)`")
 _SETTINGS = {
     "spark.sql.ansi.enabled": "true",
     "spark.sql.ansi.doubleQuotedIdentifiers": "true",
@@ -42,9 +44,12 @@ class SparkEngine:
                 local = url.where.startswith("local")
                 builder = builder.master(url.where if local else f"spark://{url.where}")
                 builder = builder.config("spark.ui.enabled", "false").config("spark.log.level", "OFF")
+                builder = builder.config("spark.ui.showConsoleProgress", "false")
                 if local:
                     builder = builder.config("spark.driver.host", "127.0.0.1")
-            first = builder.getOrCreate()
+            with warnings.catch_warnings():
+                warnings.simplefilter("ignore")  # about versions of pandas, which is used for nothing here
+                first = builder.getOrCreate()
             self._session = first.newSession()
             for name, value in _SETTINGS.items():
                 self._session.conf.set(name, value)
@@ -54,7 +59,8 @@ class SparkEngine:
     def arrow(self, sql: str) -> Any:
         """The rows of a SELECT."""
         self.words.append(sql)
-        with self._told():
+        with self._told(), warnings.catch_warnings():
+            warnings.simplefilter("ignore")
             return self._session.sql(sql).toArrow().to_reader()
 
     def do(self, sql: str) -> None:
@@ -90,19 +96,23 @@ class SparkEngine:
                     found.append(Relation("" if table.isTemporary else base, table.name, visible=base == current))
             return list(dict.fromkeys(found))
 
+    def find_files(self, name: str) -> Relation | None:
+        """Files of a lake: parquet.`/data/people`, delta.`s3://bucket/people`; the folder's name is the table's."""
+        parts = _FILES.fullmatch(name)
+        if parts is None:
+            return None
+        return Relation(parts["kind"], re.split(r"[/\\]", parts["path"].rstrip("/\\"))[-1], files=parts["path"])
+
     def columns(self, relation: Relation) -> Sequence[CopiedColumn]:
         """The columns of a table, each with the way that its values are copied exactly."""
         with self._told():
-            types = self._session.table(self._plain(relation)).dtypes
+            types = self._session.sql(f"SELECT * FROM {self.quoted(relation)}").dtypes
         return [_copied(name, type_) for name, type_ in types]
 
     def quoted(self, relation: Relation) -> str:
         """The table in FROM."""
-        parts = [relation.schema, relation.name] if relation.schema else [relation.name]
-        return ".".join(quote_name(part) for part in parts)
-
-    def _plain(self, relation: Relation) -> str:
-        return ".".join(f"`{part.replace('`', '``')}`" for part in (relation.schema, relation.name) if part)
+        parts = [relation.schema, relation.files or relation.name] if relation.schema else [relation.name]
+        return ".".join(f"`{part.replace('`', '``')}`" for part in parts)
 
     @contextmanager
     def _told(self) -> Iterator[None]:
