@@ -117,6 +117,31 @@ def test_everybody_is_counted(people: Path) -> None:
     assert "6 of 6 people (100.0 %)" in run(people, "all").stdout
 
 
+def test_one_list_for_everybody(people: Path) -> None:
+    """Six unknown numbers take six questions; an open session gives them all, an audited one denies."""
+    found = told(people, "all", "--run")
+    assert len(found["queries"]) == found["list"]["bound"] == found["list"]["people"] == 6
+    assert found["list"]["fewest"]
+    assert found["list"]["exposed"] == 6
+    opened, audited = found["list"]["run"]
+    assert sorted(opened["values"].values()) == [3.2, 4.3, 5.2, 6.1, 6.2, 7.1]
+    assert audited["answered"] < 6
+    assert audited["values"] == {}
+    said = run(people, "all", "--run").stdout
+    assert "One list of 6 questions gives 6 people away; no fewer can do it." in said
+    assert "The auditor confirms it: these questions, once answered, expose 6 people." in said
+    assert "questions were answered; 0 of 6 values follow." in said
+    page = run(people, "all", "--format", "html").stdout
+    assert "One list of 6 questions" in page
+
+
+def test_one_list_of_counts(tmp_path: Path) -> None:
+    found = json.loads(of_ill(tmp_path, "--target", "all", "--run", "--format", "json").stdout)
+    opened = found["list"]["run"][0]
+    names = [f["record"]["name"] for f in found["list"]["formulas"]]
+    assert {names[int(k) - 1]: v for k, v in opened["values"].items()} == {"Cyd": "flu"}
+
+
 @pytest.mark.parametrize(
     ("target", "more", "said"),
     [
@@ -133,7 +158,6 @@ def test_everybody_is_counted(people: Path) -> None:
         (JEREMY, ("--min-group", "7"), "larger than the table"),
         (JEREMY, ("--operators", "LIKE"), "no operator 'LIKE'"),
         (JEREMY, ("--operators", "OR"), "OR joins conditions"),
-        ("all", ("--run",), "one person"),
         (JEREMY, ("--private", "ZIP"), "about one private column"),
     ],
 )

@@ -8,10 +8,12 @@ it proves exposed in both, to what is made up, is exposed whatever the truth is.
 
 from __future__ import annotations
 
+import operator
 import tempfile
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from decimal import Decimal
 from fractions import Fraction
 from pathlib import Path
 from typing import Any, Unpack
@@ -22,7 +24,10 @@ from keyhole.api.ask import choose_policy, open_session
 from keyhole.attacks.plan import (
     AllowedQuestions,
     CodedColumn,
+    Domain,
+    Formula,
     How,
+    JointPlan,
     Planner,
     QueryPlan,
     build_profiles,
@@ -30,8 +35,10 @@ from keyhole.attacks.plan import (
     group_sql,
     list_unwritten_columns,
     parse_operators,
+    plan_jointly,
     question_sql,
 )
+from keyhole.attacks.plan.profiles import Bools, Ints
 from keyhole.attacks.plan.question import DEFAULT, Question
 from keyhole.auditing.judge import Judge
 from keyhole.config import Config
@@ -45,11 +52,18 @@ from keyhole.model.predicate import Scalar, leaves, literal, quote_name
 from keyhole.model.prior import Knowledge
 from keyhole.model.schema import Role, Schema
 from keyhole.model.transcript import Line
-from keyhole.report.plan import Label, Overview, Planned, PlayedPlan
+from keyhole.report.plan import Confirmation, Label, Overview, Planned, PlannedList, PlayedList, PlayedPlan
 from keyhole.sessions.reply import Reply
 from keyhole.sql import lower_statement
 
 ALL = "all"
+MADE_UP = 2  # tables
+NOT_CONFIRMED = (
+    "the auditor does not confirm the plan: constants of some column do not find its values again (FLOAT columns, "
+    "perhaps). Leave such columns out with --columns"
+)
+JUDGED = 300  # questions that the auditor judges at once
+LEVELS = 100  # steps of a declared grid up to which it is looked at as one
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,7 +104,7 @@ class Plans:
         start = time.perf_counter()
         profiles = build_profiles(self.roster, self.column, asking_.columns)
         ways = AllowedQuestions(profiles, asking_.operators, asking_.least, asking_.most)
-        self.planner = Planner(profiles, ways, stop)
+        self.planner, self._stop = Planner(profiles, ways, stop), stop
         self.seconds = time.perf_counter() - start
 
     @property
@@ -154,27 +168,106 @@ class Plans:
         cost, allowed = tuple(price[p] for p in profiles.of.tolist()), planner.ways.told
         return Overview(self.column, how, cost, self.seconds, allowed, self.by_luck)
 
+    @property
+    def domain(self) -> Domain | None:
+        """What a value may be, where few values are declared."""
+        if self.counts is not None:
+            return Domain(1, len(self.counts.values))
+        known = self.given.columns.private[self.column]
+        if known.min is None or known.max is None or known.step is None:
+            return None
+        levels = (Fraction(known.max) - Fraction(known.min)) / Fraction(known.step)
+        return Domain(int(levels)) if levels.denominator == 1 and 0 < levels <= LEVELS else None
+
+    def together(self) -> PlannedList:
+        """One list of questions for everybody, and what the auditor says of it."""
+        start = time.perf_counter()
+        found = plan_jointly(self.planner, self.domain, self._stop)
+        profiles, valued = self.planner.profiles, self.roster.has_value(self.column)
+        rows = np.full(profiles.count, -1, dtype=np.int64)
+        at = np.flatnonzero(valued)
+        rows[profiles.of[at][::-1]] = at[::-1]
+        listed = [*found.formulas, *(p for p in found.targets if p not in found.formulas)]
+        people = tuple(int(profiles.unknowns[p]) for p in listed)
+        labels = tuple(self.roster.labels(rows[listed])) if listed else ()
+        texts = tuple(map(self._sql, found.questions))
+        values = () if self.counts is None else self.counts.values
+        seconds = time.perf_counter() - start
+        confirmed = self._confirm(found, rows)
+        return PlannedList(self.column, found, texts, tuple(listed), labels, people, confirmed, seconds, values)
+
+    def _confirm(self, found: JointPlan, rows: Ints) -> Confirmation:
+        """The first questions are judged whole; of all others it is checked whom the reader says they are about."""
+        formulas, last = _first_formulas(found.formulas, JUDGED)
+        whole = len(found.questions) <= JUDGED
+        planned = set(found.targets) if whole else {p for p in formulas if self.planner.profiles.unknowns[p] == 1}
+        questions = found.questions if whole else found.questions[:last]
+        exposed = self._exposed(questions) if questions else set()
+        missing = len(planned - {int(self.planner.profiles.of[r]) for r in exposed})
+        if missing and found.domain is None:
+            raise ConfigError(NOT_CONFIRMED)
+        read = 0
+        for question in found.questions[len(questions) :]:
+            if self._stop():
+                break
+            if not np.array_equal(self._read(question), self.planner.profiles.mask(question)):
+                raise ConfigError(NOT_CONFIRMED)
+            read += 1
+        return Confirmation(len(questions), len(planned) - missing, len(planned), read)
+
+    def _read(self, question: Question) -> Bools:
+        """The profiles that a question is about, as the auditor's reader and the engine have it."""
+        profiles = self.planner.profiles
+        text = group_sql(question, profiles.columns, self.roster.schema.table)
+        rows = self.roster.support(lower_statement(text, self.roster.schema).queries[0])
+        found = np.zeros(profiles.count, dtype=np.bool_)
+        found[profiles.of[rows]] = True
+        if len(rows) != profiles.people[found].sum():
+            raise ConfigError(NOT_CONFIRMED)
+        return found
+
     def _sql(self, question: Question) -> str:
         if self.counts is not None:
             return self.counts.sql(question, self.planner.profiles.columns)
         return question_sql(question, self.planner.profiles.columns, self.column, self.table.name)
 
     def _confirmed(self, row: int, questions: Sequence[Question]) -> tuple[Label, ...]:
-        """Whom the auditor proves exposed by these statements, read as SQL, without any answer. The target first."""
-        if self.counts is not None:
-            columns, known = self.planner.profiles.columns, self.given.knowledge()
-            exposed = self.counts.exposed(questions, columns, self.roster, known)
-        else:
-            log = transcribe([Line(i, self._sql(q), at=i) for i, q in enumerate(questions, 1)], self.roster)
-            verdict = Judge().examine(gather(log, self.roster, Knowledge()), self.roster)
-            exposed = {f.row for f in verdict.exposed if f.column == self.column}
+        """Whom the auditor proves exposed by these statements, the target first."""
+        exposed = self._exposed(questions)
         rows = sorted(exposed, key=lambda r: (r != row, r))
         if row not in rows:
-            raise ConfigError(
-                "the auditor does not confirm the plan: constants of some column do not find its values again (FLOAT "
-                "columns, perhaps). Leave such columns out with --columns"
-            )
+            raise ConfigError(NOT_CONFIRMED)
         return tuple(self.roster.labels(np.array(rows)))
+
+    def _exposed(self, questions: Sequence[Question]) -> set[int]:
+        """Whom the auditor proves exposed by these statements, read as SQL, without any answer."""
+        if self.counts is not None:
+            columns, known = self.planner.profiles.columns, self.given.knowledge()
+            return self.counts.exposed(questions, columns, self.roster, known)
+        if self.domain is not None:
+            return self._exposed_whatever_the_grid(questions, self.domain)
+        log = transcribe([Line(i, self._sql(q), at=i) for i, q in enumerate(questions, 1)], self.roster)
+        verdict = Judge().examine(gather(log, self.roster, Knowledge()), self.roster)
+        return {f.row for f in verdict.exposed if f.column == self.column}
+
+    def _exposed_whatever_the_grid(self, questions: Sequence[Question], domain: Domain) -> set[int]:
+        """The same of values on a grid: who is exposed in both of two made-up tables, to what is made up."""
+        known, n = self.given.columns.private[self.column], self.roster.n
+        low, step = Fraction(known.min or 0), Fraction(known.step or 1)
+        first = np.random.default_rng(0).integers(domain.levels + 1, size=n)
+        valued, found = self.roster.has_value(self.column), []
+        for shift in range(MADE_UP):
+            has = (first + shift) % (domain.levels + 1)
+            lines = []
+            for k, question in enumerate(questions, 1):
+                inside = self.planner.profiles.mask(question)[self.planner.profiles.of] & valued
+                total = low * int(inside.sum()) + step * int(has[inside].sum())
+                lines.append(Line(k, self._sql(question), _exact(total), at=k))
+            evidence = gather(transcribe(lines, self.roster), self.roster, self.given.knowledge())
+            verdict = Judge().examine(evidence, self.roster)
+            right = (f for f in verdict.exposed if f.column == self.column and f.value == low + step * int(has[f.row]))
+            found.append({f.row for f in right})
+        return set.intersection(*found)
 
     def play(self, planned: Planned, config: Config | str | Path | None) -> Planned:
         """Ask the questions through a session: that of the settings, or where these name none two made for it.
@@ -184,17 +277,78 @@ class Plans:
         """
         if not planned.queries:
             return planned
+        return replace(
+            planned, played=tuple(self._play(planned, given, told) for given, told in self._sessions(config))
+        )
+
+    def play_list(self, planned: PlannedList, config: Config | str | Path | None) -> PlannedList:
+        """Ask the whole list through the same sessions, and compute whose value follows from what was answered."""
+        if not planned.queries:
+            return planned
+        played = tuple(self._play_list(planned, given, told) for given, told in self._sessions(config))
+        return replace(planned, played=played)
+
+    def _sessions(self, config: Config | str | Path | None) -> Iterator[tuple[Settings, Config | str | Path | None]]:
         if config is not None:
-            return replace(planned, played=(self._play(planned, self.given, config),))
-        played = []
+            yield self.given, config
+            return
         for policy in ("monitored", "audited"):
             with tempfile.TemporaryDirectory() as folder:
                 told = self.given.config
                 book = replace(told.book, path=str(Path(folder) / "book.keyhole"), policy=policy)
                 online = replace(told.online, exact_above=told.online.exact_above or 1)
                 given = replace(self.given, config=replace(told, book=book, online=online))
-                played.append(self._play(planned, given, given.config))
-        return replace(planned, played=tuple(played))
+                yield given, given.config
+
+    def _play_list(self, planned: PlannedList, given: Settings, config: Config | str | Path | None) -> PlayedList:
+        answers: dict[int, tuple[Fraction, ...]] = {}
+        refusal, noisy = "", False
+        with open_session(given, config, BudgetArguments(anyway=True)) as session:
+            for i, text in enumerate(planned.queries):
+                if self._stop():
+                    break
+                reply = session.ask(text)
+                noisy |= reply.noisy is not None
+                numbers = _numbers(reply)
+                if numbers:
+                    answers[i] = numbers
+                elif not refusal:
+                    refusal = reply.reason or ""
+        values: dict[int, tuple[Fraction, ...]] = {}
+        for p, formula in planned.found.formulas.items():
+            if formula.answers.keys() <= answers.keys() and formula.before.keys() <= values.keys():
+                terms = [(w, answers[i]) for i, w in formula.answers.items()]
+                terms += [(w, values[o]) for o, w in formula.before.items()]
+                columns = zip(*(each for _, each in terms), strict=True)
+                weights = [w for w, _ in terms]
+                values[p] = tuple(sum(map(operator.mul, weights, column), Fraction(0)) for column in columns)
+        if planned.found.domain is not None and len(answers) == len(planned.queries):
+            values |= self._search_domain(planned.found, list(answers.values()))
+        people = self.planner.profiles.unknowns
+        found = {p: self._value(each) for p, each in values.items() if people[p] == 1}
+        return PlayedList(choose_policy(given), len(answers), refusal, found, noisy)
+
+    def _search_domain(
+        self, found: JointPlan, answers: Sequence[tuple[Fraction, ...]]
+    ) -> dict[int, tuple[Fraction, ...]]:
+        """The values of a declared domain that give these answers, where these are exact."""
+        profiles, columns = self.planner.profiles, list(zip(*answers, strict=True))
+        low, step = Fraction(0), Fraction(1)
+        if self.counts is None:
+            known = self.given.columns.private[self.column]
+            low, step = Fraction(known.min or 0), Fraction(known.step or 1)
+        sizes = [int(profiles.unknowns[profiles.mask(q)].sum()) for q in found.questions]
+        decoded = []
+        for column in columns:
+            steps = [(a - low * n) / step for a, n in zip(column, sizes, strict=True)]
+            if any(each.denominator != 1 for each in steps):
+                return {}
+            decoded.append(found.decode(profiles, list(map(int, steps))))
+        shared = set.intersection(*map(set, decoded))
+        return {p: tuple(low + step * each[p] for each in decoded) for p in shared}
+
+    def _value(self, numbers: tuple[Fraction, ...]) -> Fraction | Scalar:
+        return numbers[0] if self.counts is None else self.counts.values[numbers.index(max(numbers))]
 
     def _play(self, planned: Planned, given: Settings, config: Config | str | Path | None) -> PlayedPlan:
         replies = []
@@ -213,6 +367,24 @@ class Plans:
         ]
         value = planned.categories[sums.index(max(sums))] if planned.categories else sums[0]
         return PlayedPlan(choose_policy(given), tuple(replies), value, noisy)
+
+
+def _first_formulas(formulas: Mapping[int, Formula], most: int) -> tuple[list[int], int]:
+    """The first formulas that need the first `most` questions alone, and how many questions these are."""
+    found, last = [], 0
+    for p, formula in formulas.items():
+        needed = max(formula.answers, default=-1) + 1
+        if max(last, needed) > most:
+            break
+        found.append(p)
+        last = max(last, needed)
+    return found, last
+
+
+def _exact(number: Fraction) -> int | Decimal | float:
+    if number.denominator == 1:
+        return int(number)
+    return Decimal(number.numerator) / Decimal(number.denominator)
 
 
 def _condition(target: str, schema: Schema) -> str:
@@ -258,9 +430,6 @@ def _numbers(reply: Reply) -> tuple[Fraction, ...]:
     if reply.noisy is not None and reply.answered:
         return tuple(Fraction(str(each.value)) for each in reply.noisy.groups[0][1])
     return ()
-
-
-MADE_UP = 2  # tables
 
 
 @dataclass(frozen=True, slots=True)

@@ -13,16 +13,16 @@ from keyhole.cli.shared.interruption import ask_to_stop
 from keyhole.cli.shared.progress import progress_on_stderr
 from keyhole.cli.shared.terminal import check_out, emit, emit_json, emit_text, warn
 from keyhole.config.arguments import Format, OutputArguments, TableArguments
-from keyhole.errors import ConfigError
 
 if TYPE_CHECKING:
     from keyhole.api.plan import Plans
+    from keyhole.config import Config
 
 TARGET = click.Option(
     ["--target"],
     required=True,
     metavar="WHERE|all",
-    help="Whose value: a condition on id and public columns that one person meets; or all, for an overview.",
+    help="Whose value: a condition on id and public columns that one person meets; or all, for one list of questions.",
 )
 MIN_GROUP = click.Option(
     ["--min-group"],
@@ -60,6 +60,9 @@ group of at least --min-group people, with conditions on at most --max-columns p
 SQL, the formula that turns the answers into the value, and the auditor's confirmation; or the proof that it cannot be
 done: who shares all public columns, or a second table that answers every such question alike. Of a private column of
 categories (--private "diagnosis=flu,cold"), questions are counts of each category.
+
+With --target all you get one list of questions that gives away as many people as possible: how many, how few questions
+could do it at best (proved), a formula for each person, and what the auditor confirms.
 
 \b
 Examples
@@ -113,8 +116,6 @@ def plan(
     check_out(output.out)
     listed = tuple(name.strip() for text in columns for name in text.split(",") if name.strip())
     asking = Asking(listed, max_columns, parse_operators(operators), min_group)
-    if run and target == ALL:
-        raise ConfigError("--run plays the plan of one person: name one with --target")
     until = None if time_limit is None else time.monotonic() + time_limit
     with progress_on_stderr() as progress, ask_to_stop() as stop:
         progress("looking at all groups", 0, 0)
@@ -122,7 +123,8 @@ def plan(
         for name in plans.left_out:
             warn(f"column {name!r} is left out: its values cannot be written as constants", "warning")
         if target == ALL:
-            _everybody(plans, output.format, output.out)
+            progress("one list of questions for everybody", 0, 0)
+            _everybody(plans, run, table.get("config"), output)
             return
         found = plans.of(plans.row(target))
     if run:
@@ -137,21 +139,23 @@ def plan(
         emit_text("\n".join(render_plan(found, max_columns)), output.out)
 
 
-def _everybody(plans: Plans, how: Format, out: Path | None) -> None:
+def _everybody(plans: Plans, run: bool, config: Config | str | Path | None, output: OutputArguments) -> None:
     import numpy as np
 
     from keyhole.report.documents.json_text import dumps
-    from keyhole.report.plan import describe_overview, render_overview
+    from keyhole.report.plan import describe_overview, render_list, render_overview
 
-    seen = plans.everybody()
-    if how is not Format.TEXT:
-        told = describe_overview(seen, plans.roster.labels(np.arange(plans.roster.n)))
-    if how is Format.JSON:
-        emit_json(dumps(told), out)
-    elif how is Format.HTML:
-        from keyhole.report.html.attacks import render_plans_page
-
-        emit(render_plans_page(told), out)
+    seen, planned = plans.everybody(), plans.together()
+    if run:
+        planned = plans.play_list(planned, config)
+    if output.format is Format.TEXT:
+        emit_text("\n".join([*render_overview(seen), *render_list(planned)]), output.out)
     else:
-        emit_text("\n".join(render_overview(seen)), out)
-    warn(f"set-up took {seen.seconds:.1f} s", "plan")
+        told = describe_overview(seen, plans.roster.labels(np.arange(plans.roster.n)), planned)
+        if output.format is Format.JSON:
+            emit_json(dumps(told), output.out)
+        else:
+            from keyhole.report.html.attacks import render_plans_page
+
+            emit(render_plans_page(told), output.out)
+    warn(f"set-up took {seen.seconds:.1f} s, the list {planned.seconds:.1f} s", "plan")

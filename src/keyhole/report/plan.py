@@ -8,15 +8,24 @@ from fractions import Fraction
 
 from msgspec.structs import replace
 
-from keyhole.attacks.plan import How, QueryPlan
+from keyhole.attacks.plan import Formula, How, JointPlan, QueryPlan
 from keyhole.model.numbers import format_fraction
 from keyhole.model.predicate import Scalar
-from keyhole.report.documents.attacks import PlanDocument, PlansDocument, PlayedDocument, RecordPlan
+from keyhole.report.documents.attacks import (
+    FormulaDocument,
+    PlanDocument,
+    PlansDocument,
+    PlayedDocument,
+    PlayedListDocument,
+    RecordPlan,
+    SharedListDocument,
+)
 from keyhole.report.documents.json_text import json_fraction, json_labels, json_number
 from keyhole.report.replies import describe_reply
 from keyhole.sessions.reply import Outcome, Reply
 
 DOES = {"monitored": ", which answers whatever is asked", "audited": ", which answers what exposes nobody"}
+WIDE = 160  # characters of a formula
 SHOWN = 12  # questions and names printed as text; JSON has them all
 
 Label = Mapping[str, Scalar | None]
@@ -168,13 +177,187 @@ def why_not(plan: Planned) -> str:
     return plan.found.reason or str(how)
 
 
-def describe_overview(seen: Overview, labels: Sequence[Label]) -> PlansDocument:
-    """Everybody: counts, and how each is given away or why not."""
+@dataclass(frozen=True, slots=True)
+class Confirmation:
+    """The auditor judged the first `judged` questions and exposed `exposed` of the `planned` people who follow from
+    them; of the next `read` questions it was checked that its reader takes them as the planner does.
+    """
+
+    judged: int
+    exposed: int
+    planned: int
+    read: int
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class PlayedList:
+    """A list asked through a session: how many were answered, the first refusal, and whose values follow."""
+
+    policy: str
+    answered: int
+    refusal: str
+    values: Mapping[int, Fraction | Scalar]
+    noisy: bool
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class PlannedList:
+    """One list of questions for everybody. `profiles`, `labels` and `people` are those that are found out, in order."""
+
+    column: str
+    found: JointPlan
+    queries: tuple[str, ...]
+    profiles: tuple[int, ...]
+    labels: tuple[Label, ...]
+    people: tuple[int, ...]  # how many share the columns of each: 1, or the formula gives their total
+    confirmed: Confirmation
+    seconds: float
+    categories: tuple[Scalar, ...] = ()
+    played: tuple[PlayedList, ...] = ()
+
+    @property
+    def bound_by(self) -> str:
+        """Why no list can be shorter than the bound."""
+        if self.found.fewest:
+            return "no fewer can do it"
+        few = f"at least {self.found.bound:,} are needed"
+        return f"{few}, because fewer do not have as many answers as there are values" if self.limited else few
+
+    @property
+    def limited(self) -> bool:
+        """Is the bound about a domain of few values?"""
+        return self.found.limited
+
+    def formula(self, place: int) -> str:
+        """The formula of one of `profiles`: Q1 - Q2 - x3, where x3 is the third of them."""
+        formula = self.found.formulas.get(self.profiles[place])
+        if formula is None:
+            return "the only value with which all answers agree"
+        return format_terms(formula, {p: i for i, p in enumerate(self.profiles, 1)})
+
+
+def format_terms(formula: Formula, places: Mapping[int, int]) -> str:
+    """Weighted answers and earlier values as text."""
+    terms = [(w, f"Q{i + 1}") for i, w in sorted(formula.answers.items(), key=lambda each: (-each[1], each[0]))]
+    terms += [(w, f"x{places[p]}") for p, w in formula.before.items()]
+    text = ""
+    for w, name in terms:
+        size = "" if abs(w) == 1 else f"{abs(w)} "
+        sign = ("-" if w < 0 else "") if not text else (" - " if w < 0 else " + ")
+        text += f"{sign}{size}{name}"
+    return text
+
+
+def render_list(planned: PlannedList) -> Iterator[str]:
+    """One list for everybody, for people."""
+    count, found = len(planned.queries), len(planned.found.targets)
+    if not count:
+        return
+    yield ""
+    who = "1 person" if found == 1 else f"{found:,} people"
+    yield f"One list of {count:,} question{'s' * (count > 1)} gives {who} away; {planned.bound_by}."
+    if not planned.found.complete:
+        yield "The search was stopped, so more people may follow."
+    yield ""
+    yield from _cut([f"  Q{i}: {sql}" for i, sql in enumerate(planned.queries, 1)])
+    yield ""
+    yield from _cut([f"  {_result(planned, i)}" for i in range(len(planned.profiles))])
+    yield ""
+    yield _confirmation(planned.confirmed, count)
+    for each in planned.played:
+        yield ""
+        yield from _render_played_list(each, planned)
+
+
+def _result(planned: PlannedList, place: int) -> str:
+    more = planned.people[place] - 1
+    who = _name(planned.labels[place]) + (f" and {more} alike" if more else "")
+    terms = planned.formula(place)
+    cut = terms if len(terms) <= WIDE else f"{terms[:WIDE].rsplit(' ', 2)[0]} ..."
+    if planned.categories and planned.profiles[place] in planned.found.formulas:
+        cut = f"the category for which {cut} is 1"
+    return f"x{place + 1} = {planned.column} of {who} = {cut}"
+
+
+def _cut(lines: list[str]) -> list[str]:
+    shown = SHOWN if len(lines) > SHOWN + 3 else len(lines)
+    more = len(lines) - shown
+    return lines[:shown] + ([f"  ... and {more:,} more (--format json lists all)"] if more else [])
+
+
+def _confirmation(said: Confirmation, count: int) -> str:
+    exposed = "1 person" if said.exposed == 1 else f"{said.exposed:,} people"
+    if said.judged == count:
+        less = f" of {said.planned:,}" if said.exposed < said.planned else ""
+        return f"The auditor confirms it: these questions, once answered, expose {exposed}{less}."
+    return (
+        f"The auditor judged the first {said.judged:,} questions: they expose {exposed}, as planned. "
+        f"Of {said.read:,} more it was checked that the auditor reads them as the plan does. "
+        "Every formula was multiplied out exactly."
+    )
+
+
+def _render_played_list(each: PlayedList, planned: PlannedList) -> Iterator[str]:
+    yield f"Asked through a session ({each.policy}{DOES.get(each.policy, '')}):"
+    n, found = len(planned.queries), len(planned.found.targets)
+    yield f"  {each.answered:,} of {n:,} questions were answered; {len(each.values):,} of {found:,} values follow."
+    if each.refusal:
+        yield f"  The first that was not answered: {each.refusal}"
+    about = "about " if each.noisy else ""
+    places = {p: i for i, p in enumerate(planned.profiles)}
+    lines = []
+    for p, value in each.values.items():
+        told = format_fraction(value) if isinstance(value, Fraction) else str(value)
+        lines.append(f"  {planned.column} of {_name(planned.labels[places[p]])} = {about}{told}")
+    yield from _cut(lines)
+
+
+def describe_list(planned: PlannedList) -> SharedListDocument:
+    """The fields of docs/json.md."""
+    places = {p: i for i, p in enumerate(planned.profiles, 1)}
+    formulas = planned.found.formulas
+    nothing = Formula({}, {})
+    return SharedListDocument(
+        bound=planned.found.bound,
+        fewest=planned.found.fewest,
+        complete=planned.found.complete,
+        people=len(planned.found.targets),
+        judged=planned.confirmed.judged,
+        exposed=planned.confirmed.exposed,
+        read=planned.confirmed.read,
+        categories=tuple(map(json_number, planned.categories)),
+        formulas=tuple(
+            FormulaDocument(
+                record=json_labels(label),
+                people=people,
+                answers={str(i + 1): str(w) for i, w in formulas.get(p, nothing).answers.items()},
+                before={str(places[o]): str(w) for o, w in formulas.get(p, nothing).before.items()},
+            )
+            for p, label, people in zip(planned.profiles, planned.labels, planned.people, strict=True)
+        ),
+        run=tuple(
+            PlayedListDocument(
+                policy=each.policy,
+                answered=each.answered,
+                refusal=each.refusal,
+                noisy=each.noisy,
+                values={
+                    str(places[p]): json_fraction(v) if isinstance(v, Fraction) else json_number(v)
+                    for p, v in each.values.items()
+                },
+            )
+            for each in planned.played
+        ),
+    )
+
+
+def describe_overview(seen: Overview, labels: Sequence[Label], planned: PlannedList) -> PlansDocument:
+    """Everybody: counts, how each is given away or why not, and one list for all."""
     how, cost = seen.how, seen.cost
     return PlansDocument(
         target="all",
-        queries=(),
-        formula="",
+        queries=planned.queries,
+        list=describe_list(planned),
         exposes=tuple(json_labels(who) for who, each in zip(labels, how, strict=True) if each.exposed),
         people=len(how),
         counts={str(each): count for each, count in seen.counts().items()},

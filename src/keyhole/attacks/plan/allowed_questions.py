@@ -169,12 +169,12 @@ class ExhaustiveSearch:
         listed = "IN" not in ways.operators or all(len(c.values) <= LISTS for c in ways.profiles.columns)
         self.whole = "OR" not in ways.operators and listed
         profiles = ways.profiles
-        self._valued = np.flatnonzero(profiles.unknowns > 0)
+        self.valued = np.flatnonzero(profiles.unknowns > 0)
         self.by_mask: dict[int, Question] = {}
         for question in _list_questions(ways):
             mask = profiles.mask(question)
             if int(profiles.people[mask].sum()) >= ways.least:
-                bits = int.from_bytes(np.packbits(mask[self._valued], bitorder="little").tobytes(), "little")
+                bits = int.from_bytes(np.packbits(mask[self.valued], bitorder="little").tobytes(), "little")
                 self.by_mask.setdefault(bits, question)
         self.by_mask.pop(0, None)
         self._space: RowSpace | None = None
@@ -198,7 +198,7 @@ class ExhaustiveSearch:
         return self.whole and self._short(profile) is not None
 
     def _bit(self, profile: int) -> int:
-        return 1 << int(np.searchsorted(self._valued, profile))
+        return 1 << int(np.searchsorted(self.valued, profile))
 
     def _short(self, profile: int) -> Weighted | None:
         """By one question; two that differ in him alone; three, of which one is the sum of the others elsewhere.
@@ -227,10 +227,10 @@ class ExhaustiveSearch:
     def _any(self, profile: int) -> Weighted | None:
         questions = list(self.by_mask.values())
         if self._space is None:
-            masks = [self.ways.profiles.mask(q)[self._valued] for q in questions]
-            rows = np.array(masks, dtype=np.int64).reshape(len(questions), len(self._valued))
+            masks = [self.ways.profiles.mask(q)[self.valued] for q in questions]
+            rows = np.array(masks, dtype=np.int64).reshape(len(questions), len(self.valued))
             self._space = RowSpace(RowMatrix.from_dense(rows), rng=np.random.default_rng(0))
-        found = self._space.weights(int(np.searchsorted(self._valued, profile)))
+        found = self._space.weights(int(np.searchsorted(self.valued, profile)))
         return None if found is None else {questions[i]: w for i, w in found.items()}
 
 

@@ -11,7 +11,7 @@ from math import lcm
 
 import numpy as np
 
-from keyhole.attacks.plan.allowed_questions import AllowedQuestions, ExhaustiveSearch
+from keyhole.attacks.plan.allowed_questions import AllowedQuestions, ExhaustiveSearch, Way
 from keyhole.attacks.plan.cells import TableCells
 from keyhole.attacks.plan.profiles import Bools, Profiles
 from keyhole.attacks.plan.question import Question
@@ -74,6 +74,7 @@ class Planner:
         self.cells = TableCells.of(profiles, ways.most)
         self._costs = self.cells.padded_costs(ways.least, equal="=" in ways.operators, padded="<>" in ways.operators)
         self._more = bool(ways.operators - {"=", "<>"})
+        self._written: dict[int, Way] = {}
         self._looked = np.zeros(self.cells.count, dtype=np.bool_)
         self.allowed = Reach.of(self.cells, self.cost, stop)
 
@@ -165,12 +166,18 @@ class Planner:
     def _proved(self, profile: int) -> bool:
         return self.small is not None and self.small.proved(profile)
 
+    def combine(self, profile: int) -> dict[Question, Fraction]:
+        """Questions with weights that add up to a profile, by chains or the row space; empty if none do."""
+        return self._questions(self.allowed.weights(profile) or {}) or dict(self.plan(profile).weights)
+
     def _questions(self, cells: Mapping[int, Fraction]) -> dict[Question, Fraction]:
         found: dict[Question, Fraction] = {}
         for cell, weight in cells.items():
-            way = self.ways.of(self.cells.conditions(cell))
-            assert way is not None, "a cell that was counted as allowed"
-            for sign, question in way:
+            if cell not in self._written:
+                way = self.ways.of(self.cells.conditions(cell))
+                assert way is not None, "a cell that was counted as allowed"
+                self._written[cell] = way
+            for sign, question in self._written[cell]:
                 found[question] = found.get(question, Fraction(0)) + sign * weight
         return {q: w for q, w in found.items() if w}
 

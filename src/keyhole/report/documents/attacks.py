@@ -43,12 +43,52 @@ class RecordPlan(Document, frozen=True, kw_only=True):
     questions: int | None
 
 
+class FormulaDocument(Document, frozen=True, kw_only=True):
+    """A value (of `people` > 1: a total) as weights on answers, by number of the question, and on formulas before it.
+
+    Both empty: it is the only value of its domain with which all answers agree.
+    """
+
+    record: Labels
+    people: int
+    answers: dict[str, str]
+    before: dict[str, str]
+
+
+class PlayedListDocument(Document, frozen=True, kw_only=True):
+    """A list that was asked through a session; `values` by the number of the formula."""
+
+    policy: str
+    answered: int
+    refusal: str
+    noisy: bool
+    values: dict[str, Value]
+
+
+class SharedListDocument(Document, frozen=True, kw_only=True):
+    """One list of questions for everybody: no fewer than `bound` give all its people away.
+
+    The auditor judged the first `judged` questions and found `exposed` people; it reads the next `read` as planned.
+    """
+
+    bound: int
+    fewest: bool
+    complete: bool
+    people: int
+    judged: int
+    exposed: int
+    read: int
+    categories: tuple[Value, ...]
+    formulas: tuple[FormulaDocument, ...]
+    run: tuple[PlayedListDocument, ...]
+
+
 class PlansDocument(Document, frozen=True, kw_only=True):
     """`keyhole plan --target all`: everybody at once."""
 
     target: str
     queries: tuple[str, ...]
-    formula: str
+    list: SharedListDocument
     exposes: tuple[Labels, ...]
     people: int
     counts: dict[str, int]

@@ -344,12 +344,25 @@ def render_plans_page(plans: PlansDocument) -> str:
             Tile(f"{exposed:,}", "can be given away", "bad" if exposed else "good"),
             Tile(f"{two:,}", "by at most two questions", "bad" if two else "good"),
             Tile(f"{undecided:,}", "undecided", "warn" if undecided else "good"),
+            Tile(f"{len(plans.queries):,}", "questions in one list for all"),
         ],
+        list=_describe_shared_list(plans),
+        queries=list(enumerate(plans.queries[:PLANNED], 1)),
         by_luck=plans.by_luck,
         total=len(plans.plans),
         counts=[(how, f"{count:,}", f"{100 * count / max(1, n):.1f} %") for how, count in plans.counts.items()],
         everybody=[(_name_target(p.record), p.how, p.questions or "") for p in plans.plans[:PLANNED]],
     )
+
+
+def _describe_shared_list(plans: PlansDocument) -> str:
+    """How short the list is, and who confirms it."""
+    shared, count = plans.list, len(plans.queries)
+    if not count:
+        return ""
+    few = "no fewer can do it" if shared.fewest else f"at least {shared.bound:,} are needed"
+    judged = f"The auditor judged {shared.judged:,} of them: they expose {shared.exposed:,} people."
+    return f"One list of {count:,} questions gives {shared.people:,} people away; {few}. {judged}"
 
 
 def _name_target(record: Labels) -> str:

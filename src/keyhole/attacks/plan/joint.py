@@ -1,0 +1,466 @@
+"""One list of questions that gives away as many people as possible, with as few questions as we find.
+
+For values that may be any numbers: whoever is in the row space of all allowed questions is a target, and every list
+that gives d targets away has at least d questions (rank). More exactly: restrict each question to those who are no
+targets (its *remainder*). A list that spans all targets has d + r questions, where r is the rank of its remainders, so
+the fewest is d plus the least rank of remainders whose questions span the targets. On small tables these ranks are gone
+through.
+
+For values on a grid or of categories: a list tells two tables apart or it does not. Every pair that differs in a target
+must be told apart by some question, so the fewest is a smallest hitting set; and m questions have only so many
+different answers (the information bound).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from fractions import Fraction
+from itertools import combinations, product
+from math import comb, lcm, prod
+
+import numpy as np
+from numpy.typing import NDArray
+
+from keyhole.attacks.plan.allowed_questions import ExhaustiveSearch
+from keyhole.attacks.plan.closure import Closure, Conjunctions, Weighted
+from keyhole.attacks.plan.planner import Planner
+from keyhole.attacks.plan.profiles import Bools, Ints, Profiles
+from keyhole.attacks.plan.question import Question
+from keyhole.solve.rowspace import RowMatrix, RowSpace
+
+PRIME = 2**31 - 1
+EXACT = 20  # unknowns up to which a rank modulo PRIME is the rank: no minor of 0/1 is as large (Hadamard)
+SMALL = 40  # unknowns up to which remainders are gone through
+FLATS = 20_000  # ranks looked at
+PAIRS = 20_000_000  # pairs of tables, times questions
+BATCHES = 20  # in which whoever no graph reaches is entered
+NODES = 300_000  # of the search for the fewest questions that tell tables apart
+
+
+@dataclass(frozen=True, slots=True)
+class Domain:
+    """What a value may be: one of `levels` + 1 steps, or (`categories` > 0) one of so many categories."""
+
+    levels: int
+    categories: int = 0
+
+    def answers(self, people: int) -> int:
+        """How many answers a question about so many people may have."""
+        return comb(people + self.categories - 1, people) if self.categories else self.levels * people + 1
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Formula:
+    """A profile's total: weights on answers (by the number of the question, from 0) and on profiles before it."""
+
+    answers: Mapping[int, Fraction]
+    before: Mapping[int, Fraction]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class JointPlan:
+    """`targets` are found out by `questions`; each has a formula, unless it follows from the domain alone.
+
+    `bound`: no list gives all targets away with fewer questions, proved. `complete` is False if the search was stopped:
+    then more people may follow.
+    """
+
+    questions: tuple[Question, ...]
+    formulas: Mapping[int, Formula]  # in an order in which each rests on earlier ones
+    targets: tuple[int, ...]
+    bound: int
+    complete: bool = True
+    domain: Domain | None = None  # where values that are not in the row space follow, too
+    limited: bool = False  # the bound is about a domain of few values
+
+    @property
+    def fewest(self) -> bool:
+        """Is it shown that no fewer questions do it?"""
+        return self.complete and self.bound == len(self.questions)
+
+    def decode(self, profiles: Profiles, answers: Sequence[int]) -> dict[int, int]:
+        """The totals of the targets, in steps of the domain, that all tables with these answers share; by looking at
+        all tables. Empty if none has them.
+        """
+        if self.domain is None or not self.questions:
+            return {}
+        valued = np.flatnonzero(profiles.unknowns > 0)
+        reach = (range(self.domain.levels * int(u) + 1) for u in profiles.unknowns[valued])
+        tables = np.array(list(product(*reach)), dtype=np.int64)
+        rows = np.array([profiles.mask(q)[valued] for q in self.questions], dtype=np.int64)
+        fits = tables[(tables @ rows.T == np.array(answers)).all(axis=1)]
+        places = {int(p): k for k, p in enumerate(valued)}
+        return {p: int(fits[0, places[p]]) for p in self.targets if len(fits) and np.ptp(fits[:, places[p]]) == 0}
+
+
+def plan_jointly(planner: Planner, domain: Domain | None, stop: Callable[[], bool]) -> JointPlan:
+    """The plan for everybody, each formula multiplied out. Cost: seconds on small tables, minutes for 30,000 people."""
+    small = planner.small
+    if small is not None and domain is not None:
+        found = _tell_apart(small, planner.profiles, domain)
+        if found is not None:
+            return found
+    if small is not None and small.whole and len(small.valued) <= SMALL:
+        found = _least_rank(small, planner.profiles, domain)
+    else:
+        found = _by_closure(planner, domain, stop)
+    _check(found, planner.profiles, planner.ways.least)
+    return found
+
+
+def _rank(rows: Ints) -> int:
+    return len(_reduced(rows)[1])
+
+
+def _reduced(rows: Ints) -> tuple[Ints, list[int]]:
+    """The reduced echelon form modulo PRIME, and its pivots."""
+    A = rows % PRIME
+    pivots: list[int] = []
+    for c in range(A.shape[1]):
+        r = len(pivots)
+        at = np.flatnonzero(A[r:, c])
+        if not len(at):
+            continue
+        A[[r, r + at[0]]] = A[[r + at[0], r]]
+        A[r] = A[r] * pow(int(A[r, c]), -1, PRIME) % PRIME
+        factor = A[:, c].copy()
+        factor[r] = 0
+        A = (A - factor[:, None] * A[r]) % PRIME
+        pivots.append(c)
+        if len(pivots) == len(A):
+            break
+    return A[: len(pivots)], pivots
+
+
+class _Remainders:
+    """The remainders of all questions of a small table, and which lists of them span the targets."""
+
+    def __init__(self, rows: Ints, targets: Ints) -> None:
+        self.rows = rows
+        self.goal = len(targets)
+        rest = np.delete(rows, targets, axis=1)
+        self.distinct, self.of = np.unique(rest, axis=0, return_inverse=True)
+        self.of = self.of.ravel()
+
+    def spanned(self, chosen: Sequence[int]) -> Bools:
+        """The remainders in the span of the chosen ones."""
+        if not self.distinct.shape[1]:
+            return np.ones(len(self.distinct), dtype=np.bool_)
+        basis, pivots = _reduced(self.distinct[list(chosen)]) if chosen else (self.distinct[:0], [])
+        left = self.distinct % PRIME
+        for row, pivot in zip(basis, pivots, strict=True):
+            left = (left - left[:, pivot, None] * row) % PRIME
+        return np.asarray(~left.any(axis=1), dtype=np.bool_)
+
+    def gain(self, inside: Bools, rank: int) -> int:
+        """How many dimensions of targets the questions with these remainders span."""
+        rows = self.rows[inside[self.of]]
+        return _rank(rows) - rank if len(rows) > rank else 0
+
+    def greedy(self) -> list[int]:
+        """Remainders that span the targets: those with most gain first; then two for one, and one for none."""
+        chosen: list[int] = []
+        inside = self.spanned(chosen)
+        have = self.gain(inside, 0)
+        while have < self.goal:
+            options = []
+            for r in np.flatnonzero(~inside).tolist():
+                wider = self.spanned([*chosen, r])
+                options.append((self.gain(wider, len(chosen) + 1), r))
+            have, r = max(options)
+            chosen.append(r)
+            inside = self.spanned(chosen)
+        return self._exchanged(chosen)
+
+    def _exchanged(self, chosen: list[int]) -> list[int]:
+        while True:
+            fewer = next(self._smaller(chosen), None)
+            if fewer is None:
+                return chosen
+            chosen = fewer
+
+    def _smaller(self, chosen: list[int]) -> Iterator[list[int]]:
+        for r in chosen:
+            left = [c for c in chosen if c != r]
+            if self.gain(self.spanned(left), len(left)) == self.goal:
+                yield left
+        for i, a in enumerate(chosen):
+            for b in chosen[i + 1 :]:
+                left = [c for c in chosen if c not in (a, b)]
+                inside = self.spanned(left)
+                for r in np.flatnonzero(~inside).tolist():
+                    if self.gain(self.spanned([*left, r]), len(left) + 1) == self.goal:
+                        yield [*left, r]
+
+    def least(self, below: int) -> tuple[list[int] | None, int]:
+        """Remainders of rank under `below` that span the targets; and a rank that no such list goes under."""
+        level: dict[bytes, list[int]] = {self.spanned(()).tobytes(): []}
+        looked = 0
+        for rank in range(below):
+            for key, chosen in level.items():
+                if self.gain(np.frombuffer(key, dtype=np.bool_), rank) == self.goal:
+                    return chosen, rank
+            if rank + 1 == below:
+                break
+            wider: dict[bytes, list[int]] = {}
+            for key, chosen in level.items():
+                for r in np.flatnonzero(~np.frombuffer(key, dtype=np.bool_)).tolist():
+                    looked += 1
+                    if looked > FLATS:
+                        return None, rank + 1
+                    wider.setdefault(self.spanned([*chosen, r]).tobytes(), [*chosen, r])
+            level = wider
+        return None, below
+
+
+def _least_rank(small: ExhaustiveSearch, profiles: Profiles, domain: Domain | None) -> JointPlan:
+    """The targets, and the fewest questions that span them."""
+    questions = list(small.by_mask.values())
+    rows = np.array([profiles.mask(q)[small.valued] for q in questions], dtype=np.int64)
+    rows = rows.reshape(len(questions), len(small.valued))
+    space = RowSpace(RowMatrix.from_dense(rows), rng=np.random.default_rng(0))
+    alone = profiles.unknowns[small.valued] == 1
+    targets = np.array([k for k in space.determined().tolist() if alone[k]], dtype=np.int64)
+    found = _Remainders(rows, targets)
+    chosen = found.greedy()
+    better, least = found.least(len(chosen))
+    chosen = chosen if better is None else better
+    kept = _independent(rows, np.flatnonzero(found.spanned(chosen)[found.of])) if len(targets) else []
+    listed = RowSpace(RowMatrix.from_dense(rows[kept]), rng=np.random.default_rng(0)) if kept else None
+    formulas = {}
+    for k in targets.tolist():
+        weights = None if listed is None else listed.weights(k)
+        if weights is None:
+            raise ArithmeticError("questions that span everybody do not; please report this")
+        formulas[int(small.valued[k])] = Formula(weights, {})
+    bound = len(targets) + (least if len(small.valued) <= EXACT else 0)
+    at = tuple(map(int, small.valued[targets]))
+    plan = JointPlan(tuple(questions[i] for i in kept), formulas, at, bound)
+    return plan if domain is None else _with_domain(plan, profiles, domain, questions)
+
+
+def _independent(rows: Ints, among: Ints) -> list[int]:
+    """The first rows that are independent, fewest conditions first."""
+    kept: list[int] = []
+    basis = np.zeros((0, rows.shape[1]), dtype=np.int64)
+    for i in among.tolist():
+        wider, pivots = _reduced(np.vstack([basis, rows[i]]))
+        if len(pivots) > len(kept):
+            kept.append(i)
+            basis = wider
+    return kept
+
+
+def _with_domain(plan: JointPlan, profiles: Profiles, domain: Domain, questions: Sequence[Question]) -> JointPlan:
+    bound = information_bound(domain, len(plan.targets), (_valued(profiles, q) for q in questions))
+    return replace(plan, bound=bound, limited=True)
+
+
+def _valued(profiles: Profiles, question: Question) -> int:
+    return int(profiles.unknowns[profiles.mask(question)].sum())
+
+
+def information_bound(domain: Domain, targets: int, sizes: Iterator[int] | Sequence[int]) -> int:
+    """How many questions about groups of these sizes have as many answers as there are values of the targets.
+
+    >>> information_bound(Domain(1), 8, [8] * 20)  # 9^3 answers for 2^8 tables
+    3
+    """
+    need = (domain.categories or domain.levels + 1) ** targets
+    have, count = 1, 0
+    for size in sorted(sizes, reverse=True):
+        if have >= need:
+            break
+        have *= domain.answers(size)
+        count += 1
+    return count
+
+
+def _tell_apart(small: ExhaustiveSearch, profiles: Profiles, domain: Domain) -> JointPlan | None:
+    """The fewest questions that tell any two tables apart that differ in a target; None: too many tables."""
+    reach = [domain.levels * int(u) for u in profiles.unknowns[small.valued]]
+    questions = list(small.by_mask.values())
+    pairs = prod(2 * r + 1 for r in reach)
+    if not small.whole or pairs * max(1, len(questions)) > PAIRS:
+        return None
+    change = np.array(list(product(*(range(-r, r + 1) for r in reach))), dtype=np.int64).reshape(pairs, len(reach))
+    change = change[: pairs // 2]  # the rest are these with other signs
+    rows = np.array([profiles.mask(q)[small.valued] for q in questions], dtype=np.int64).reshape(-1, len(reach))
+    notice = change @ rows.T != 0
+    unseen = ~notice.any(axis=1)
+    alone = profiles.unknowns[small.valued] == 1
+    targets = np.flatnonzero(alone & ~(change[unseen] != 0).any(axis=0))
+    needed = _minimal(notice[(change[:, targets] != 0).any(axis=1)])
+    bound = information_bound(domain, len(targets), rows.sum(axis=1).tolist())
+    kept, bound = _fewest_that_meet(needed, bound)
+    listed = RowSpace(RowMatrix.from_dense(rows[kept]), rng=np.random.default_rng(0)) if kept else None
+    weights = {int(small.valued[k]): None if listed is None else listed.weights(k) for k in targets.tolist()}
+    formulas = {p: Formula(each, {}) for p, each in weights.items() if each is not None}
+    chosen = tuple(questions[i] for i in kept)
+    plan = JointPlan(chosen, formulas, tuple(weights), bound, domain=domain, limited=True)
+    _check(plan, profiles, small.ways.least)
+    return plan
+
+
+def _minimal(rows: Bools) -> Bools:
+    """The sets that contain no other one, each once."""
+    rows = np.unique(rows, axis=0)
+    rows = rows[np.argsort(rows.sum(axis=1), kind="stable")]
+    kept = []
+    while len(rows):
+        kept.append(rows[0])
+        rows = rows[1:][~(rows[1:] | ~rows[0]).all(axis=1)]
+    return np.array(kept, dtype=np.bool_)
+
+
+def _fewest_that_meet(sets: Bools, bound: int) -> tuple[list[int], int]:
+    """Columns, as few as possible, of which each row has one; and how many there must be. `bound` is known already."""
+    if not len(sets):
+        return [], 0
+    whole = (1 << len(sets)) - 1
+    meets: dict[int, int] = {}
+    for column, each in enumerate(sets.T):
+        meets.setdefault(int.from_bytes(np.packbits(each, bitorder="little").tobytes(), "little"), column)
+    useful = sorted(
+        (m for m in meets if not any(m != o and m & o == m for o in meets)), key=int.bit_count, reverse=True
+    )
+    of_set = [[m for m in useful if m >> k & 1] for k in range(len(sets))]
+    best = _exchanged(_greedily(useful, whole), useful, whole)
+    nodes = 0
+
+    def search(left: int, count: int, without: frozenset[int]) -> list[int] | None:
+        nonlocal nodes
+        nodes += 1
+        if not left:
+            return []
+        if (
+            nodes > NODES
+            or count == 0
+            or sum(sorted((m & left).bit_count() for m in useful)[-count:]) < left.bit_count()
+        ):
+            return None
+        for m in of_set[(left & -left).bit_length() - 1]:
+            if m not in without:
+                rest = search(left & ~m, count - 1, without)
+                if rest is not None:
+                    return [m, *rest]
+                without |= {m}
+        return None
+
+    while bound < len(best):
+        fewer = search(whole, bound, frozenset())
+        if nodes > NODES and fewer is None:
+            break
+        if fewer is not None:
+            best = fewer
+        else:
+            bound += 1
+    return sorted(meets[m] for m in best), bound
+
+
+def _greedily(useful: Sequence[int], left: int) -> list[int]:
+    chosen = []
+    while left:
+        chosen.append(max(useful, key=lambda m: (m & left).bit_count()))
+        left &= ~chosen[-1]
+    return chosen
+
+
+def _exchanged(chosen: list[int], useful: Sequence[int], whole: int) -> list[int]:
+    """Without any that is not needed, and two replaced by one as long as one does it."""
+    for size in (1, 2):
+        for gone in combinations(chosen, size):
+            left = whole
+            for m in chosen:
+                left &= ~m if m not in gone else left
+            new = [] if not left else next(([m] for m in useful if m & left == left), None) if size == 2 else None
+            if new is not None:
+                return _exchanged([*(m for m in chosen if m not in gone), *new], useful, whole)
+    return chosen
+
+
+def _by_closure(planner: Planner, domain: Domain | None, stop: Callable[[], bool]) -> JointPlan:
+    """Greedy on a large table; whoever its graphs miss follows from cells, as in a plan of his own."""
+    profiles = planner.profiles
+    reached = [profiles.unknowns[p] == 1 and planner.how(p).exposed for p in range(profiles.count)]
+    targets = np.array(reached, dtype=np.bool_)
+    closure = Closure(Conjunctions(planner.cells, planner.ways), targets, stop)
+    closure.run()
+    _enter_plans(closure, planner, stop)
+    formulas, used = _formulas(closure, profiles)
+    complete = not len(closure.missing) and planner.allowed.complete
+    at = tuple(p for p in formulas if targets[p])
+    plan = JointPlan(used, formulas, at, len(at), complete)
+    if domain is None:
+        return plan
+    return replace(plan, bound=information_bound(domain, len(at), [profiles.n] * len(at)), limited=True)
+
+
+def _enter_plans(closure: Closure, planner: Planner, stop: Callable[[], bool]) -> None:
+    """Whoever no graph reaches, by a plan of his own: those with the fewest new questions first, some at a time."""
+    plans: dict[int, Weighted] = {}
+    while len(closure.missing) and not stop():
+        missing = closure.missing.tolist()
+        for p in missing:
+            if p not in plans and not stop():
+                plans[p] = planner.combine(p)
+        ready = [p for p in missing if plans.get(p)]
+        if not ready:
+            return
+        new = {p: sum(q not in closure.asked for q in plans[p]) for p in ready}
+        for p in sorted(ready, key=new.__getitem__)[: max(1, len(ready) // BATCHES)]:
+            closure.find(p, plans[p])
+        closure.run()
+
+
+class _Masks:
+    """Whom questions are about, of those who have a value: computed once, eight to a byte."""
+
+    def __init__(self, profiles: Profiles) -> None:
+        self.profiles = profiles
+        self.packed: dict[Question, NDArray[np.uint8]] = {}
+
+    def __getitem__(self, question: Question) -> NDArray[np.uint8]:
+        if question not in self.packed:
+            self.packed[question] = np.packbits(self.profiles.mask(question) & (self.profiles.unknowns > 0))
+        return np.unpackbits(self.packed[question], count=self.profiles.count)
+
+    def add(self, weights: Mapping[Question, Fraction]) -> dict[int, Fraction]:
+        """The weighted sum of questions, by profile; in whole numbers."""
+        scale = lcm(*(w.denominator for w in weights.values()))
+        amounts = {q: int(w * scale) for q, w in weights.items()}
+        wide = sum(map(abs, amounts.values())) >= 1 << 62
+        total = np.zeros(self.profiles.count, dtype=object if wide else np.int64)
+        for question, amount in amounts.items():
+            total[self[question] == 1] += amount
+        return {int(p): Fraction(int(total[p]), scale) for p in np.flatnonzero(total)}
+
+
+def _formulas(closure: Closure, profiles: Profiles) -> tuple[dict[int, Formula], tuple[Question, ...]]:
+    """Each profile that was found, as answers less those found before; and the questions that occur."""
+    used: dict[Question, int] = {}
+    masks = _Masks(profiles)
+    formulas = {}
+    for p, weights in closure.found.items():
+        for question in weights:
+            used.setdefault(question, len(used))
+        total = masks.add(weights)
+        total.pop(p)
+        answers = {used[q]: w for q, w in weights.items()}
+        formulas[p] = Formula(answers, {o: -w for o, w in total.items()})
+    return formulas, tuple(used)
+
+
+def _check(plan: JointPlan, profiles: Profiles, least: int) -> None:
+    """Every question is large enough, and every formula, multiplied out, is its profile and nobody else."""
+    if any(profiles.size(question) < least for question in plan.questions):
+        raise ArithmeticError("a planned question is about too few people; please report this")
+    masks, done = _Masks(profiles), set[int]()
+    for profile, formula in plan.formulas.items():
+        total = masks.add({plan.questions[i]: w for i, w in formula.answers.items()})
+        for other, weight in formula.before.items():
+            total[other] = total.get(other, Fraction(0)) + weight
+        if {p: w for p, w in total.items() if w} != {profile: 1} or not done.issuperset(formula.before):
+            raise ArithmeticError("a formula that was built exactly failed its verification; please report this")
+        done.add(profile)
