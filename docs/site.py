@@ -39,6 +39,7 @@ PARTS = {
         "ci.md",
         "pipelines.md",
         "operator.md",
+        "postgres-door.md",
     ),
     "Reference": ("sql.md", "dialects.md", "json.md", "reading.md", "scale.md"),
     "Theory": ("rowspace.md", "atoms.md", "inference.md", "order.md", "oracle.md", "planner.md"),

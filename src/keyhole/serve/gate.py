@@ -63,6 +63,7 @@ class Flight:
     door: str
     sql: str
     since: float
+    is_cancelled: Callable[[], bool]
     stage: str = "reading"
 
 
@@ -176,13 +177,32 @@ class Gate:
 
     # --- questions ----------------------------------------------------------------------------------------------------
 
-    async def ask(self, population: str | None, key: ApiKey, sql: str, *, door: str = "http") -> Outcome:
-        """Answer one question. Never raises for what a question can cause; a cancelled caller cancels nothing."""
-        return await self._shielded(self._ask(population, key, sql, door, check=False))
+    async def ask(
+        self,
+        population: str | None,
+        key: ApiKey,
+        sql: str,
+        *,
+        door: str = "http",
+        is_cancelled: Callable[[], bool] = lambda: False,
+    ) -> Outcome:
+        """Answer one question. Never raises for what a question can cause; a cancelled caller cancels nothing.
 
-    async def check(self, population: str | None, key: ApiKey, sql: str, *, door: str = "http") -> Outcome:
+        `is_cancelled` is looked at before the page: from there on nothing stops it.
+        """
+        return await self._shielded(self._ask(population, key, sql, door, is_cancelled, check=False))
+
+    async def check(
+        self,
+        population: str | None,
+        key: ApiKey,
+        sql: str,
+        *,
+        door: str = "http",
+        is_cancelled: Callable[[], bool] = lambda: False,
+    ) -> Outcome:
         """What would become of it: nothing is answered, charged or written."""
-        return await self._shielded(self._ask(population, key, sql, door, check=True))
+        return await self._shielded(self._ask(population, key, sql, door, is_cancelled, check=True))
 
     async def _shielded(self, work: Coroutine[Any, Any, T]) -> T:
         task = asyncio.ensure_future(work)
@@ -190,7 +210,9 @@ class Gate:
         task.add_done_callback(self._running.discard)
         return await asyncio.shield(task)
 
-    async def _ask(self, name: str | None, key: ApiKey, sql: str, door: str, *, check: bool) -> Outcome:
+    async def _ask(
+        self, name: str | None, key: ApiKey, sql: str, door: str, is_cancelled: Callable[[], bool], *, check: bool
+    ) -> Outcome:
         if self.closing:
             return Problem(ProblemKind.CLOSING, "the server is closing: ask again later", retry_after=30)
         if key.role is not KeyRole.ANALYST:
@@ -200,7 +222,7 @@ class Gate:
             return found
         if problem := self._find_objection(found, key, sql):
             return problem
-        flight = Flight(next(self._numbers), found.name, key.name, door, sql, time.time())
+        flight = Flight(next(self._numbers), found.name, key.name, door, sql, time.time(), is_cancelled)
         self.flights[flight.number] = flight
         begun, outcome = time.perf_counter(), "internal"
         try:
@@ -236,6 +258,8 @@ class Gate:
         request = await self._in(self._readers, lambda: session.read(sql))
         flight.stage = "waiting"
         async with found.turns.take(analyst):
+            if flight.is_cancelled():
+                return Problem(ProblemKind.CANCELLED, "cancelled before it was decided: nothing was answered or spent")
             flight.stage = "deciding"
             reply, account = await self._in(found.decider, lambda: _answer(found, request, sql, analyst, check=check))
         return describe_outcome(reply, found.schema, account)

@@ -43,6 +43,11 @@ class TokenBuckets:
             self._levels.popitem(last=False)
         return wait
 
+    def is_empty(self, name: str, per_minute: int) -> bool:
+        """Would `take` have to wait? Nothing is taken."""
+        tokens, when = self._levels.get(name, (1.0, self.clock()))
+        return tokens + (self.clock() - when) * per_minute / 60 < 1
+
 
 def explain_size(sql: str) -> str:
     """Why a statement is too large to be read; "" if it is not. Looks at its characters alone, before any parser does.
