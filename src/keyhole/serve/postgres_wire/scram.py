@@ -44,7 +44,12 @@ class Verifier:
 
     @classmethod
     def of_nobody(cls, name: str, secret: bytes) -> Verifier:
-        """For a name without a key: no proof fits it."""
+        """For a name without a key: no proof fits it, and its salt is the same at every attempt.
+
+        >>> one, two = (Verifier.of_nobody("eve", b"secret of the server") for _ in range(2))
+        >>> one.salt == two.salt, one.stored == two.stored
+        (True, False)
+        """
         salt = hmac.digest(secret, name.encode("utf-8", "replace"), "sha256")[:16]
         return cls(ROUNDS, salt, secrets.token_bytes(32), secrets.token_bytes(32))
 

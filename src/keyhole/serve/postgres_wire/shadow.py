@@ -132,7 +132,19 @@ async def start_shadow(schemas: Mapping[str, Schema]) -> Shadow:
 
 
 def _make_data(programs: Path, data: Path, user: str | None) -> None:
-    words = [programs / "initdb", "-D", data, "-U", OWNER, "-A", "trust", "-N", "-E", "UTF8", "--locale=C"]
+    words: list[str | Path] = [
+        programs / "initdb",
+        "-D",
+        data,
+        "-U",
+        OWNER,
+        "-A",
+        "trust",
+        "-N",
+        "-E",
+        "UTF8",
+        "--locale=C",
+    ]
     made = subprocess.run(words, user=user, cwd="/", capture_output=True, check=False, env={})
     if made.returncode:
         raise ConfigError(f"the shadow PostgreSQL cannot be made in {data}: {_last_line(made.stderr)}")
