@@ -41,6 +41,7 @@ COPY = re.compile(
 WHOLE_TYPES = frozenset({20, 21, 23})  # int8, int2, int4
 NUMBERS = WHOLE_TYPES | {26, 700, 701, 1700}  # oid, float4, float8, numeric
 TEXTS = frozenset({18, 19, 25, 705, 1042, 1043})
+DIGITS = 30  # behind the point, of a fraction that has no end
 BOOLEAN, DATE, TIMESTAMP = 16, 1082, 1114
 TYPE_NAMES = {BOOLEAN: "boolean", DATE: "date", TIMESTAMP: "timestamp"}
 
@@ -261,7 +262,8 @@ def write_cell(cell: Cell, kind: int) -> str | None:
     if isinstance(cell, float | Decimal | Fraction) and kind in WHOLE_TYPES:
         return str(round(cell))
     if isinstance(cell, Fraction):
-        return f"{Decimal(round(cell * 10**30)).scaleb(-30):f}" if cell.denominator != 1 else str(cell.numerator)
+        whole, rest = divmod(abs(round(cell * 10**DIGITS)), 10**DIGITS)
+        return f"{'-' if cell < 0 else ''}{whole}.{rest:0{DIGITS}}" if cell.denominator != 1 else str(cell.numerator)
     if isinstance(cell, Decimal):
         return f"{cell:f}"
     return str(cell).replace("\0", "\ufffd")
