@@ -23,18 +23,20 @@ if TYPE_CHECKING:
     from keyhole.api.answer import answer
     from keyhole.api.ask import ask
     from keyhole.api.attack import attack
+    from keyhole.api.connect import connect
     from keyhole.api.examine import examine
     from keyhole.api.open import open  # noqa: A004 - the verb
     from keyhole.api.plan import plan
     from keyhole.api.watch import watch
     from keyhole.config.settings import File
 
-__all__ = ["File", "__version__", "answer", "ask", "attack", "examine", "open", "plan", "watch"]
+__all__ = ["File", "__version__", "answer", "ask", "attack", "connect", "examine", "open", "plan", "watch"]
 
 _HOME = {
     "answer": "keyhole.api.answer",
     "ask": "keyhole.api.ask",
     "attack": "keyhole.api.attack",
+    "connect": "keyhole.api.connect",
     "examine": "keyhole.api.examine",
     "File": "keyhole.config.settings",
     "open": "keyhole.api.open",

@@ -17,6 +17,7 @@ KeyholeError                    root: catch this
 ├── PrivacyParameterError       epsilon, delta, accuracy or a domain out of range
 ├── ModelError                  an oracle attack was given a query, basis or noise outside its model
 ├── SolverEnded                 the process of a solver ended before it answered, for want of memory or killed
+├── ServerError                 a server did not take a request; carries its status and how long to wait
 └── MissingExtra                an optional package is not installed; says the pip command
 
 An error message is an answer: it may depend on the query and the schema, never on private data at query time.
@@ -195,6 +196,15 @@ class SolverEnded(KeyholeError):
         super().__init__(
             "the process of the integer solver ended before it answered: it was killed, or there is not memory enough"
         )
+
+
+class ServerError(KeyholeError):
+    """A server did not take a request. `status` is that of HTTP, `wait` how many seconds to wait before the next."""
+
+    def __init__(self, message: str, *, status: int | None = None, wait: int | None = None) -> None:
+        super().__init__(message)
+        self.status = status
+        self.wait = wait
 
 
 class MissingExtra(KeyholeError):

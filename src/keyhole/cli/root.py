@@ -50,6 +50,7 @@ ENTRIES = (
     Subcommand("ask", "keyhole.cli.ask", "Ask one question, or several, and get an answer that is safe to give."),
     Subcommand("answer", "keyhole.cli.answer", "Answer COUNT, SUM and AVG with differential privacy."),
     Subcommand("book", "keyhole.cli.book", "Show, verify or export what was asked, answered and paid."),
+    Subcommand("serve", "keyhole.cli.serve", "Serve questions over HTTP, MCP and the PostgreSQL protocol."),
     Subcommand("explain", "keyhole.cli.verdict.explain", "Say what a word of the output means."),
 )
 

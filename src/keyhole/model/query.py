@@ -36,6 +36,7 @@ class Refused:
     """Why a statement has no answer: this depends on the text, the declaration and what is left, never on the data."""
 
     reason: str
+    unpaid: bool = False  # the budget does not pay for it
 
     def __str__(self) -> str:
         return self.reason

@@ -33,7 +33,7 @@ def describe_book(book: Book) -> BookDocument:
         budget=dict(state.budget),
         spent={who: AccountTotal(amount=str(a), delta=str(d)) for who, (a, d) in sorted(state.totals.items())},
         spending=tuple(_list_spending(book)),
-        entries=tuple(map(_describe_entry, book.entries())),
+        entries=tuple(map(describe_entry, book.entries())),
         not_answered=tuple(
             UnansweredStatement(at=at, analyst=who, sql=sql, verdict=verdict, reason=reason)
             for at, who, sql, verdict, reason in book.refusals()
@@ -54,7 +54,8 @@ def _list_spending(book: Book) -> Iterator[SpendingStep]:
             yield SpendingStep(entry=entry.seq, spent=changed)
 
 
-def _describe_entry(entry: BookEntry) -> BookEntryDocument:
+def describe_entry(entry: BookEntry) -> BookEntryDocument:
+    """An entry as the owner may see it."""
     return BookEntryDocument(
         entry=entry.seq,
         at=entry.at,

@@ -39,6 +39,7 @@ class ProblemKind(StrEnum):
     ROLE = "role"
     REQUEST = "request"
     NOT_FOUND = "not-found"
+    METHOD = "method"
     TOO_LARGE = "too-large"
     RATE = "rate"
     BOOK = "book"
@@ -68,6 +69,7 @@ ERRORS = {
     ProblemKind.ROLE: ErrorRow("42501", 403, True, "This key may not do that"),
     ProblemKind.REQUEST: ErrorRow("08P01", 400, True, "The request is not as it must be"),
     ProblemKind.NOT_FOUND: ErrorRow("3D000", 404, True, "There is no such thing"),
+    ProblemKind.METHOD: ErrorRow("08P01", 405, True, "This path takes another method"),
     ProblemKind.TOO_LARGE: ErrorRow("54000", 413, True, "The request is too large"),
     ProblemKind.RATE: ErrorRow("53300", 429, True, "Too many questions"),
     ProblemKind.BOOK: ErrorRow("55P03", 503, True, "The book cannot be written now"),

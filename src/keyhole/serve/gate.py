@@ -14,7 +14,7 @@ import time
 from collections import Counter, deque
 from collections.abc import Callable, Coroutine, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from fractions import Fraction
 from itertools import count
 from pathlib import Path
@@ -72,6 +72,7 @@ class Ending:
     """A question that ended: how, and how long it took."""
 
     at: str
+    when: float
     population: str
     analyst: str
     door: str
@@ -83,11 +84,11 @@ class Population:
     """One session behind the gate, with the thread that decides for it."""
 
     def __init__(self, config: Path, given: Settings, session: Session[Any]) -> None:
-        self.config, self.policy, self.session = config, choose_policy(given), session
-        self.book = given.config.book
+        self.config, self.given, self.policy, self.session = config, given, choose_policy(given), session
         self.name = session.book.state.population
         self.turns = FairTurns()
         self.decider = ThreadPoolExecutor(1, thread_name_prefix=f"keyhole-{self.name}")
+        self.seen: dict[str, str] = {}  # analyst -> when a question of theirs ended last
         self.asked_today: Counter[tuple[str, str]] = Counter(_count_asked(session))
 
     @property
@@ -224,6 +225,7 @@ class Gate:
             return problem
         flight = Flight(next(self._numbers), found.name, key.name, door, sql, time.time(), is_cancelled)
         self.flights[flight.number] = flight
+        self.tell_change()
         begun, outcome = time.perf_counter(), "internal"
         try:
             result = await self._decide(found, key, flight, check=check)
@@ -273,12 +275,17 @@ class Gate:
 
     def _note(self, flight: Flight, outcome: str, seconds: float) -> None:
         at = dt.datetime.now(dt.UTC).isoformat(timespec="seconds")
-        self.endings.append(Ending(at, flight.population, flight.analyst, flight.door, outcome, seconds))
+        self.populations[flight.population].seen[flight.analyst] = at
+        self.endings.append(Ending(at, time.time(), flight.population, flight.analyst, flight.door, outcome, seconds))
         self.totals[flight.population, flight.door, outcome] += 1
         log.info(
             "%s %s %s %s %.0f ms", escape_line(flight.population), escape_line(flight.analyst), flight.door, outcome,
             seconds * 1000,
         )  # fmt: skip
+        self.tell_change()
+
+    def tell_change(self) -> None:
+        """Wake up whoever watches."""
         self.changed.set()
         self.changed = asyncio.Event()
 
@@ -329,11 +336,15 @@ class Gate:
 def _answer(found: Population, request: Any, sql: str, analyst: str, *, check: bool) -> tuple[Reply, Account | None]:
     """On the deciding thread."""
     session = found.session
+    before = session.book.state.spent(analyst)[0]
     if isinstance(request, Refused):
         reply = Reply.refused(sql, request) if check else session.refuse(sql, request, analyst)
     else:
         reply = session.check(request, analyst) if check else session.answer(request, analyst)
-    return reply, found.find_account(analyst)
+    account = found.find_account(analyst)
+    if account is not None:
+        account = replace(account, cost=session.book.state.spent(analyst)[0] - before)
+    return reply, account
 
 
 def open_population(config: Path) -> Population:

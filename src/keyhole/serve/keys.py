@@ -140,6 +140,12 @@ class KeyRing:
                 match = each
         return None if match is None or match.has_expired(now) else match
 
+    def find_digest(self, digest: str) -> ApiKey | None:
+        """A key that was found before, if it still is one."""
+        self.refresh()
+        now = dt.datetime.now(dt.UTC)
+        return next((each for each in self._keys if each.digest == digest and not each.has_expired(now)), None)
+
     def add(
         self,
         name: str,

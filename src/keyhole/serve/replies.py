@@ -19,10 +19,11 @@ from keyhole.errors import KeyholeError
 from keyhole.model.predicate import Scalar
 from keyhole.model.query import Statement
 from keyhole.model.schema import Role, Schema
+from keyhole.report.documents.json_text import Value, json_fraction, json_number
 from keyhole.serve.errors import Problem, ProblemKind, explain_refusal
+from keyhole.sessions.exact_answers import name_columns
 from keyhole.sessions.reply import Outcome, Reply
 from keyhole.sql import lower_statement
-from keyhole.sql.statements.parse import parse_select
 
 Cell: TypeAlias = Scalar | Decimal | Fraction | None
 MOST_KEY = 200  # characters of a group key that an agent reads
@@ -89,10 +90,13 @@ class AccountBudget(msgspec.Struct, frozen=True, kw_only=True):
 
 @dataclass(frozen=True, slots=True)
 class Account:
-    """What the asker's account says after a question."""
+    """What the asker's account says after a question, and what the question counts on it: the same whoever asked it
+    first, because being told counts for everybody who is told.
+    """
 
     unit: str
     left: Fraction
+    cost: Fraction = Fraction(0)
 
 
 def describe_outcome(
@@ -103,6 +107,9 @@ def describe_outcome(
         why = "the answer would expose somebody, together with what was answered before"
         return Problem(ProblemKind.DENIED, why, instead=reply.instead)
     if reply.outcome is Outcome.REFUSED:
+        refused = next((p.refused for p in (reply.noisy, reply.price) if p is not None and p.refused is not None), None)
+        if refused is not None and refused.unpaid:
+            return Problem(ProblemKind.BUDGET, reply.reason)
         return explain_refusal(reply.sql, schema, reply.reason)
     unit = None if account is None else account.unit
     if reply.outcome is Outcome.ALLOWED:
@@ -125,7 +132,7 @@ def describe_outcome(
         bars=bars,
         exact=False,
         beta=reply.noisy.beta,
-        cost=max(reply.noisy.cost, reply.noisy.own),
+        cost=reply.noisy.cost if account is None else account.cost,
         left=None if account is None else account.left,
         unit=unit,
         notes=reply.noisy.notes,
@@ -154,9 +161,8 @@ def list_noisy_rows(reply: Reply, schema: Schema) -> NoisyRows:
             tuple((*map(key.get, names), *(e.value for e in estimates)) for key, estimates in groups),
             tuple((*(None for _ in names), *(e.bar for e in estimates)) for _, estimates in groups),
         )
-    labels = [item.alias_or_name or item.sql("duckdb") for item in parse_select(reply.sql)[1].expressions]
     return (
-        tuple(labels),
+        name_columns(reply.sql),
         tuple(tuple(key.get(i) if isinstance(i, str) else e[i].value for i in items) for key, e in groups),
         tuple(tuple(None if isinstance(i, str) else e[i].bar for i in items) for _, e in groups),
     )
@@ -172,6 +178,11 @@ def _find_items(statement: Statement, widths: Sequence[int]) -> list[str | int] 
         items.append(own[item.sql] if item.query is None else item.query)
     wide = len(statement.queries)
     return items if items and all(width == wide for width in widths) else None
+
+
+def list_cells(rows: Sequence[Sequence[Cell]]) -> list[list[Value]]:
+    """Cells as JSON has them: numbers keep all their digits, dates become text."""
+    return [[json_fraction(c) if isinstance(c, Fraction) else json_number(c) for c in row] for row in rows]
 
 
 def describe_table(population: str, policy: str, schema: Schema) -> DescribedTable:

@@ -89,17 +89,22 @@ class Audited:
         return self.auditor.read(text)
 
     def recall(self, request: ParsedStatement, analyst: str | None) -> Reply | None:
-        """An exact answer of this epoch, given again. `watch` has none."""
+        """An exact answer of this epoch, given again to an analyst who has it. `watch` has none.
+
+        To anybody else the question is new, whoever asked it before: it is read, decided and written down like any
+        other, so that neither its words nor its time tell that somebody asked it.
+        """
         self.catch_up()
         if self._source is None or request.statement is None:
             return None
-        found = self.book.state.releases.get((self.book.state.epoch, request.question), ())
+        found: Iterable[int] = self.book.state.releases.get((self.book.state.epoch, request.question), ())
+        if analyst is not None:
+            heard = self.book.state.heard.get(analyst, set())
+            found = [seq for seq in found if seq in heard]
         entry = next((e for e in map(self.book.entry, found) if self.may_recall(e)), None)
         if entry is None:
             return None
         self.auditor.seen()
-        if analyst not in (None, entry.analyst) and entry.seq not in self.book.state.heard.get(str(analyst), ()):
-            self.book.append(Mark.TOLD, {"of": [], "entry": entry.seq}, analyst=analyst)
         reason = self._with_unjudged("answered before")
         return self._reply(request, parse_exact_answer(entry.body["answer"]), reason, entry.seq, entry.hash)
 

@@ -121,8 +121,19 @@ def list_rows(statement: Statement, answer: ExactAnswer, roster: Roster) -> tupl
         named = {sql: found.get(f"keyhole {i}") for i, sql in enumerate(others)}
         named |= {sql: key.get(name) for sql, name in own.items()}
         rows.append(tuple(named[item.sql] if item.query is None else numbers[item.query] for item in statement.shown))
-    items = parse_select(statement.text)[1].expressions
-    return tuple(item.alias_or_name or item.sql("duckdb") for item in items), tuple(rows)
+    return name_columns(statement.text), tuple(rows)
+
+
+def name_columns(sql: str) -> tuple[str, ...]:
+    """The columns of a SELECT list as they are called: by their alias, by their name, or as they are written.
+
+    >>> name_columns("SELECT dept, SUM(pay) AS total, COUNT(*) FROM t GROUP BY dept")
+    ('dept', 'total', 'COUNT(*)')
+    """
+    items = parse_select(sql)[1].expressions
+    return tuple(
+        item.alias or (item.name if isinstance(item, exp.Column) else "") or item.sql("duckdb") for item in items
+    )
 
 
 def _groups_by_secret(statement: Statement, roster: Roster) -> bool:

@@ -170,7 +170,9 @@ class Planner:
                 )
                 return self.refused(request.sql, Refused(why), analyst)
         except BudgetExhausted as error:
-            return self.refused(request.sql, Refused(f"{error}{self._suggest_accuracy(request, analyst)}"), analyst)
+            return self.refused(
+                request.sql, Refused(f"{error}{self._suggest_accuracy(request, analyst)}", unpaid=True), analyst
+            )
         except PrivacyParameterError as error:
             return self.refused(request.sql, Refused(str(error)), analyst)
         return self._answer_choice(request, choice, ledger.spent() - before, analyst)
@@ -349,7 +351,8 @@ class Planner:
                 return self._price_grouped_quantiles(request, analyst)
             choice = self.chooser.choose(request.question, analyst)
         except (BudgetExhausted, PrivacyParameterError) as error:
-            return PriceQuote(request.sql, Fraction(0), "", Refused(str(error)))
+            unpaid = isinstance(error, BudgetExhausted)
+            return PriceQuote(request.sql, Fraction(0), "", Refused(str(error), unpaid))
         if isinstance(choice, NotSold):
             return PriceQuote(request.sql, Fraction(0), "", Refused(choice.reason))
         cost = self.chooser.cost(choice, self.setting.ledger)
@@ -360,7 +363,7 @@ class Planner:
                 f"this would cost {unit} {float(cost):.6g} and {float(rest):.6g} would be left of {cap:.6g}: ask for "
                 f"less accuracy or raise the budget{self._suggest_accuracy(request, analyst)}"
             )
-            return PriceQuote(request.sql, Fraction(0), "", Refused(why))
+            return PriceQuote(request.sql, Fraction(0), "", Refused(why, unpaid=True))
         return PriceQuote(request.sql, cost, choice.how, None, (*choice.notes, *choice.alternatives))
 
     def _suggest_accuracy(self, request: PlannedStatement, analyst: str | None) -> str:

@@ -84,7 +84,7 @@ class OneConstruction:
                     plan = self._plan(queries, analyst)
                     self.setting.ledger.check(self._loss(plan), analyst=analyst)
                 except BudgetExhausted as error:
-                    failure = Refused(str(error))
+                    failure = Refused(str(error), unpaid=True)
                     made.append(failure)
                     continue
                 if why := self.setting.why_useless(q, Fraction(plan.bar)):
@@ -106,7 +106,7 @@ class OneConstruction:
             mechanism = IterativeConstruction(s.histogram, s.ledger, plan, UPDATES[self.update], analyst, self.noise)
             built = mechanism.construct(queries)
         except BudgetExhausted as error:
-            return Refused(str(error))
+            return Refused(str(error), unpaid=True)
         how = f"iterative construction ({self.update}), {built.rounds} of {built.plan.rounds} rounds"
         left, bar, made = s.ledger.left(analyst), Fraction(built.plan.bar), {}
         for q in new:

@@ -158,7 +158,7 @@ class PrepaidRun:
                 try:
                     plan = self._new_plan(q, wanted, analyst)
                 except BudgetExhausted as error:
-                    failure = Refused(str(error))
+                    failure = Refused(str(error), unpaid=True)
                     made.append(failure)
                     continue
                 cost = parse_exact(plan.epsilon)
@@ -174,14 +174,14 @@ class PrepaidRun:
         try:
             taken, cost = self._take(question, analyst)
         except BudgetExhausted as error:
-            return Refused(str(error))
+            return Refused(str(error), unpaid=True)
         self.live = None  # if the page fails, the run is as the book has it
         releases: list[Release] = []
         failure: Refused | None = None
         try:
             releases = [taken.run.answer(f) for f in question.asked]
         except BudgetExhausted as error:
-            failure = Refused(str(error))  # that it halted is told: so it must be written down
+            failure = Refused(str(error), unpaid=True)  # that it halted is told: so it must be written down
         saved = self._save(taken)
         bought = Purchase(question.sql, len(releases), analyst, (taken.charge,), (taken.name, saved.generation))
         if failure is not None:

@@ -96,7 +96,7 @@ class SeparateReleases:
         try:
             releases = _in_units(question, mechanism.release(question.asked))
         except BudgetExhausted as error:
-            return Refused(str(error))
+            return Refused(str(error), unpaid=True)
         self.setting.remember(question, releases, Purchase(question.sql, len(releases), analyst))
         return releases, self.setting.ledger.price(loss).amount
 
@@ -110,7 +110,7 @@ class SeparateReleases:
         try:
             purse = bundle.purse(key, analyst, question.sql)
         except BudgetExhausted as error:
-            return Refused(str(error))
+            return Refused(str(error), unpaid=True)
         assert bundle.paid is not None
         made = Laplace(s.histogram, purse, each, s.release_beta(question), None, self.noise)
         told = replace(bundle.loss, amount=each, delta=Fraction(0))
@@ -136,7 +136,7 @@ class SeparateReleases:
         try:
             loss = self._loss(q, share)
         except BudgetExhausted as error:
-            return Refused(str(error))
+            return Refused(str(error), unpaid=True)
         noise = moved / loss.amount * finest if self.kind == "laplace" else squared / (2 * loss.amount) * finest**2
         try:
             if noise:

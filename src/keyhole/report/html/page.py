@@ -92,10 +92,15 @@ def _scope_chart_style() -> str:
 
 @cache
 def _load_environment() -> Environment:
-    from jinja2 import Environment, PackageLoader, StrictUndefined
+    return load_templates("keyhole.report.html")
+
+
+def load_templates(*packages: str) -> Environment:
+    """Templates of these packages, filled as all pages are: what an expression prints is escaped."""
+    from jinja2 import ChoiceLoader, Environment, PackageLoader, StrictUndefined
 
     environment = Environment(
-        loader=PackageLoader("keyhole.report.html"),
+        loader=ChoiceLoader([PackageLoader(package) for package in packages]),
         autoescape=True,
         extensions=["jinja2.ext.do"],
         finalize=_show_characters,

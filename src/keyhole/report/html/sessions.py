@@ -297,7 +297,7 @@ def render_book_page(book: BookDocument, file: str = "") -> str:
         sentence,
         notes=[f"{file}: the population {book.population!r}, {versions} of the data.", "For the custodian."],
         tiles=tiles,
-        spending=_draw_spending(book, unit),
+        spending=draw_spending(book, unit),
         unit=unit,
         accounts=[
             (
@@ -313,7 +313,7 @@ def render_book_page(book: BookDocument, file: str = "") -> str:
     )
 
 
-def _draw_spending(book: BookDocument, unit: str) -> Drawing | None:
+def draw_spending(book: BookDocument, unit: str) -> Drawing | None:
     """What was spent up to each entry, by everybody together and by each analyst."""
     curves: dict[str, list[tuple[float, float]]] = {}
     for point in book.spending:

@@ -1,0 +1,1 @@
+"""The dashboard: what the owner of the data sees in a browser."""
