@@ -73,6 +73,10 @@ SMALL_RUNS = {  # in this order: later ones read what earlier ones wrote, in the
         3,
         "cost epsilon 1, left epsilon 0",
     ),
+    **{
+        f"serve keys {words.split()[0]}": SmallRun(f"keyhole serve keys {words}", 2, "pip install 'keyhole[serve]'")
+        for words in ("add ann", "list", "revoke ann")
+    },
     "explain": SmallRun("keyhole explain rank", 0, "independent equations"),
 }
 LISTED = """

@@ -139,7 +139,7 @@ async def run_server(gate: Gate, settings: ServerSettings, announce: Callable[[s
         if settings.postgres is not None:
             doors.append(await _open_postgres(gate, settings, context, announce))
         if http is not None:
-            server = QuietServer(_configure(gate, settings, http))
+            server = QuietServer(configure_http(gate, settings, http))
             running = asyncio.create_task(server.serve([http]))
             place = f"{scheme}://{_name_socket(http)}"
             announce(f"HTTP       {place}/v1/query")
@@ -173,7 +173,8 @@ def _name_socket(listening: socket.socket) -> str:
     return f"[{host}]:{port}" if ":" in host else f"{host}:{port}"
 
 
-def _configure(gate: Gate, settings: ServerSettings, listening: socket.socket) -> uvicorn.Config:
+def configure_http(gate: Gate, settings: ServerSettings, listening: socket.socket) -> uvicorn.Config:
+    """How uvicorn runs the HTTP door."""
     tls = settings.tls
     hosts = list_hosts(listening, settings.hosts)
     app = make_app(gate, hosts, secure=tls is not None, mcp=settings.mcp, code=settings.code)
