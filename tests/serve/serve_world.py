@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import Any
 
 import httpx
-from tests.sessions.session_world import CSV, EXACT, NAMES
+from tests.sessions.session_world import CSV, DECLARED, EXACT, NAMES, TOML
 from tests.support.files import write_files
 
 from keyhole.serve.gate import Gate
@@ -25,14 +25,13 @@ from keyhole.serve.keys import KeyRing, KeyRole
 from keyhole.serve.server import QuietServer, ServerSettings, bind, configure_http
 
 SECRETS = (*NAMES, "kh_")  # what no reply to an analyst and no log line may contain
-NOISY = f"""{EXACT}
-[columns.public.dept]
-values = ["a", "b"]
+NOISY = f"""{TOML}{DECLARED}
 [book]
 population = "noisy"
 [budget]
-epsilon = 40
+epsilon = 60
 mechanism = "laplace"
+accuracy = 0.05
 """
 
 
@@ -76,11 +75,16 @@ class _Kept(logging.Handler):
         self.lines.append(self.format(record))
 
 
+def people(n: int) -> str:
+    """So many in two departments, as CSV."""
+    return "name,dept,level,pay\n" + "".join(f"p{i},{'ab'[i % 2]},{i % 50},{i * 7 % 101}\n" for i in range(n))
+
+
 def write_world(folder: Path, settings: Mapping[str, str]) -> list[Path]:
     """Settings files, each in a folder of its own beside its people."""
     for name, text in settings.items():
         (folder / name).mkdir(parents=True, exist_ok=True)
-        write_files(folder / name, {"staff.csv": CSV, "keyhole.toml": text})
+        write_files(folder / name, {"staff.csv": people(400) if "noisy" in name else CSV, "keyhole.toml": text})
     return [folder / name / "keyhole.toml" for name in settings]
 
 

@@ -22,7 +22,7 @@ from starlette.responses import RedirectResponse, Response, StreamingResponse
 from keyhole.book import BookEntry
 from keyhole.report.book import describe_entry
 from keyhole.report.documents.json_text import dumps, json_fraction, to_builtins
-from keyhole.serve.errors import ERRORS, Problem, ProblemKind
+from keyhole.serve.errors import ERRORS, Problem, ProblemKind, explain_error
 from keyhole.serve.gate import Gate, Outcome, Population
 from keyhole.serve.guard import KEY, Guard, respond_problem
 from keyhole.serve.keys import ApiKey, KeyRole
@@ -396,6 +396,7 @@ def make_app(gate: Gate, hosts: Sequence[str], *, secure: bool = False, mcp: boo
     app.add_exception_handler(NotForYou, _end_with_problem)
     app.add_exception_handler(RequestValidationError, _end_with_fault)
     app.add_exception_handler(HTTPException, _end_with_status)
+    app.add_exception_handler(Exception, _end_with_type)
     plain = app.openapi
 
     def describe() -> dict[str, Any]:
@@ -436,6 +437,10 @@ def describe_problems(document: dict[str, Any]) -> dict[str, Any]:
 async def _end_with_problem(request: Request, error: Exception) -> Response:
     assert isinstance(error, NotForYou)
     return respond_problem(error.problem)
+
+
+async def _end_with_type(request: Request, error: Exception) -> Response:
+    return respond_problem(explain_error(error))
 
 
 async def _end_with_fault(request: Request, error: Exception) -> Response:

@@ -145,21 +145,23 @@ class Dashboard:
 
     def add_to(self, app: FastAPI) -> None:
         """Its paths."""
-
         app.state.dashboard = self
-        options: dict[str, Any] = {"include_in_schema": False}
+        self._add_login(app)
+        self._add_actions(app)
+        self._add_screens(app)
 
-        @app.get("/dashboard/static/{name}", **options)
+    def _add_login(self, app: FastAPI) -> None:
+        @app.get("/dashboard/static/{name}", include_in_schema=False)
         async def static(name: str) -> Response:
             if name not in STATIC:
                 return respond_problem(Problem(ProblemKind.NOT_FOUND, "there is nothing at this path"))
             return Response(read_static(name), media_type=STATIC[name], headers={"cache-control": "max-age=300"})
 
-        @app.get("/dashboard/login", **options)
+        @app.get("/dashboard/login", include_in_schema=False)
         async def ask_login() -> Response:
             return _respond_html(_render("login.html.jinja", wrong=False, demo=bool(self.code)))
 
-        @app.post("/dashboard/login", **options)
+        @app.post("/dashboard/login", include_in_schema=False)
         async def login(request: Request, secret: Annotated[str, Form(max_length=200)] = "") -> Response:
             key = self.match_secret(secret.strip())
             if key is not None:
@@ -169,19 +171,20 @@ class Dashboard:
                 return respond_problem(problem)
             return _respond_html(_render("login.html.jinja", wrong=True, demo=bool(self.code)), 401)
 
-        @app.post("/dashboard/logout", **options)
+        @app.post("/dashboard/logout", include_in_schema=False)
         async def logout(request: Request, key: Writer) -> Response:
             self.logins.pop(_digest(read_cookie(request.scope, COOKIE)), None)
             response = RedirectResponse("/dashboard/login", 303)
             response.delete_cookie(COOKIE, path="/dashboard")
             return response
 
-        @app.get("/dashboard/live", **options)
+    def _add_actions(self, app: FastAPI) -> None:
+        @app.get("/dashboard/live", include_in_schema=False)
         async def live(key: Reader, population: str | None = None) -> Response:
             found = reach(self.gate, population, key)
             return stream_events(self.gate, found, found.session.book.state.seq)
 
-        @app.post("/dashboard/check", **options)
+        @app.post("/dashboard/check", include_in_schema=False)
         async def check(key: Writer, population: PopulationField = None) -> Response:
             found = reach(self.gate, population, key)
             if found.name not in self.checks or not self.checks[found.name].running:
@@ -190,7 +193,7 @@ class Dashboard:
                 task.add_done_callback(self.running.discard)
             return RedirectResponse(_link("check", found.name), 303)
 
-        @app.post("/dashboard/reveal", **options)
+        @app.post("/dashboard/reveal", include_in_schema=False)
         async def reveal(
             key: Writer, number: Annotated[int, Form(ge=0)], population: PopulationField = None
         ) -> Response:
@@ -198,7 +201,7 @@ class Dashboard:
             lines = await self.gate.on_book(found, lambda session: reveal_denial(session, number, key.name))
             return self.respond_screen("reveal", found, key, lambda: {"lines": lines})
 
-        @app.get("/dashboard/report", **options)
+        @app.get("/dashboard/report", include_in_schema=False)
         async def report(key: Reader, population: str | None = None) -> Response:
             run = self.checks.get(reach(self.gate, population, key).name)
             if run is None or not run.report:
@@ -206,8 +209,9 @@ class Dashboard:
             policy = "sandbox; default-src 'none'; style-src 'unsafe-inline'; img-src data:; frame-ancestors 'none'"
             return _respond_html(run.report, headers={"content-security-policy": policy})
 
-        @app.get("/dashboard", **options)
-        @app.get("/dashboard/{screen}", **options)
+    def _add_screens(self, app: FastAPI) -> None:
+        @app.get("/dashboard", include_in_schema=False)
+        @app.get("/dashboard/{screen}", include_in_schema=False)
         async def show(
             request: Request, screen: str = "now", population: str | None = None, q: str = "", before: int = 0
         ) -> Response:

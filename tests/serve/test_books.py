@@ -1,0 +1,218 @@
+"""What a server owes whoever goes away, and what it owes the book: nothing is lost, nothing is paid or told twice."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import signal
+import sqlite3
+from collections import Counter
+from concurrent.futures import ThreadPoolExecutor
+from fractions import Fraction
+from functools import partial
+from pathlib import Path
+
+import httpx
+import pytest
+from tests.serve.serve_world import NOISY, address_of, cut_request, people, running, started, wait_for, write_world
+from tests.sessions.session_world import EXACT, WHOLE
+
+from keyhole.book import Book
+from keyhole.serve.errors import Problem
+from keyhole.serve.gate import Gate
+from keyhole.serve.keys import KeyRing, KeyRole
+
+SERIAL, KILLS, PAIRS = 20, 10, 30
+
+
+def world(folder: Path, n: int = 400) -> Path:
+    (config,) = write_world(folder, {"exact": EXACT})
+    (config.parent / "staff.csv").write_text(people(n), encoding="utf-8")
+    return config
+
+
+def entries_of(folder: Path) -> list[tuple[str, str]]:
+    """(kind, body) of each entry, without any code of ours."""
+    db = sqlite3.connect(folder / "book.keyhole")
+    try:
+        return list(db.execute("SELECT kind, body FROM entry ORDER BY seq"))
+    finally:
+        db.close()
+
+
+def test_whoever_goes_away_is_answered_in_the_book(tmp_path: Path) -> None:
+    texts = [f"{WHOLE} WHERE level >= {k}" for k in range(SERIAL)]
+    with running(tmp_path, {"exact": EXACT}) as server:
+        session = server.gate.populations["staff"].session
+        before = session.book.state.seq
+        for text in texts[:2]:
+            cut_request(server.url, server.head("ann"), json.dumps({"sql": text}))
+        wait_for(lambda: len(server.gate.endings) == 2 and not server.gate.flights)
+        after = session.book.state.seq
+        replies = [server.query(text) for text in texts[:2]]
+        assert session.book.state.seq == after  # recalled: no new entry
+        assert after > before
+        assert [reply.json()["outcome"] for reply in replies] == ["answered"] * 2
+
+
+def test_twenty_disconnects_lose_and_double_nothing(tmp_path: Path) -> None:
+    config = world(tmp_path)
+    key = KeyRing(config.parent / "keys.keyhole").add("ann", KeyRole.ANALYST, per_minute=100_000)
+    head = {"authorization": f"Bearer {key}"}
+    texts = [f"{WHOLE} WHERE level >= {k}" for k in range(SERIAL)]
+    with started(config.parent, "-c", "keyhole.toml", "--http", "127.0.0.1:0") as process:
+        url = address_of(process)
+        for text in texts:
+            cut_request(url, head, json.dumps({"sql": text}))
+        wait_for(lambda: sum(kind == "answer" for kind, _ in entries_of(config.parent)) == SERIAL)
+        entries = len(entries_of(config.parent))
+        for text in texts:
+            assert httpx.post(f"{url}/v1/query", json={"sql": text}, headers=head, timeout=60).status_code == 200
+        assert len(entries_of(config.parent)) == entries  # each was told again for nothing
+        process.send_signal(signal.SIGTERM)
+        assert process.wait(60) == 0
+
+
+def test_sigterm_ends_what_is_under_way_and_loses_nothing(tmp_path: Path) -> None:
+    config = world(tmp_path)
+    key = KeyRing(config.parent / "keys.keyhole").add("ann", KeyRole.ANALYST, per_minute=100_000)
+    head = {"authorization": f"Bearer {key}"}
+    texts = [f"{WHOLE} WHERE level >= {k}" for k in range(8)]
+
+    def ask(url: str, text: str) -> tuple[str, int, object]:
+        try:
+            answer = httpx.post(f"{url}/v1/query", json={"sql": text}, headers=head, timeout=60)
+        except httpx.HTTPError:
+            return text, 0, None
+        return text, answer.status_code, answer.json().get("entry")
+
+    with started(config.parent, "-c", "keyhole.toml", "--http", "127.0.0.1:0") as process:
+        url = address_of(process)
+        with ThreadPoolExecutor(8) as pool:
+            asked = [pool.submit(ask, url, text) for text in texts]
+            wait_for(lambda: any(kind == "answer" for kind, _ in entries_of(config.parent)))
+            process.send_signal(signal.SIGTERM)
+            ends = [each.result() for each in asked]
+        assert process.wait(60) == 0
+    assert {status for _, status, _ in ends} <= {200, 503, 0}
+    with started(config.parent, "-c", "keyhole.toml", "--http", "127.0.0.1:0") as process:
+        url = address_of(process)
+        for text, status, entry in ends:
+            if status == 200:
+                assert ask(url, text) == (text, 200, entry)  # the same entry: recalled
+
+
+def _has(shown: dict[str, object], wanted: int) -> bool:
+    return len(shown) >= wanted
+
+
+def test_killed_again_and_again(tmp_path: Path) -> None:
+    """kill -9 while eight ask: the chain is whole, and nothing was shown that is not charged."""
+    (config,) = write_world(tmp_path, {"noisy": NOISY})
+    ring = KeyRing(config.parent / "keys.keyhole")
+    key = ring.add("ann", KeyRole.ANALYST, per_minute=100_000)
+    head = {"authorization": f"Bearer {key}"}
+    shown: dict[str, object] = {}
+
+    def ask(url: str, text: str) -> None:
+        try:
+            answer = httpx.post(f"{url}/v1/query", json={"sql": text}, headers=head, timeout=60)
+        except httpx.HTTPError:
+            return
+        if answer.status_code == 200:
+            assert shown.setdefault(text, answer.json()["rows"]) == answer.json()["rows"]
+
+    kills = KILLS
+    for kill in range(kills):
+        with started(config.parent, "-c", "keyhole.toml", "--http", "127.0.0.1:0") as process:
+            url = address_of(process)
+            with ThreadPoolExecutor(4) as pool:
+                for k in range(4):
+                    pool.submit(ask, url, f"SELECT COUNT(*) FROM staff WHERE dept = 'a' AND pay >= {kill * 4 + k}")
+                wait_for(partial(_has, shown, len(shown) + kill % 4))  # 0 to 3 of four were told
+                process.kill()
+            process.wait(30)
+    with Book.open(config.parent / "book.keyhole") as book:  # checks the chain and the totals
+        entries = list(book.entries())
+    released = {number for e in entries if e.kind == "release" for number in e.body["of"]}
+    charged = {e.seq for e in entries if e.kind == "charge"}
+    assert released <= charged
+    assert len(shown) >= sum(kill % 4 for kill in range(KILLS))
+    assert len(shown) <= sum(e.kind == "release" for e in entries)
+
+
+def test_a_differencing_pair_asked_at_once_is_never_answered_whole(tmp_path: Path) -> None:
+    pairs = PAIRS
+    for number in range(pairs):
+        rows = "".join(f"p{i},{'ab'[i % 2]},{i % 3},{i * (number + 3) % 89}\n" for i in range(12))
+        place = tmp_path / f"pair{number}"
+        (config,) = write_world(place, {"exact": EXACT})
+        (config.parent / "staff.csv").write_text(f"name,dept,level,pay\n{rows}", encoding="utf-8")
+        assert pair_of(config, f"{WHOLE} WHERE name <> 'p{number % 12}'") == [200, 403]
+
+
+def pair_of(config: Path, other: str) -> list[int]:
+    """How two questions end that are put through one gate at the same moment, by two analysts."""
+
+    async def main() -> list[int]:
+        gate = Gate.open([config], config.parent / "keys.keyhole")
+        try:
+            keys = [gate.keys.find(gate.keys.add(name, KeyRole.ANALYST)) for name in ("ann", "bob")]
+            asked = [gate.ask(None, key, sql) for key, sql in zip(keys, (WHOLE, other), strict=True) if key]
+            ends = await asyncio.gather(*asked)
+            return sorted(each.row.status if isinstance(each, Problem) else 200 for each in ends)
+        finally:
+            gate.close()
+
+    return asyncio.run(main())
+
+
+def test_a_budget_for_forty_answers_pays_for_exactly_forty(tmp_path: Path) -> None:
+    count = "SELECT COUNT(*) FROM staff WHERE pay >= {}"
+    with running(tmp_path / "price", {"noisy": NOISY}) as server:
+        price = Fraction(str(server.query(count.format(0), path="/v1/check").json()["cost"]))
+    settings = NOISY.replace("epsilon = 60", f"epsilon = {float(price * 40 + price / 2):.9f}")
+    with running(tmp_path / "crowd", {"noisy": settings}) as server:
+        names = [f"analyst{k}" for k in range(16)]
+        for name in names:
+            server.key(name)
+
+        def ask(number: int) -> int:
+            return server.query(count.format(number), names[number % 16]).status_code
+
+        with ThreadPoolExecutor(16) as pool:
+            ends = Counter(pool.map(ask, range(56)))
+        assert ends == {200: 40, 402: 16}
+        session = server.gate.populations["noisy"].session
+        assert session.book.state.spent("*")[0] == price * 40
+
+
+def test_all_populations_are_opened_or_none(tmp_path: Path) -> None:
+    write_world(tmp_path, {"one": EXACT, "two": EXACT.replace("staff.csv", "gone.csv")})
+    with started(tmp_path, "-c", "one/keyhole.toml", "-c", "two/keyhole.toml", "--check") as process:
+        out, err = process.communicate(timeout=60)
+        assert process.returncode == 2
+        assert "gone.csv" in err
+        assert "everything opens" not in out
+    with started(tmp_path, "-c", "one/keyhole.toml", "--check") as process:
+        out, _ = process.communicate(timeout=60)
+        assert (process.returncode, out.splitlines()[-1]) == (0, "everything opens; nothing was served")
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        (["--http", "0.0.0.0:0"], "can be reached from other machines"),
+        (["--demo", "--http", "0.0.0.0:0"], "the demo is for this machine alone"),
+        (["--http", "nonsense"], "is no address"),
+        (["-c", "gone.toml"], "cannot read gone.toml"),
+    ],
+)
+def test_what_cannot_be_served_ends_with_one_sentence(tmp_path: Path, words: list[str], said: str) -> None:
+    (config,) = write_world(tmp_path, {"one": EXACT})
+    with started(config.parent, *words) as process:
+        out, err = process.communicate(timeout=60)
+    assert process.returncode == 2
+    assert said in err
+    assert "Traceback" not in err
+    assert "dashboard" not in out
