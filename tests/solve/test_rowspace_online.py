@@ -223,3 +223,27 @@ def test_bad_settings_are_refused() -> None:
         OnlineRowSpace(0)
     with pytest.raises(ValueError, match="insiders = 2"):
         OnlineRowSpace(5, insiders=2)
+
+
+def test_a_small_group_needs_no_search_of_everybody(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A pivot is drawn from the group itself; only a row that differs by few records from what was told is searched."""
+    n, rng = 40_000, np.random.default_rng(3)
+    monkeypatch.setattr(rowspace_online, "_COMPILED_FROM", n + 1)
+    space, searches = OnlineRowSpace(n, rng=rng), []
+    real = space._combined
+
+    def combine(y: np.ndarray, records: np.ndarray) -> np.ndarray:
+        if len(records) == n:
+            searches.append(len(y))
+        return real(y, records)
+
+    monkeypatch.setattr(space, "_combined", combine)
+    group = np.zeros(((n + 63) // 64) * 64, dtype=bool)
+    for _ in range(60):
+        group[:] = False
+        group[rng.integers(0, n, size=200)] = True  # half a percent of all
+        space.commit(space.probe(np.packbits(group, bitorder="little").view(np.uint64)))
+    assert not searches
+    group[np.flatnonzero(group)[0]] = False
+    attack = space.probe(np.packbits(group, bitorder="little").view(np.uint64))
+    assert len(attack.exposes) == 1

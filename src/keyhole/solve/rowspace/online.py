@@ -297,9 +297,16 @@ class OnlineRowSpace:
         return total % self._p
 
     def _new_pivot(self, row: Probed, y: Ints) -> tuple[int, int]:
-        """A record whose column is outside the span of the pivots' columns, with its rho; sampled, else searched."""
+        """A record whose column is outside the span of the pivots' columns, with its rho; sampled, else searched.
+
+        Half of the sample is from the row's own records: a small group is missed by records drawn from all. What is
+        left to the search are rows that differ from what was told by a few records, as attacks do.
+        """
         p = self._p
+        own = row.columns if row.mask is None else np.flatnonzero(row.mask)
         records = self._rng.integers(0, self.n, size=_SAMPLE)
+        if len(own):
+            records = np.append(own[self._rng.integers(0, len(own), size=_SAMPLE)], records)
         rho = (row.at(records) - self._combined(y, records)) % p
         hit = np.flatnonzero(rho)
         if len(hit):
