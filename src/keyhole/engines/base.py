@@ -188,6 +188,11 @@ class Roster(Protocol):
     ) -> list[tuple[GroupKey, list[Decimal | bool | None]]]:
         """The answers of such queries for each group of a statement with public keys, in one go."""
 
+    def sign_ids(self, key: bytes) -> list[bytes] | None:
+        """HMAC-SHA256 of each record's id, spelled as `population.id_key` does; None where an id is no text or whole
+        number.
+        """
+
     def labels(self, rows: Rows) -> list[dict[str, Scalar | None]]:
         """The id of each record (its row number where no id is declared)."""
 

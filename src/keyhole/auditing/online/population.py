@@ -37,7 +37,10 @@ def person_keys(roster: Roster, key: bytes) -> tuple[bytes, ...]:
     """
     if not roster.schema.of_role(Role.ID):
         raise ConfigError("people are matched across epochs by their id: declare one ([columns] id)")
-    return tuple(id_key(label.values(), key) for label in roster.labels(np.arange(roster.n)))
+    signed = roster.sign_ids(key)
+    if signed is None:
+        return tuple(id_key(label.values(), key) for label in roster.labels(np.arange(roster.n)))
+    return tuple(mac[:KEY_BYTES] for mac in signed)
 
 
 def id_key(values: Iterable[Scalar | None], key: bytes) -> bytes:

@@ -29,7 +29,8 @@ from keyhole.serve.postgres_wire.shadow import ANALYST, Shadow, start_shadow
 
 log = logging.getLogger("keyhole.serve")
 MOST_START = 10_000  # bytes of a first message
-MOST_CONNECTIONS = 100
+MOST_CONNECTIONS = 100  # with a key
+MOST_STRANGERS = 400  # in all: whoever has not logged in yet is given 10 seconds
 AUTH_SECONDS = 10.0
 FAILURES_A_MINUTE = 30  # wrong keys from one address
 ASK_TLS, ASK_GSS, CANCEL = 80877103, 80877104, 80877102
@@ -94,12 +95,14 @@ class WireDoor:
                 await writer.wait_closed()
 
     async def _converse(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        if len(self._tasks) > MOST_STRANGERS:
+            raise Rejected("53300", "too many connections")
         async with asyncio.timeout(AUTH_SECONDS):
             settings = await self._read_start(reader, writer)
             if settings is None:
                 return
             key, population = await self._authenticate(reader, writer, settings)
-        if len(self._tasks) > MOST_CONNECTIONS:
+        if len(self.sessions) >= MOST_CONNECTIONS:
             raise Rejected("53300", "too many connections")
         shadow_reader, shadow_writer = await asyncio.open_unix_connection(self.shadow.socket)
         number = struct.pack("!i", next(self._numbers) % (1 << 31)) + secrets.token_bytes(4)
