@@ -28,7 +28,7 @@ from keyhole.attacks.methods.convex import Convex
 from keyhole.attacks.methods.extended_kaczmarz import ExtendedKaczmarz
 from keyhole.attacks.methods.integer import Integer
 from keyhole.attacks.methods.jacobi import Jacobi
-from keyhole.attacks.methods.kaczmarz import Kaczmarz
+from keyhole.attacks.methods.kaczmarz import Kaczmarz, RandomizedKaczmarz
 from keyhole.attacks.methods.l1 import L1
 from keyhole.attacks.methods.lbfgs import LBFGS
 from keyhole.attacks.methods.least_squares import LeastSquares
@@ -86,6 +86,7 @@ SPECIMENS: tuple[Specimen[Recipe], ...] = (
     Specimen("Jacobi", Recipe(Jacobi, GRID)),
     Specimen("ExtendedKaczmarz", Recipe(ExtendedKaczmarz)),
     Specimen("Kaczmarz", Recipe(lambda t: Kaczmarz(t, rng=np.random.default_rng(3)))),
+    Specimen("RandomizedKaczmarz", Recipe(lambda t: RandomizedKaczmarz(t, rng=np.random.default_rng(3)))),
     Specimen("SigmoidSGD", Recipe(lambda t: SigmoidSGD(t, rate=0.05, rng=np.random.default_rng(3)), GRID, near=1e-4)),
 )
 

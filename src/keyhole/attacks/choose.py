@@ -148,7 +148,7 @@ def _run(
         tape = Tape.of(target, [problem], folder)
         if not len(tape.rows):
             return choice, guess_from_prior(target)
-        replay_tape(stream, tape, watch=watch)
+        replay_tape(stream, tape, order=stream.order, watch=watch)
         found = stream.estimate()
         del tape  # unmap the file before its folder goes
     return choice, _finite(problem, _checked(choice.method, problem, found))

@@ -6,20 +6,20 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from functools import reduce
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any
 
 import numpy as np
 
 from keyhole.attacks.base import Floats, Target, Watch
 from keyhole.attacks.problem.assembly import assemble
 from keyhole.attacks.problem.decoding_problem import Problem
-from keyhole.attacks.streaming import RecordRows, Streaming, count_rows_at_once, split_record_rows
+from keyhole.attacks.streaming import Order, RecordRows, Streaming, count_rows_at_once, split_record_rows
 from keyhole.gather.evidence import Evidence
 from keyhole.solve.decode.bitrows import unpack, words_for
 from keyhole.solve.decode.csr import Csr
 from keyhole.solve.status import SolverStatus
 
-Order = Literal["cyclic", "random", "norm"]
+RARE = 20  # draws a row in a pass by norm, at most
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -111,15 +111,17 @@ def replay_tape(
     history: list[float] = []
     quiet = np.zeros(0, dtype=np.int64)
     share = tape.norms / max(tape.norms.sum(), 1e-300)
+    rarest = float(share[share > 0].min(initial=1.0))
+    drawn = min(RARE * m, max(m, int(1 / rarest)))  # by norm: a pass meets short rows, too
     for done in range(1, passes + 1):
         if order == "cyclic":
             index = np.arange(m)
         elif order == "random":
             index = rng.permutation(m)
         else:
-            index = rng.choice(m, size=m, p=share)
+            index = rng.choice(m, size=drawn, p=share)
         attack.begin_pass()
-        for start in range(0, m, size):
+        for start in range(0, len(index), size):
             attack.walk(tape.rows.take(index[start : start + size]))
         history.append(attack.residual)
         if watch is not None:

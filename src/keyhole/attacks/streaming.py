@@ -5,7 +5,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
-from typing import ClassVar
+from typing import ClassVar, Literal
 
 import numpy as np
 from numpy.typing import NDArray
@@ -149,10 +149,14 @@ def count_rows_at_once(n: int) -> int:
     return max(BLOCK, _AT_ONCE // max(1, n))
 
 
+Order = Literal["cyclic", "random", "norm"]
+
+
 class Streaming(ABC):
-    """Base of the streaming attacks: subclasses give `_walk` and `estimate`."""
+    """Base of the streaming attacks: subclasses give `_walk` and `estimate`. `order` is that of rows when replayed."""
 
     name: ClassVar[str] = ""
+    order: ClassVar[Order] = "cyclic"
 
     def __init__(self, target: Target) -> None:
         self.target = target

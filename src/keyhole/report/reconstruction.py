@@ -29,21 +29,24 @@ def describe_reconstruction(found: RebuiltRows) -> ReconstructionDocument:
 def summarize_reconstruction(found: RebuiltRows) -> str:
     """What came of it."""
     n, searched = len(found.rows), f"{found.cells} numbers, one per cell, were searched"
-    rows = "1 row" if n == 1 else f"{n} rows"
+    one, several = ("person", "people") if found.people else ("row", "rows")
+    rows = f"1 {one}" if n == 1 else f"{n} {several}"
     if found.status is RebuiltStatus.STOPPED:
         return f"Stopped before any rows were found, so nothing is claimed ({searched})."
     if found.status is RebuiltStatus.LIMIT:
         return f"The time was up before any rows were found, so nothing is claimed ({searched}; --time-limit)."
     if found.unique:
         return f"The {rows} below {'is' if n == 1 else 'are'} the only ones that give these statistics ({searched})."
-    if found.common is None:
+    many = len(found.common or ())
+    share = f"{many} {f'{one} is' if many == 1 else f'{several} are'} in"
+    if not found.proved:
         told = "others exist" if found.unique is False else "whether others do is not known"
         why = "the time was up" if found.status is RebuiltStatus.ROWS else "the search was stopped"
         more = "; --time-limit" if found.status is RebuiltStatus.ROWS else ""
-        return f"The {rows} below give these statistics; {told}: {why} ({searched}{more})."
-    many = len(found.common)
-    share = f"{many} {'row is' if many == 1 else 'rows are'} in all of them" if many else "no row is in all of them"
-    return f"Several sets of {rows} give these statistics; {share} ({searched})."
+        proved = f" Proved by then: {share} every set." if many else ""
+        return f"The {rows} below give these statistics; {told}: {why} ({searched}{more}).{proved}"
+    shared = f"{share} all of them" if many else f"no {one} is in all of them"
+    return f"Several sets of {rows} give these statistics; {shared} ({searched})."
 
 
 def render_reconstruction(found: RebuiltRows) -> Iterator[tuple[str, str]]:
@@ -51,11 +54,11 @@ def render_reconstruction(found: RebuiltRows) -> Iterator[tuple[str, str]]:
     yield summarize_reconstruction(found), "bold red" if found.unique or found.common else "bold yellow"
     if found.common and not found.unique:
         yield "", ""
-        yield "In every set of rows with these statistics:", "bold"
+        yield f"In every set of {'people' if found.people else 'rows'} with these statistics:", "bold"
         yield from _table(found.common)
     if found.rows:
         yield "", ""
-        yield ("The rows:" if found.unique else "One such set:"), "bold"
+        yield (f"The {'people' if found.people else 'rows'}:" if found.unique else "One such set:"), "bold"
         yield from _table(found.rows)
     if found.proved:
         yield "", ""

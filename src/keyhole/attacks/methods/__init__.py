@@ -9,7 +9,7 @@ from keyhole.attacks.methods.convex import Convex
 from keyhole.attacks.methods.extended_kaczmarz import ExtendedKaczmarz
 from keyhole.attacks.methods.integer import Integer
 from keyhole.attacks.methods.jacobi import Jacobi
-from keyhole.attacks.methods.kaczmarz import Kaczmarz
+from keyhole.attacks.methods.kaczmarz import Kaczmarz, RandomizedKaczmarz
 from keyhole.attacks.methods.l1 import L1
 from keyhole.attacks.methods.lbfgs import LBFGS
 from keyhole.attacks.methods.least_squares import LeastSquares
@@ -23,7 +23,7 @@ BATCH: Final[dict[str, type[BatchAttack]]] = {
         LeastSquares, Bounded, L1, Integer, BasisPursuit, Convex, ConjugateGradient, LBFGS, Jacobi, ExtendedKaczmarz,
     )
 }  # fmt: skip
-STREAMING: Final[dict[str, type[Streaming]]] = {cls.name: cls for cls in (Kaczmarz, SigmoidSGD)}
+STREAMING: Final[dict[str, type[Streaming]]] = {cls.name: cls for cls in (Kaczmarz, RandomizedKaczmarz, SigmoidSGD)}
 METHODS: Final[tuple[str, ...]] = (*BATCH, *STREAMING)
 
 __all__ = [
@@ -41,5 +41,6 @@ __all__ = [
     "Jacobi",
     "Kaczmarz",
     "LeastSquares",
+    "RandomizedKaczmarz",
     "SigmoidSGD",
 ]

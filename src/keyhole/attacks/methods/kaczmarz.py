@@ -8,7 +8,7 @@ from typing import ClassVar
 import numpy as np
 
 from keyhole.attacks.base import Floats, Reconstruction, State, Target, guess_from_prior
-from keyhole.attacks.streaming import RecordRows, Streaming, draw_shadow_noise, pool_errors
+from keyhole.attacks.streaming import Order, RecordRows, Streaming, draw_shadow_noise, pool_errors
 from keyhole.solve.decode.bitrows import padded
 from keyhole.solve.decode.kaczmarz import soften_steps, sweep, sweep_dense, sweep_in_box, sweep_sparse
 from keyhole.solve.status import SolverStatus
@@ -152,3 +152,17 @@ class Kaczmarz(Streaming):
         self._lower, self._upper = state["lower"], state["upper"]
         self._expected = float(state["expected"][0])
         self._rng.bit_generator.state = json.loads(str(state["rng"][0]))
+
+
+class RandomizedKaczmarz(Kaczmarz):
+    """The same, with rows drawn by their squared norm when a log is replayed: |a_j|^2 / |A|_F^2.
+
+    Guarantee: the expected squared distance from the solution falls by 1 - s^2/|A|_F^2 a step, s the least singular
+    value that is not 0; rows of one length are drawn evenly. Reference: strohmer2009.
+
+    >>> RandomizedKaczmarz.name, RandomizedKaczmarz.order
+    ('randomized-kaczmarz', 'norm')
+    """
+
+    name: ClassVar[str] = "randomized-kaczmarz"
+    order: ClassVar[Order] = "norm"

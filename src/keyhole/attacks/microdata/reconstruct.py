@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from enum import StrEnum
+from itertools import pairwise
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -45,9 +46,10 @@ class RebuiltStatus(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class RebuiltRows:
-    """The rows of one solution, each as often as it occurs; `common` those of all solutions (None: not known).
+    """The rows of one solution, each as often as it occurs; `common` those that all solutions are proved to share.
 
-    `cells` are the numbers that were searched for, `of` how many the model had at first.
+    Where the search ended early more rows may be common. `cells` are the numbers that were searched for, `of` how many
+    the model had at first; `people`: the model numbers its people, and the rows are they, without their numbers.
     """
 
     status: RebuiltStatus
@@ -56,6 +58,7 @@ class RebuiltRows:
     common: tuple[RowValues, ...] | None
     cells: int
     of: int
+    people: bool = False
 
     @property
     def proved(self) -> bool:
@@ -135,20 +138,103 @@ def _from_model(path: Path, time_limit: float, progress: Progress | None) -> Reb
 
     model = read_lp(path)
     small = reduce_system(model.system)
+    people = name_people(model.names, model.system)
+    names = model.names if people is None else people
+    kept = [names[k] for k in small.kept.tolist()]
+    labels = list(dict.fromkeys(kept))
 
     def row(column: int) -> RowValues:
-        return {"variable": model.names[int(small.kept[column])]}
+        return {"variable" if people is None else "person": labels[column]}
 
     def told(group: int) -> str:
         return model.rows[group]
 
-    found = rebuild_rows(small.system, row, told, time_limit, model.system.columns, progress, valued=True)
-    pairs = zip(model.names, small.fixed.tolist(), strict=True)
-    settled: list[RowValues] = [{"variable": name, "value": n} for name, n in pairs if n]
+    searched, columns = _sum_by_label(small.system, kept, labels), model.system.columns
+    found = rebuild_rows(searched, row, told, time_limit, columns, progress, valued=people is None)
+    pairs = [(name, n) for name, n in zip(names, small.fixed.tolist(), strict=True) if n]
+    settled: list[RowValues] = [{"variable": name, "value": n} for name, n in pairs]
+    if people is not None:
+        settled = [{"person": name} for name, n in pairs for _ in range(n)]
+        found = replace(found, people=True)
     if not settled or not found.rows:
         return found
-    common = None if found.common is None else (*settled, *found.common)
+    common = (*settled, *(found.common or ()))
     return replace(found, rows=(*settled, *found.rows), common=common)
+
+
+def name_people(names: Sequence[str], system: IntegerSystem) -> tuple[str, ...] | None:
+    """The variables of a model without the number of the person they are about; None: none is numbered.
+
+    In C_block_female_2_Y the 2 is such a number if it runs from 0 or 1 in all variables that are alike otherwise, and
+    if these are interchangeable: they stand in the same rows, but for rows that say what kind one person is of.
+    """
+    parts = [name.split("_") for name in names]
+    width = max(map(len, parts), default=0)
+    whole = [each for each in parts if len(each) == width]
+    for k in range(1, width):
+        alike: dict[tuple[str, ...], list[str]] = {}
+        for each in whole:
+            alike.setdefault((*each[:k], *each[k + 1 :]), []).append(each[k])
+        runs = [sorted(map(int, g)) if all(n.isdecimal() for n in g) else [9] for g in alike.values()]
+        through = all(run[0] <= 1 and run == list(range(run[0], run[0] + len(run))) for run in runs)
+        if through and any(len(run) > 1 for run in runs):
+            numbers = np.array([int(each[k]) if len(each) == width else -1 for each in parts])
+            labels = tuple(
+                "_".join(each[:k] + each[k + 1 :]) if len(each) == width else "_".join(each) for each in parts
+            )
+            if _interchangeable(system, labels, numbers):
+                return labels
+    return None
+
+
+def _interchangeable(system: IntegerSystem, labels: Sequence[str], numbers: Ints) -> bool:
+    """Do columns with one label stand in the same rows, but for rows of one person? By a random sum of each column."""
+    some = np.diff(system.start) > 0
+    at = system.start[:-1][some]
+    one = np.zeros(system.rows, dtype=np.bool_)
+    if len(at):
+        told = numbers[system.column]
+        alone = np.minimum.reduceat(told, at) == np.maximum.reduceat(told, at)
+        units = (np.minimum.reduceat(system.coefficient, at) == 1) & (np.maximum.reduceat(system.coefficient, at) == 1)
+        one[some] = alone & units & (system.hi[some] <= 1)
+    key = np.random.default_rng(0).integers(1 << 63, size=system.rows, dtype=np.uint64)
+    key[one] = 0
+    sums = np.zeros(system.columns, dtype=np.uint64)
+    np.add.at(sums, system.column, key[system.row_of] * system.coefficient.astype(np.uint64))
+    seen: dict[str, tuple[int, int, int]] = {}
+    columns = zip(sums.tolist(), system.lower.tolist(), system.upper.tolist(), strict=True)
+    return all(seen.setdefault(label, column) == column for label, column in zip(labels, columns, strict=True))
+
+
+def _sum_by_label(system: IntegerSystem, kept: Sequence[str], labels: Sequence[str]) -> IntegerSystem:
+    """The same system, asked for the sum of the columns of each label; these sums are its first columns."""
+    if len(labels) == len(kept):
+        return system
+    at = {label: i for i, label in enumerate(labels)}
+    of = np.array([at[label] for label in kept], dtype=np.int64)
+    n, order = len(labels), np.argsort(of, kind="stable")
+    counts = np.bincount(of, minlength=n)
+    zeros = np.zeros(n, dtype=np.int64)
+
+    def add(ends: Ints) -> Ints:
+        return np.concatenate([np.bincount(of, weights=ends, minlength=n).astype(np.int64), ends])
+
+    starts = np.cumsum([0, *counts])
+    sums = [np.append(order[a:b] + n, i) for i, (a, b) in enumerate(pairwise(starts.tolist()))]
+    signs = np.ones(len(kept) + n, dtype=np.int64)
+    signs[np.cumsum(counts + 1) - 1] = -1
+    return replace(
+        system,
+        start=np.concatenate([system.start, system.start[-1] + np.cumsum(counts + 1)]),
+        column=np.concatenate([system.column + n, *sums]),
+        coefficient=np.concatenate([system.coefficient, signs]),
+        lo=np.concatenate([system.lo, zeros]),
+        hi=np.concatenate([system.hi, zeros]),
+        lower=add(system.lower),
+        upper=add(system.upper),
+        groups=np.concatenate([system.groups, np.full(n, -1)]),
+        wanted=n,
+    )
 
 
 def _tabled(paths: Sequence[Path], layout: TableLayout, nested: Sequence[str], rounding: str | None) -> Statistics:
@@ -227,6 +313,7 @@ def explain_contradiction(
         wide = replace(system, upper=np.full(system.columns, MOST_ROWS))
         if call_apart(search_feasible, wide, groups, seconds) is not SolverStatus.INFEASIBLE:
             groups = tuple(sorted((bounding, *groups)))
+    groups = tuple(group for group in groups if group >= 0)  # sums of columns are no statements
     listed = "; ".join(told(group) for group in groups[:SHOWN])
     more = f"; and {len(groups) - SHOWN} more" if len(groups) > SHOWN else ""
     ended = "it was stopped" if stopped else "the time was up"

@@ -27,13 +27,16 @@ from keyhole.attacks.plan.closure import Closure, Conjunctions, Weighted
 from keyhole.attacks.plan.planner import Planner
 from keyhole.attacks.plan.profiles import Bools, Ints, Profiles
 from keyhole.attacks.plan.question import Question
+from keyhole.attacks.plan.reach import rows_over
 from keyhole.solve.rowspace import RowMatrix, RowSpace
+from keyhole.solve.rowspace.sparse import SparseRowSpace
 
 PRIME = 2**31 - 1
 EXACT = 20  # unknowns up to which a rank modulo PRIME is the rank: no minor of 0/1 is as large (Hadamard)
 SMALL = 40  # unknowns up to which remainders are gone through
 FLATS = 20_000  # ranks looked at
 PAIRS = 20_000_000  # pairs of tables, times questions
+TRIED = 6  # cells that give somebody, the cheapest first
 BATCHES = 20  # in which whoever no graph reaches is entered
 NODES = 300_000  # of the search for the fewest questions that tell tables apart
 
@@ -398,20 +401,47 @@ def _by_closure(planner: Planner, domain: Domain | None, stop: Callable[[], bool
 
 
 def _enter_plans(closure: Closure, planner: Planner, stop: Callable[[], bool]) -> None:
-    """Whoever no graph reaches, by a plan of his own: those with the fewest new questions first, some at a time."""
-    plans: dict[int, Weighted] = {}
+    """Whoever no graph reaches, by a cell in which nobody else is unknown, or by the row space of those who are.
+
+    Those with the fewest new questions first, some at a time: what they ask may lead into more graphs.
+    """
     while len(closure.missing) and not stop():
-        missing = closure.missing.tolist()
-        for p in missing:
-            if p not in plans and not stop():
-                plans[p] = planner.combine(p)
-        ready = [p for p in missing if plans.get(p)]
-        if not ready:
+        plans = _plans_by_cells(closure, planner) or _plans_by_rows(closure, planner, stop)
+        if not plans:
             return
-        new = {p: sum(q not in closure.asked for q in plans[p]) for p in ready}
-        for p in sorted(ready, key=new.__getitem__)[: max(1, len(ready) // BATCHES)]:
+        new = {p: sum(q not in closure.asked for q in weights) for p, weights in plans.items()}
+        least = min(new.values())
+        ready = sorted(p for p in plans if new[p] <= least)
+        for p in ready[: max(1, len(closure.missing) // BATCHES)]:
             closure.find(p, plans[p])
         closure.run()
+
+
+def _plans_by_cells(closure: Closure, planner: Planner) -> dict[int, Weighted]:
+    """For each target that is alone unknown in a cell: the questions of the cell with the fewest new ones."""
+    cells = planner.cells
+    unknown = np.bincount(cells.cell[:, closure.open].ravel(), minlength=cells.count)
+    found: dict[int, Weighted] = {}
+    for p in closure.missing.tolist():
+        at = cells.cell[:, p]
+        cheapest = sorted((planner.cost(c), c) for c in at[unknown[at] == 1].tolist() if planner.cost(c))[:TRIED]
+        ways = [planner.questions({c: Fraction(1)}) for _, c in cheapest]
+        if ways:
+            found[p] = min(ways, key=lambda way: sum(q not in closure.asked for q in way))
+    return found
+
+
+def _plans_by_rows(closure: Closure, planner: Planner, stop: Callable[[], bool]) -> dict[int, Weighted]:
+    """For each target in the row space of cells, restricted to those who are unknown: the questions of these cells."""
+    rows = rows_over(planner.cells, np.flatnonzero(closure.open), planner.cost)
+    space = SparseRowSpace(list(rows), stop)
+    cells = list(rows.values())
+    found = {}
+    for p in closure.missing.tolist():
+        weights = None if stop() else space.express(p)
+        if weights is not None:
+            found[p] = planner.questions({cells[i]: w for i, w in weights.items()})
+    return found
 
 
 class _Masks:

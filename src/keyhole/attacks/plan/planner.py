@@ -149,7 +149,7 @@ class Planner:
         cells = self.allowed.weights(profile)
         if cells is not None:
             how = self._by_cell(profile) if self.allowed.chain.via[profile] >= 0 else How.ROW_SPACE
-            found = self._questions(cells)
+            found = self.questions(cells)
             if searched is None or len(searched) >= len(found):
                 shown = searched is not None and len(searched) == len(found) and self._proved(profile)
                 return self._checked(QueryPlan(profile, how, found, shown or self._obviously(len(found))))
@@ -166,11 +166,8 @@ class Planner:
     def _proved(self, profile: int) -> bool:
         return self.small is not None and self.small.proved(profile)
 
-    def combine(self, profile: int) -> dict[Question, Fraction]:
-        """Questions with weights that add up to a profile, by chains or the row space; empty if none do."""
-        return self._questions(self.allowed.weights(profile) or {}) or dict(self.plan(profile).weights)
-
-    def _questions(self, cells: Mapping[int, Fraction]) -> dict[Question, Fraction]:
+    def questions(self, cells: Mapping[int, Fraction]) -> dict[Question, Fraction]:
+        """Weighted cells as weighted questions."""
         found: dict[Question, Fraction] = {}
         for cell, weight in cells.items():
             if cell not in self._written:

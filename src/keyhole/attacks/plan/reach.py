@@ -85,6 +85,20 @@ def follow_chains(cells: TableCells, cost: Cost, stop: Callable[[], bool]) -> Ch
     return Chain(via, order, total)
 
 
+def rows_over(cells: TableCells, open_: Ints, cost: Cost) -> dict[tuple[int, ...], int]:
+    """The cells restricted to some profiles, each set once, with the cheapest cell that has it."""
+    rows: dict[tuple[int, ...], int] = {}
+    for j in range(len(cells.sets)):
+        inside = cells.cell[j, open_]
+        order = np.argsort(inside, kind="stable")
+        for group in np.split(open_[order], np.flatnonzero(np.diff(inside[order])) + 1) if len(open_) else ():
+            key = tuple(group.tolist())
+            c = int(cells.cell[j, key[0]])
+            if (key not in rows or cost(rows[key]) > cost(c)) and cost(c):
+                rows[key] = c
+    return rows
+
+
 @dataclass(frozen=True, slots=True, eq=False)
 class Reach:
     """What follows from the cells that `cost` admits: exactly the profiles whose unit vector is in their row space.
@@ -105,15 +119,7 @@ class Reach:
         found = follow_chains(cells, cost, stop)
         P = cells.profiles
         open_ = np.flatnonzero((found.via < 0) & (P.unknowns > 0))
-        rows: dict[tuple[int, ...], int] = {}
-        for j in range(len(cells.sets)):
-            inside = cells.cell[j, open_]
-            order = np.argsort(inside, kind="stable")
-            for group in np.split(open_[order], np.flatnonzero(np.diff(inside[order])) + 1) if len(open_) else ():
-                key = tuple(group.tolist())
-                c = int(cells.cell[j, key[0]])
-                if (key not in rows or cost(rows[key]) > cost(c)) and cost(c):
-                    rows[key] = c
+        rows = rows_over(cells, open_, cost)
         space = SparseRowSpace(list(rows), stop)
         return cls(cells, found, space, tuple(rows.values()), space.complete and not stop())
 

@@ -45,6 +45,7 @@ class Method(StrEnum):
     JACOBI = "jacobi"
     EXTENDED_KACZMARZ = "extended-kaczmarz"
     KACZMARZ = "kaczmarz"
+    RANDOMIZED_KACZMARZ = "randomized-kaczmarz"
     SGD = "sgd"
 
 

@@ -99,7 +99,7 @@ class PlansDocument(Document, frozen=True, kw_only=True):
 
 
 class ReconstructionDocument(Document, frozen=True, kw_only=True):
-    """Rows that give the statistics; `common` are those of all solutions, null where that is not known."""
+    """Rows that give the statistics; `common` are those that all solutions are proved to share."""
 
     sentence: str
     unique: bool | None

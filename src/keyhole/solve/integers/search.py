@@ -1,8 +1,9 @@
 """What all solutions of an integer system share, by CP-SAT: a first one, then others that differ, until there is none.
 
-`common` starts as the first solution; a solution with as many columns below it as possible lowers it, until CP-SAT
-proves that none is left. Then common[j] is the least value of column j over all solutions. CP-SAT computes in whole
-numbers and its answers are exhaustive; every solution is checked here again. A time limit gives no claim.
+`common` starts as the first solution; a solution with as many columns below it as possible lowers it. While many are
+lowered all columns are looked at, then some at a time, until CP-SAT proves that none of them goes lower. Then common[j]
+is the least value of column j over all solutions. CP-SAT computes in whole numbers, exhaustively, and every
+solution is checked here again. A search that ends early claims what was proved by then.
 """
 
 from __future__ import annotations
@@ -22,14 +23,16 @@ from keyhole.solve.status import SolverStatus
 
 SMALL = 5000  # columns up to which one worker, which repeats itself, is fast enough
 SEED = 1
+PARTS = 8  # in which the columns are proved
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class SharedValues:
-    """How the search ended, a solution, and the least value of each column over all of them.
+    """How the search ended, a solution, and what each column has at least in all of them.
 
-    `OPTIMAL`: proved; `FEASIBLE`: a solution, but the time was up before it was known what others there are;
-    `INFEASIBLE`: there is none; `ITERATION_LIMIT`: the time was up before one was found. `another` is a second one.
+    `OPTIMAL`: proved, and `common` is the least value; `FEASIBLE`: a solution, but the time was up before it was known
+    what others there are, and `common` is what was proved by then; `INFEASIBLE`: there is none; `ITERATION_LIMIT`: the
+    time was up before one was found. `another` is a second one.
     """
 
     status: SolverStatus
@@ -59,19 +62,27 @@ def find_shared_values(system: IntegerSystem, seconds: float) -> SharedValues:
     status, first = search.solve()
     if first is None:
         return SharedValues(status)
-    common, another = first[: system.asked].copy(), None
-    while True:
-        status, found = search.solve(below=common)
-        if found is None:
-            break
-        another = found if another is None else another
-        common = np.minimum(common, found[: system.asked])
-    if status is not SolverStatus.INFEASIBLE:
-        return SharedValues(SolverStatus.FEASIBLE, first, None, another)
+    least = system.lower[: system.asked]
+    common, another, proved = first[: system.asked].copy(), None, least.copy()
+    size = system.asked
+    while (open_ := np.flatnonzero(common > proved)).size:
+        part = open_[:size]
+        target = least.copy()
+        target[part] = common[part]
+        status, found = search.solve(below=target)
+        if found is not None:
+            another = found if another is None else another
+            lowered = int((found[: system.asked] < common).sum())
+            common = np.minimum(common, found[: system.asked])
+            size = system.asked if lowered * PARTS > open_.size else max(1, -(-open_.size // PARTS))
+        elif status is SolverStatus.INFEASIBLE:
+            proved[part] = common[part]
+        else:
+            return SharedValues(SolverStatus.FEASIBLE, first, proved, another)
     if another is None:
         status, another = search.solve(above=first[: system.asked])
         if status is SolverStatus.ITERATION_LIMIT:
-            return SharedValues(SolverStatus.FEASIBLE, first, None)
+            return SharedValues(SolverStatus.FEASIBLE, first, proved)
     return SharedValues(SolverStatus.OPTIMAL, first, common, another)
 
 
