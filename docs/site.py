@@ -42,7 +42,15 @@ PARTS = {
         "postgres-door.md",
     ),
     "Reference": ("sql.md", "dialects.md", "json.md", "reading.md", "scale.md"),
-    "Theory": ("rowspace.md", "atoms.md", "inference.md", "order.md", "oracle.md", "planner.md"),
+    "Theory": (
+        "paper-reconstruction.md",
+        "rowspace.md",
+        "atoms.md",
+        "inference.md",
+        "order.md",
+        "oracle.md",
+        "planner.md",
+    ),
     "Judge it": ("gallery.md", "peers.md", "threat-model.md", "limits.md"),
 }
 GALLERY = "gallery"
