@@ -77,6 +77,9 @@ SMALL_RUNS = {  # in this order: later ones read what earlier ones wrote, in the
         f"serve keys {words.split()[0]}": SmallRun(f"keyhole serve keys {words}", 2, "pip install 'keyhole[serve]'")
         for words in ("add ann", "list", "revoke ann")
     },
+    "engine": SmallRun(
+        "keyhole engine setup --data postgresql://127.0.0.1:1/hr --table t", 2, "pip install 'keyhole[postgres]'"
+    ),
     "explain": SmallRun("keyhole explain rank", 0, "independent equations"),
 }
 LISTED = """

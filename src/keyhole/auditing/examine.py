@@ -111,7 +111,7 @@ def examine(
     def prepared(roles: Settings) -> Examination:
         text = compared_with_text(lines, roles.columns.private)
         opened = open_table(roles, Use.ANSWERED if answered else Use.AUDIT, text=text)
-        judge = Judge(rules_for(group_size, within, clock), progress, opened.source, within is None, clock=clock)
+        judge = Judge(rules_for(group_size, within, clock), progress, opened.values, within is None, clock=clock)
         brief = replace(judge, rules=rules_for(1, within, BRIEF), progress=None)
         assuming = replace(judge, rules=rules_for(1, within, ASSUMING))
         law = _rounded(rounding, answered=answered)
@@ -275,7 +275,7 @@ class Examination:
 
     def _held_floats(self, column: str) -> NDArray[np.float64] | None:
         """A private column of the people's table as it is held; None if it is not at hand."""
-        source = self.opened.source
+        source = self.opened.values
         if source is None or column not in {c.name for c in source.schema.columns}:
             return None
         return source.values(column).floats
@@ -288,7 +288,7 @@ class Examination:
         found = irreducible(self.judge.examine(evidence, roster), self._of_answers)
         found = with_firsts(found, self._again, lambda: self.heard.append(True))
         again = partial(self._assuming, evidence.transcript)
-        found = with_assumptions(found, roster, source, again, exchanges=self.judge.exchanges)
+        found = with_assumptions(found, roster, self.opened.values, again, exchanges=self.judge.exchanges)
         return replace(found, missed=(*found.missed, *self.doubts), doubts=tuple(self.doubts))
 
     def _assuming(self, transcript: Transcript, knowledge: Knowledge) -> Exposure:

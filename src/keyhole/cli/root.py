@@ -49,6 +49,7 @@ ENTRIES = (
     Subcommand("simulate", "keyhole.cli.simulate.command", "Play attacks and defences against simulated databases."),
     Subcommand("ask", "keyhole.cli.ask", "Ask one question, or several, and get an answer that is safe to give."),
     Subcommand("answer", "keyhole.cli.answer", "Answer COUNT, SUM and AVG with differential privacy."),
+    Subcommand("engine", "keyhole.cli.engine", "Let the data stay in PostgreSQL: split a table, check who can read."),
     Subcommand("book", "keyhole.cli.book", "Show, verify or export what was asked, answered and paid."),
     Subcommand("serve", "keyhole.cli.serve", "Serve questions over HTTP, MCP and the PostgreSQL protocol."),
     Subcommand("explain", "keyhole.cli.verdict.explain", "Say what a word of the output means."),

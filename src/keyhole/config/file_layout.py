@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Literal
 
 from keyhole.config.toml_table import TomlTable
@@ -46,7 +46,8 @@ class SourceTable(FileLayout):
     """[source]: where the people are, and how the file is written.
 
     `names` are other names that logs give the table; `ignore` are tables (`orders`, `sales.orders`, `sales.*`) that
-    hold nothing about these people.
+    hold nothing about these people. `stay`: the private half stays in its database; `data` is then the address of the
+    role that decides and cannot read it, `secrets` that of the role that can.
     """
 
     data: str | None = None
@@ -55,9 +56,13 @@ class SourceTable(FileLayout):
     ignore: tuple[str, ...] = ()
     view: str | None = None
     version: str | None = None
+    stay: bool = False
+    secrets: str | None = field(default=None, repr=False)
     digits: int | None = None  # of an answer that analysts see at most, from its first that is not 0
 
     def __post_init__(self) -> None:
         FileLayout.__post_init__(self)
+        if self.secrets is not None and not self.stay:
+            raise ValueError("secrets is the address of a role for data that stay: say stay = true too")
         if self.digits is not None and not 1 <= self.digits <= MOST_DIGITS:
             raise ValueError(f"digits = {self.digits}: write a number from 1 to {MOST_DIGITS}, such as 12")

@@ -2,13 +2,25 @@
 
 from keyhole.datasets.load import load, load_roster
 from keyhole.datasets.open import Table, Use, open_table
-from keyhole.engines.base import AsWritten, Filling, GroupKey, MadeUp, PrivateValues, ProbeTable, Roster, Rows, Source
+from keyhole.engines.base import (
+    AsWritten,
+    Filling,
+    GroupKey,
+    MadeUp,
+    PrivateTotal,
+    PrivateValues,
+    ProbeTable,
+    Roster,
+    Rows,
+    Source,
+)
 
 __all__ = [
     "AsWritten",
     "Filling",
     "GroupKey",
     "MadeUp",
+    "PrivateTotal",
     "PrivateValues",
     "ProbeTable",
     "Roster",

@@ -82,10 +82,11 @@ def _copy_each(con: duckdb.DuckDBPyConnection, engine: Engine, wanted: Sequence[
                 f"{url.shown}: {same.qualified} and {relation.qualified} have one name, and both are needed: make a "
                 "view with another name of one of them"
             )
-        _copy_table(con, engine, relation)
+        copy_relation(con, engine, relation)
 
 
-def _copy_table(con: duckdb.DuckDBPyConnection, engine: Engine, relation: Relation) -> None:
+def copy_relation(con: duckdb.DuckDBPyConnection, engine: Engine, relation: Relation) -> None:
+    """Copy one table to the attached database `file`, in the order of its key."""
     columns = engine.columns(relation)
     spelt: dict[str, str] = {}
     for column in columns:

@@ -6,16 +6,16 @@ by the owner of the data, and never at query time.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, replace
-from functools import cache
+from functools import cache, partial
 from pathlib import Path
-from typing import Any, TypeAlias
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 import duckdb
 
-from keyhole.config import Columns, FileLayout, TableRoles
+from keyhole.config import Columns, FileLayout, SourceTable, TableRoles
 from keyhole.datasets.column_kinds import (
     Reading,
     columns_with_ambiguous_spellings,
@@ -43,6 +43,9 @@ from keyhole.errors import ConfigError, DataError
 from keyhole.model.predicate import quote_name
 from keyhole.model.schema import Column, Kind, Role, Schema, folded
 
+if TYPE_CHECKING:
+    from keyhole.engines.postgres.engine import PostgresEngine
+
 Connection: TypeAlias = duckdb.DuckDBPyConnection
 
 MAX_DIGITS = 9  # a DOUBLE column whose values have at most this many decimals is held as exact decimals
@@ -58,14 +61,19 @@ class Loaded:
     at_hand: tuple[str, ...]
     life: Lifetime  # of both databases, and of what is made of them
     left_out: tuple[str, ...] = ()
+    private_half: Callable[[], PostgresEngine] | None = None  # where the values are, if they stay in their database
     assumed: tuple[tuple[str, Kind], ...] = ()  # private columns whose kind was read off their values
 
     def roster(self) -> DuckDBRoster:
         """The public half; the other database is not needed for it."""
         return DuckDBRoster(self.people, self.schema, self.life)
 
-    def source(self) -> DuckDBSource:
+    def source(self) -> Source:
         """The whole."""
+        if self.private_half is not None:
+            from keyhole.engines.postgres.source import PostgresSource
+
+            return PostgresSource(self.people, self.schema, self.life, self.private_half)
         return DuckDBSource(self.people, self.secrets, self.schema, self.at_hand, self.life)
 
 
@@ -110,6 +118,8 @@ def read(
     """
     private = {name for name, column in roles.private.items() if column.kind == "text" or column.values is not None}
     texts = private | {name for name, column in roles.public.items() if column.kind == "text"}
+    if isinstance(layout, SourceTable) and layout.stay:
+        return read_staying(data, roles, how, replace(layout, table=table, view=view, names=names), others or {})
     with require_unchanged(data), ExitStack() as life:
         plain = make_plain(data, layout or FileLayout(), texts, life)
         loading = Lifetime()
@@ -120,6 +130,32 @@ def read(
             if isinstance(error, DataError):
                 raise _of_the_file(error, plain, data) from None
             raise
+
+
+def read_staying(
+    data: object, roles: Columns, how: Reading, layout: SourceTable, others: Mapping[str, TableRoles]
+) -> Loaded:
+    """Load the public half of a table whose private half stays in its database."""
+    from keyhole.datasets.public_half import address_of_half, open_private_half, read_public_half
+
+    if layout.view is not None or others:
+        raise ConfigError(
+            "stay = true is for one table: leave --view and [tables] out, or read the table once (stay = false)"
+        )
+    url = address_of_half(data, "data")
+    life = Lifetime()
+    try:
+        con = life.closes(duckdb.connect(":memory:"))
+        con.execute("SET preserve_insertion_order = true; SET TimeZone = 'UTC'")
+        schema = read_public_half(con, url, roles, how, layout)
+        people, at_hand = separate_secrets(con, schema, ())
+        life.closes(people)
+    except BaseException:
+        life.close()
+        raise
+    there = layout.secrets
+    half = None if there is None else partial(open_private_half, address_of_half(there, "secrets"), roles, schema)
+    return Loaded(people, con, schema, at_hand if half is not None else (), life, (), half)
 
 
 def _of_the_file(error: DataError, plain: object, data: object) -> DataError:
@@ -200,7 +236,7 @@ def _read(
     guessed = [
         c for c in schema.columns if c.name in at_hand and c.name not in kinds and (not typed or c.name in dates)
     ]
-    return Loaded(people, con, schema, at_hand, life, left_out, tuple((c.name, c.kind) for c in guessed))
+    return Loaded(people, con, schema, at_hand, life, left_out, None, tuple((c.name, c.kind) for c in guessed))
 
 
 def separate_secrets(con: Connection, schema: Schema, absent: tuple[str, ...]) -> tuple[Connection, tuple[str, ...]]:

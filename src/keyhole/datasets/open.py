@@ -76,6 +76,11 @@ class Table:
         self.close()
 
     @property
+    def values(self) -> Source | None:
+        """The source, if it gives values of single records; what is proved is then also looked up."""
+        return self.source if self.source is not None and self.source.gives_values else None
+
+    @property
     def whole(self) -> Source:
         """The source, for uses that always have one."""
         assert self.source is not None
@@ -106,15 +111,23 @@ def open_table(given: Settings, use: Use, *, text: frozenset[str] = frozenset(),
         if use in (Use.ANSWER, Use.EXACT):
             raise _quiet(error) from None
         raise
-    absent = tuple(name for name in given.columns.private if name not in (*loaded.at_hand, *loaded.left_out))
+    there = {c.name for c in loaded.schema.of_role(Role.PRIVATE)} if given.config.source.stay else set()
+    absent = tuple(n for n in given.columns.private if n not in (*loaded.at_hand, *loaded.left_out, *there))
     _check_spelling(loaded, absent)
     wanted = use in (Use.AUDIT, Use.EXACT, Use.ANSWER) or (use is Use.ANSWERED and not absent)
+    if given.config.source.stay:
+        wanted = use in (Use.AUDIT, Use.EXACT, Use.ANSWER)  # where the log has its answers nothing more is asked for
+        if wanted and given.config.source.secrets is None:
+            raise ConfigError(
+                'these answers are computed where the data stay: write secrets = "postgresql://keyhole_source@HOST/DB" '
+                "under [source], the address of the role that may read them"
+            )
     source = loaded.source()
     return Table(
         loaded.schema.table,
         loaded.roster(),
         source if wanted else None,
-        source.seal(),
+        source.seal() if wanted or not given.config.source.stay else None,
         given.config.source.version,
         absent,
         loaded.left_out,

@@ -35,6 +35,14 @@ class PrivateValues:
     floats: NDArray[np.float64]
 
 
+@dataclass(frozen=True, slots=True)
+class PrivateTotal:
+    """A sum over private values, and that of their absolute values."""
+
+    total: Fraction
+    size: Fraction
+
+
 @dataclass(frozen=True, slots=True, eq=False)
 class MadeUp:
     """A made-up private column of numbers: value = units / over where `present`."""
@@ -235,6 +243,17 @@ class Source(Roster, Protocol):
 
     def values(self, column: str) -> PrivateValues:
         """A private numeric column, in row order."""
+
+    @property
+    def gives_values(self) -> bool:
+        """Are values of single records given? False where they stay in their database, and totals alone come over."""
+
+    def sum_over_classes(
+        self, of: NDArray[np.int32], weights: Mapping[int, Fraction], column: str, power: int
+    ) -> PrivateTotal:
+        """The sum of weight * column ** power over the records of some classes: one number, for sources that give no
+        values. `of` is the class of each record, `weights` what each class that counts is weighted with.
+        """
 
     def value_counts(self, column: str, most: int) -> list[tuple[Scalar, int]] | None:
         """Each value of a private column and how many records have it, NULL aside; None if there are more than most."""

@@ -122,6 +122,7 @@ class CopiedColumn:
     name: str
     there: str
     here: str = "{0}"
+    type: str = ""
 
 
 class Engine(Protocol):

@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 
 from keyhole.basis import Atoms, Weights
 from keyhole.basis.bits import unpack
-from keyhole.datasets import PrivateValues, Source
+from keyhole.datasets import PrivateTotal, PrivateValues, Source
 from keyhole.model.cells import Partition
 from keyhole.model.forms import ONE, Feature, Part, private_part
 from keyhole.model.predicate import Predicate
@@ -97,6 +97,10 @@ class Totals:
             at = self._atoms.number(p.where)
             count = int(self._dot(ONE)[at])
             matched = max(matched, count)
+            if p.feature != ONE and self._source is not None and not self._source.gives_values:
+                there = self._sum_there(p, at)
+                total, beside = total + p.factor * there.total, beside + abs(p.factor) * there.size
+                continue
             beside += abs(p.factor) * self._size(p, at, count)
             if p.feature == ONE:
                 public += p.factor * (count if p.weight is None else self._weighted(p, at)[0])
@@ -213,6 +217,21 @@ class Totals:
                 result = (_by_atom(self._atoms, units), values.digits * f.power, None)
         self._per_atom[feature] = result
         return result
+
+    def _sum_there(self, part: Part, at: int) -> PrivateTotal:
+        """The sum of a part where the values stay in their database: the classes go there, one number comes back."""
+        assert self._source is not None
+        feature = self._features[part.feature]
+        mask = unpack(self._atoms.table[at], self._atoms.K)
+        if self._partitions:
+            self._inside(feature)  # says that private conditions are not looked up there
+        assert feature.column is not None
+        chosen = np.flatnonzero(mask).tolist()
+        weights = dict.fromkeys(chosen, Fraction(1))
+        if part.weight is not None:
+            weight: Weights = self._atoms.weight(part.weight)
+            weights = {k: Fraction(int(weight.values[k]), weight.over) for k in chosen}
+        return self._source.sum_over_classes(self._atoms.of, weights, feature.column, feature.power)
 
     def _values(self, column: str) -> PrivateValues:
         if column not in self._columns:

@@ -18,7 +18,7 @@ import duckdb
 import numpy as np
 from numpy.typing import NDArray
 
-from keyhole.engines.base import GroupKey, PrivateValues, Roster, Seal
+from keyhole.engines.base import GroupKey, PrivateTotal, PrivateValues, Roster, Seal
 from keyhole.engines.duckdb.connections import copy_rows, fetch_first, fetch_value, plain_value
 from keyhole.engines.duckdb.digests import digest_rows, seal_columns
 from keyhole.engines.duckdb.roster import DuckDBRoster, evaluate_query
@@ -141,6 +141,25 @@ class DuckDBSource(DuckDBRoster):
                 units = np.array([int(row[0]) for row in self._secrets.execute(text).fetchall()], dtype=object)
         return PrivateValues(np.asarray(present, dtype=np.bool_), units, digits, np.asarray(floats, dtype=np.float64))
 
+    @property
+    def gives_values(self) -> bool:
+        """Values of single records are at hand."""
+        return True
+
+    def sum_over_classes(
+        self, of: NDArray[np.int32], weights: Mapping[int, Fraction], column: str, power: int
+    ) -> PrivateTotal:
+        """The sum of weight * column ** power over the records of some classes."""
+        held = self.values(column)
+        chosen = np.isin(of, list(weights)) & held.present
+        total, size = Fraction(0), Fraction(0)
+        units, digits = held.units, held.digits
+        for row in np.flatnonzero(chosen).tolist():
+            x = Fraction(float(held.floats[row])) if units is None else Fraction(int(units[row]), 10**digits)
+            product = weights[int(of[row])] * x**power
+            total, size = total + product, size + abs(product)
+        return PrivateTotal(total, size)
+
     def value_counts(self, column: str, most: int) -> list[tuple[Scalar, int]] | None:
         """Each value of a private column and how many records have it, NULL aside; None if there are more than most."""
         name = quote_name(column)
@@ -258,7 +277,7 @@ def add_up_exactly(con: duckdb.DuckDBPyConnection, query: Query, table: str) -> 
         answer = Fraction(round(answer * 10**query.digits), 10**query.digits)
     if query.test is not None:
         return compared(query, answer)
-    return _as_decimal(answer) if isinstance(answer, Fraction) else None
+    return as_decimal(answer) if isinstance(answer, Fraction) else None
 
 
 def _add_up_term(con: duckdb.DuckDBPyConnection, term: Term, table: str) -> Fraction:
@@ -273,7 +292,8 @@ def _add_up_term(con: duckdb.DuckDBPyConnection, term: Term, table: str) -> Frac
     return term.factor * total
 
 
-def _as_decimal(number: Fraction) -> Decimal:
+def as_decimal(number: Fraction) -> Decimal:
+    """An exact answer as a decimal: all of its digits if it ends, else those of the nearest double."""
     rest = number.denominator
     for prime in (2, 5):
         while rest % prime == 0:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
+from dataclasses import replace
 from typing import Any, NoReturn
 
 from keyhole.engines.engine import CopiedColumn, DataUrl, Relation
@@ -84,6 +85,10 @@ class PostgresEngine:
         if snapshot:
             self.do("SET TRANSACTION ISOLATION LEVEL REPEATABLE READ READ ONLY")
 
+    def begin_snapshot(self) -> None:
+        """What is read from here on is one state of the database, and nothing is written."""
+        self.do("BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY")
+
     def arrow(self, sql: str) -> Any:
         """The rows of a SELECT, batch by batch."""
         self.words.append(sql)
@@ -115,6 +120,22 @@ class PostgresEngine:
         """All rows of a small SELECT."""
         table = self.arrow(sql).read_all()
         return list(zip(*(column.to_pylist() for column in table.columns), strict=True))
+
+    def state_of(self, sql: str) -> str:
+        """The SQLSTATE with which the server refuses a SELECT; empty if it runs. Not inside a transaction."""
+        self.words.append(sql)
+        cursor = self._con.cursor()
+        try:
+            cursor.execute(sql)
+            cursor.fetchall()
+        except Exception as error:
+            state = str(getattr(error, "sqlstate", None) or "")
+            if not state:
+                _raise(error, self.url)
+            return state
+        finally:
+            cursor.close()
+        return ""
 
     def do(self, sql: str) -> None:
         """Run a statement without rows."""
@@ -156,10 +177,11 @@ class PostgresEngine:
         zone = str(self.rows("SELECT current_setting('TimeZone') AS zone")[0][0])
         found = self.rows(_COLUMNS.format(literal(self.quoted(relation))))
         padded = self._padded_columns(relation, [(n, m - 4) for n, type_, _, m, _ in found if type_ == "bpchar"])
-        return [
+        made = [
             _copied(str(name), str(type_), str(form), int(modifier), merges=bool(merges) or name in padded, zone=zone)
             for name, type_, form, modifier, merges in found
         ]
+        return [replace(column, type=str(row[1])) for column, row in zip(made, found, strict=True)]
 
     def _padded_columns(self, relation: Relation, fixed: Sequence[tuple[str, int]]) -> frozenset[str]:
         """The columns of type char(n) with values that are filled up with blanks, which LIKE sees and = does not."""

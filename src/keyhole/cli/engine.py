@@ -1,0 +1,90 @@
+"""`keyhole engine`: split a table inside its database, so that who decides cannot read a secret."""
+
+from __future__ import annotations
+
+from enum import StrEnum
+
+import click
+
+from keyhole.cli.shared import options
+from keyhole.cli.shared.terminal import emit_text, exit_with
+from keyhole.config.arguments import TableArguments
+from keyhole.errors import ConfigError
+
+HELP = """Let the data stay in PostgreSQL: set up, check, take away.
+
+ACTION is one of
+
+\b
+  setup      print the SQL that makes schema keyhole with the public half and the private half of the table, the roles
+             keyhole_roster (reads the public half) and keyhole_source (reads both), and their GRANTs
+  check      prove that the role that decides cannot read a private column; refuse otherwise
+  teardown   print the SQL that takes schema and roles away
+
+With --run the SQL is executed in one transaction instead, by the role of the address. Then say stay = true under
+[source], with the roster's address as data and the source's as secrets.
+
+\b
+Examples
+  keyhole engine setup -c keyhole.toml | psql hr
+  keyhole engine setup --data postgresql://owner@db/hr --table hr.staff --id name --private pay --run
+  keyhole engine check --data postgresql://keyhole_roster@db/hr --private pay
+  keyhole engine teardown --data postgresql://owner@db/hr --run
+
+\b
+Exit code
+  0 printed, done, or the role is barred; 2 could not run, or the role can read a secret.
+"""
+
+
+class Action(StrEnum):
+    """What is to be done."""
+
+    SETUP = "setup"
+    CHECK = "check"
+    TEARDOWN = "teardown"
+
+
+RUN = options.flag("--run", "Execute it, in one transaction, instead of printing it.")
+
+
+@options.command(
+    "engine",
+    HELP,
+    click.Argument(["action"], type=options.OneOf(Action)),
+    options.table(options.DATA, options.TABLE, options.ID, options.PRIVATE, options.HIDDEN, options.CONFIG),
+    RUN,
+)
+def engine(action: Action, table: TableArguments, run: bool) -> None:
+    """Print, execute or check."""
+    from keyhole.config.settings import settings
+    from keyhole.engines.engine import DataUrl, is_url
+    from keyhole.engines.postgres.engine import PostgresEngine
+    from keyhole.engines.postgres.setup import check_barred, list_private, run_statements, write_setup, write_teardown
+
+    given = settings(**table)
+    if not is_url(given.data) or DataUrl.parse(str(given.data)).dialect != "postgres":
+        raise ConfigError("data stay in PostgreSQL: give its address, --data postgresql://USER@HOST/DB")
+    url = DataUrl.parse(str(given.data))
+    roles = given.columns
+    if action is Action.CHECK:
+        opened = PostgresEngine(url, snapshot=False)
+        try:
+            private = list(roles.private) or list_private(opened)
+            check_barred(opened, private)
+        finally:
+            opened.close()
+        emit_text(f"{url.shown}: this role cannot read {', '.join(private)}", None)
+        exit_with(0)
+    if action is Action.SETUP:
+        if given.table is None:
+            raise ConfigError("say which table has the people: --table SCHEMA.TABLE")
+        statements = write_setup(url, given.table, roles.id, list(roles.private), roles.hidden)
+    else:
+        statements = write_teardown()
+    if run:
+        run_statements(url, statements)
+        emit_text(f"{url.shown}: done", None)
+    else:
+        emit_text("\n".join(f"{statement};" for statement in statements), None)
+    exit_with(0)

@@ -1,0 +1,132 @@
+"""The public half of a table that stays in its database: read once by the role that decides, which cannot read more."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import TypeAlias
+
+import duckdb
+
+from keyhole.config import Columns, PrivateColumn, SourceTable
+from keyhole.datasets.column_kinds import Reading
+from keyhole.datasets.copy_tables import copy_relation
+from keyhole.datasets.faults import check_ids
+from keyhole.engines.duckdb.connections import fetch_value, types_of
+from keyhole.engines.engine import DataUrl, Relation, is_url
+from keyhole.engines.postgres.engine import PostgresEngine
+from keyhole.engines.postgres.setup import ROW, SCHEMA, check_barred
+from keyhole.errors import ConfigError, DataError
+from keyhole.model.predicate import literal, quote_name
+from keyhole.model.schema import Column, Kind, Role, Schema, folded
+
+Connection: TypeAlias = duckdb.DuckDBPyConnection
+
+
+def read_public_half(con: Connection, url: DataUrl, roles: Columns, how: Reading, layout: SourceTable) -> Schema:
+    """Make the table `loaded` of the public half, in the order of its row numbers, and its schema.
+
+    A private column of `loaded` holds TRUE or NULL: its values were never asked for. The deciding role is refused if
+    it could read them (`check_barred`).
+    """
+    con.execute("ATTACH ':memory:' AS file")
+    engine = PostgresEngine(url, snapshot=False)
+    try:
+        there = _read_columns(engine, url)
+        private = [c.name for c in there if c.role is Role.PRIVATE]
+        check_barred(engine, private)
+        engine.begin_snapshot()
+        copy_relation(con, engine, Relation(SCHEMA, "people", key=(ROW,)))
+    finally:
+        engine.close()
+    _check_roles(there, roles, url)
+    listed = ", ".join(quote_name(c.name) for c in there)
+    con.execute(f"CREATE TEMP TABLE loaded AS SELECT {listed} FROM file.people ORDER BY {ROW}")
+    gaps = fetch_value(con, f"SELECT count(*) <> coalesce(max({ROW}) + 1, 0) FROM file.people")
+    con.execute("DETACH file")
+    if gaps or not fetch_value(con, "SELECT count(*) FROM loaded"):
+        raise DataError.of_file(f"{SCHEMA}.people of {url.name} has no rows, or gaps: run keyhole engine setup again")
+    types = types_of(con, "loaded")
+    columns = []
+    for c in there:
+        null = bool(fetch_value(con, f"SELECT count(*) - count({quote_name(c.name)}) > 0 FROM loaded"))
+        digits = None
+        if c.role is not Role.PRIVATE and types[c.name].startswith("DECIMAL"):
+            digits = int(types[c.name].rstrip(")").split(",")[1])
+        columns.append(replace(c, nullable=null, digits=digits))
+    strict = how.declared or layout.table is not None
+    schema = Schema(layout.table.rpartition(".")[2] if layout.table else url.name, tuple(columns), strict, layout.names)
+    unreviewed = {folded(name) for name in roles.unreviewed} if how.reviewed else set()
+    schema = replace(schema, unreviewed=tuple(c.name for c in columns if folded(c.name) in unreviewed))
+    return replace(schema, repeated=check_ids(con, schema, records=how.records))
+
+
+def open_private_half(url: DataUrl, roles: Columns, schema: Schema) -> PostgresEngine:
+    """The connection of the role that may read secrets, after a look whether they are inside what was declared."""
+    engine = PostgresEngine(url, snapshot=False)
+    try:
+        for column in schema.of_role(Role.PRIVATE):
+            tests = _outside(column, roles.private[column.name])
+            if tests and engine.rows(f"SELECT 1 AS one FROM {SCHEMA}.secrets WHERE {' OR '.join(tests)} LIMIT 1"):
+                message = f"column {column.name!r} holds a value outside what was declared for it"
+                raise DataError.of_file(f"{url.shown}: {message}; widen the declaration or mend the data")
+    except BaseException:
+        engine.close()
+        raise
+    return engine
+
+
+def _outside(column: Column, declared: PrivateColumn) -> list[str]:
+    """Conditions of a value that was not declared."""
+    name = quote_name(column.name)
+    tests = []
+    if declared.values is not None:
+        tests.append(f"{name} NOT IN ({', '.join(map(literal, declared.values))})")
+    if declared.min is not None:
+        tests.append(f"{name} < {literal(declared.min)}")
+    if declared.max is not None:
+        tests.append(f"{name} > {literal(declared.max)}")
+    if declared.step is not None:
+        start = literal(declared.min if declared.min is not None else 0)
+        tests.append(f"mod(CAST({name} AS NUMERIC) - {start}, {literal(declared.step)}) <> 0")
+    return tests
+
+
+def _read_columns(engine: PostgresEngine, url: DataUrl) -> list[Column]:
+    if engine.state_of(f"SELECT 1 AS one FROM {SCHEMA}.people LIMIT 1"):
+        raise ConfigError(
+            f"{url.shown} has no {SCHEMA}.people that this role may read, which stay = true asks for: run keyhole "
+            "engine setup as the owner, and let its role keyhole_roster decide"
+        )
+    rows = engine.rows(f"SELECT name, role, kind FROM {SCHEMA}.columns")
+    return [Column(str(name), Kind(str(kind)), Role(str(role))) for name, role, kind in rows]
+
+
+def _check_roles(there: list[Column], roles: Columns, url: DataUrl) -> None:
+    """The settings must say what the database was split by."""
+    wanted: Mapping[Role, set[str]] = {Role.ID: set(roles.id), Role.PRIVATE: set(roles.private)}
+    for role, names in wanted.items():
+        mine = {c.name for c in there if c.role is role}
+        if names and names != mine:
+            raise ConfigError(
+                f"{url.shown} was set up with {', '.join(sorted(mine))} as {role}, and the settings say "
+                f"{', '.join(sorted(names))}: run keyhole engine setup again, or mend the settings"
+            )
+    for c in there:
+        declared = roles.private.get(c.name)
+        if (
+            declared is not None
+            and (declared.values is not None) != (c.kind is Kind.TEXT)
+            and (declared.values is not None or declared.min is not None)
+        ):
+            raise ConfigError(
+                f"private column {c.name!r} holds {c.kind} in {url.shown}: it takes "
+                f"{'values = [...]' if c.kind is Kind.TEXT else 'min, max and step'}"
+            )
+
+
+def address_of_half(data: object, setting: str) -> DataUrl:
+    """The address of a role, where the data stay."""
+    if not is_url(data) or DataUrl.parse(str(data)).dialect != "postgres":
+        raise ConfigError(f'stay = true is for data in PostgreSQL: write {setting} = "postgresql://ROLE@HOST/DB"')
+    return DataUrl.parse(str(data))

@@ -1,0 +1,178 @@
+"""The SQL by which an owner splits a table inside PostgreSQL, so that who decides cannot read a secret.
+
+Schema `keyhole` has the public half (`people`: of private columns only whether they are NULL), the private half
+(`secrets`), and what is what (`columns`). Role `keyhole_roster` reads the public half; `keyhole_source` reads both. The
+server keeps them apart, by GRANT.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+from keyhole.engines.engine import CopiedColumn, DataUrl, find_relation
+from keyhole.engines.postgres.engine import PostgresEngine
+from keyhole.errors import ConfigError, DataError
+from keyhole.model.predicate import literal, quote_name
+from keyhole.model.schema import Kind, Role
+
+SCHEMA = "keyhole"
+ROSTER, SOURCE = "keyhole_roster", "keyhole_source"
+ROW = "keyhole_r"  # the number of a row, from 0
+_KINDS = {
+    **dict.fromkeys(("int2", "int4", "int8", "oid"), Kind.INTEGER),
+    **dict.fromkeys(("float4", "float8"), Kind.DOUBLE),
+    **dict.fromkeys(("text", "varchar", "bpchar", "name", "uuid"), Kind.TEXT),
+    "numeric": Kind.DECIMAL,
+    "bool": Kind.BOOLEAN,
+    "date": Kind.DATE,
+    "timestamp": Kind.TIMESTAMP,
+    "timestamptz": Kind.TIMESTAMP,
+}
+# tables that a role may read, beside `people`, with a column of one of these names
+_READABLE = """
+SELECT DISTINCT n.nspname || '.' || c.relname AS name FROM pg_class c
+JOIN pg_namespace n ON n.oid = c.relnamespace JOIN pg_attribute a ON a.attrelid = c.oid AND a.attnum > 0
+WHERE c.relkind IN ('r', 'p', 'v', 'm', 'f') AND NOT (n.nspname = 'keyhole' AND c.relname = 'people')
+  AND n.nspname NOT IN ('pg_catalog', 'information_schema') AND a.attname IN ({})
+  AND has_schema_privilege(n.oid, 'USAGE') AND has_column_privilege(c.oid, a.attnum, 'SELECT')
+ORDER BY 1
+"""
+
+
+@dataclass(frozen=True, slots=True)
+class SplitColumn:
+    """A column of the split table: its name, its role, its kind, and the expression that gives it."""
+
+    name: str
+    role: Role
+    kind: Kind
+    sql: str
+
+
+def write_setup(
+    url: DataUrl, table: str, ids: Sequence[str], private: Sequence[str], hidden: Sequence[str]
+) -> tuple[str, ...]:
+    """The statements that make schema, tables and roles anew; nothing is run. The table's columns are looked up."""
+    engine = PostgresEngine(url, snapshot=True)
+    try:
+        relation = find_relation(engine.relations(), table, url)
+        columns = engine.columns(relation)
+        origin = engine.quoted(relation)
+    finally:
+        engine.close()
+    names = {column.name for column in columns}
+    for name in (*ids, *private, *hidden):
+        if name not in names:
+            raise ConfigError(f"{relation.qualified} has no column {name!r}; it has {', '.join(sorted(names))}")
+    if not ids or not private:
+        raise ConfigError("say which column names the person of a row (--id), and which are private (--private)")
+    split = [
+        _split_column(c, Role.ID if c.name in ids else Role.PRIVATE if c.name in private else Role.PUBLIC)
+        for c in columns
+        if c.name not in hidden
+    ]
+    return ("BEGIN", *_setup_statements(origin, split), "COMMIT")
+
+
+def write_teardown() -> tuple[str, ...]:
+    """The statements that take it all away again; the roles stay, with their passwords, and can read nothing."""
+    return ("BEGIN", f"DROP SCHEMA IF EXISTS {SCHEMA} CASCADE", "COMMIT")
+
+
+def run_statements(url: DataUrl, statements: Sequence[str]) -> None:
+    """Run such statements: all of them or, where one fails, none."""
+    engine = PostgresEngine(url, snapshot=False)
+    try:
+        for statement in statements:
+            engine.do(statement)
+    finally:
+        engine.close()  # without COMMIT nothing was done
+
+
+def check_barred(engine: PostgresEngine, private: Sequence[str]) -> None:
+    """Refuse a deciding role that can read a secret: it is tried, and every table with such a column is looked at.
+
+    Guarantee: the server denied this role `keyhole.secrets` (SQLSTATE 42501), it is no superuser, and it may read no
+    column of a private column's name in any table but the public half.
+    """
+    who, superuser = engine.rows(
+        "SELECT current_user::text AS who, (SELECT rolsuper FROM pg_roles WHERE rolname = current_user) AS super"
+    )[0]
+    readable = engine.rows(_READABLE.format(", ".join(literal(name) for name in private)))
+    if superuser or readable:
+        what = "is a superuser" if superuser else f"may read {', '.join(str(row[0]) for row in readable)}"
+        raise ConfigError(
+            f"{engine.url.shown}: the role {who}, which decides, {what}; with stay = true it must not be able to read "
+            f"a private column: let {ROSTER} decide (keyhole engine setup makes it)"
+        )
+    if engine.state_of(f"SELECT 1 AS one FROM {SCHEMA}.secrets LIMIT 1") != "42501":
+        raise ConfigError(
+            f"{engine.url.shown}: the server does not refuse {SCHEMA}.secrets to the role {who}: run keyhole engine "
+            "setup as the owner of the data"
+        )
+
+
+def list_private(engine: PostgresEngine) -> list[str]:
+    """The private columns by which the database was split."""
+    if engine.state_of(f"SELECT 1 AS one FROM {SCHEMA}.columns LIMIT 1"):
+        raise ConfigError(
+            f"{engine.url.shown} has no schema {SCHEMA} that this role may read: run keyhole engine setup"
+        )
+    return [str(row[0]) for row in engine.rows(f"SELECT name FROM {SCHEMA}.columns WHERE role = 'private'")]
+
+
+def _split_column(column: CopiedColumn, role: Role) -> SplitColumn:
+    name = quote_name(column.name)
+    judged = not column.here.startswith("encode")
+    kind = _KINDS.get(column.type, Kind.TEXT if judged else Kind.OTHER) if judged else Kind.OTHER
+    if role is Role.PRIVATE and kind in (Kind.OTHER, Kind.DOUBLE):
+        raise DataError.of_file(
+            f"private column {column.name!r} is of type {column.type}, whose sums are not exact: cast it to NUMERIC "
+            "in a view, and set that up"
+        )
+    if kind is Kind.TEXT:
+        return SplitColumn(column.name, role, kind, f'({name}::text) COLLATE "C"')
+    if kind is Kind.OTHER:
+        return SplitColumn(column.name, role, kind, f"convert_to({name}::text, 'UTF8')")
+    if kind is Kind.TIMESTAMP:
+        return SplitColumn(column.name, role, kind, f"{name}::timestamp")
+    return SplitColumn(column.name, role, kind, name)
+
+
+def _setup_statements(origin: str, columns: Sequence[SplitColumn]) -> Iterator[str]:
+    yield f"DROP SCHEMA IF EXISTS {SCHEMA} CASCADE"
+    for role in (ROSTER, SOURCE):
+        missing = f"NOT EXISTS (SELECT 1 FROM pg_roles WHERE rolname = '{role}')"
+        yield f"DO $$ BEGIN IF {missing} THEN CREATE ROLE {role} LOGIN; END IF; END $$"
+    yield f"CREATE SCHEMA {SCHEMA}"
+    yield f"REVOKE ALL ON SCHEMA {SCHEMA} FROM PUBLIC"
+    ids = ", ".join(quote_name(c.name) for c in columns if c.role is Role.ID)
+    listed = ", ".join(f"{c.sql} AS {quote_name(c.name)}" for c in columns)
+    numbered = f"SELECT row_number() OVER (ORDER BY {ids}) - 1 AS {ROW}, {listed} FROM {origin}"
+    yield f"CREATE TEMP TABLE keyhole_split ON COMMIT DROP AS {numbered}"
+    for c in columns:
+        if c.kind is Kind.DECIMAL:
+            wrong = f"{quote_name(c.name)} = 'NaN'"
+            yield (
+                f"DO $$ BEGIN IF EXISTS (SELECT 1 FROM keyhole_split WHERE {wrong}) THEN RAISE EXCEPTION "
+                f"USING ERRCODE = '22003', MESSAGE = {literal(f'column {c.name} holds NaN')}; "
+                "END IF; END $$"
+            )
+    half = [
+        f"(CASE WHEN {quote_name(c.name)} IS NULL THEN NULL ELSE TRUE END) AS {quote_name(c.name)}"
+        if c.role is Role.PRIVATE
+        else quote_name(c.name)
+        for c in columns
+    ]
+    yield f"CREATE TABLE {SCHEMA}.people AS SELECT {ROW}, {', '.join(half)} FROM keyhole_split"
+    secrets = ", ".join(quote_name(c.name) for c in columns if c.role is Role.PRIVATE)
+    yield f"CREATE TABLE {SCHEMA}.secrets AS SELECT {ROW}, {secrets} FROM keyhole_split"
+    for table in ("people", "secrets"):
+        yield f"ALTER TABLE {SCHEMA}.{table} ADD PRIMARY KEY ({ROW})"
+        yield f"ANALYZE {SCHEMA}.{table}"
+    told = ", ".join(f"({literal(c.name)}, {literal(str(c.role))}, {literal(str(c.kind))})" for c in columns)
+    yield f"CREATE TABLE {SCHEMA}.columns AS SELECT * FROM (VALUES {told}) AS t(name, role, kind)"
+    yield f"GRANT USAGE ON SCHEMA {SCHEMA} TO {ROSTER}, {SOURCE}"
+    yield f"GRANT SELECT ON {SCHEMA}.people, {SCHEMA}.columns TO {ROSTER}, {SOURCE}"
+    yield f"GRANT SELECT ON {SCHEMA}.secrets TO {SOURCE}"
