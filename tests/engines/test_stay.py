@@ -75,12 +75,14 @@ def statements(seed: int, count: int) -> list[str]:
     """Sums, averages, counts, groups and weights under conditions with NULL, IN, BETWEEN, LIKE and dates."""
     draw = random.Random(seed)
     conditions = [
-        "dept = 'd1'", "dept IN ('d2', 'd3', 'd7')", "city IS NULL", "city <> 'Bonn'", "age BETWEEN 30 AND 44", "age > 58",
+        "dept = 'd1'", "dept IN ('d2', 'd3', 'd7')", "city IS NULL", "city <> 'Bonn'", "age BETWEEN 30 AND 44",
+        "age > 58",
         "city LIKE 'c%'", "age / 2 > 20", "NOT (city = 'Aachen' OR age < 33)", "hired < DATE '2015-03-01'",
         "age % 7 = 3", "EXTRACT(year FROM hired) = 2014", "id <> 17", "id > 5",
     ]  # fmt: skip
     items = [
-        "SUM(pay)", "AVG(pay)", "SUM(bonus)", "COUNT(*), SUM(bonus)", "COUNT(pay)", "SUM(pay * age)", "SUM(bonus + pay)",
+        "SUM(pay)", "AVG(pay)", "SUM(bonus)", "COUNT(*), SUM(bonus)", "COUNT(pay)", "SUM(pay * age)",
+        "SUM(bonus + pay)",
         "SUM(pay) / COUNT(*)",
     ]  # fmt: skip
     made = []

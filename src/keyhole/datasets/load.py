@@ -9,13 +9,13 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, replace
-from functools import cache, partial
+from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 import duckdb
 
-from keyhole.config import Columns, FileLayout, SourceTable, TableRoles
+from keyhole.config import Columns, FileLayout, TableRoles
 from keyhole.datasets.column_kinds import (
     Reading,
     columns_with_ambiguous_spellings,
@@ -118,8 +118,6 @@ def read(
     """
     private = {name for name, column in roles.private.items() if column.kind == "text" or column.values is not None}
     texts = private | {name for name, column in roles.public.items() if column.kind == "text"}
-    if isinstance(layout, SourceTable) and layout.stay:
-        return read_staying(data, roles, how, replace(layout, table=table, view=view, names=names), others or {})
     with require_unchanged(data), ExitStack() as life:
         plain = make_plain(data, layout or FileLayout(), texts, life)
         loading = Lifetime()
@@ -130,32 +128,6 @@ def read(
             if isinstance(error, DataError):
                 raise _of_the_file(error, plain, data) from None
             raise
-
-
-def read_staying(
-    data: object, roles: Columns, how: Reading, layout: SourceTable, others: Mapping[str, TableRoles]
-) -> Loaded:
-    """Load the public half of a table whose private half stays in its database."""
-    from keyhole.datasets.public_half import address_of_half, open_private_half, read_public_half
-
-    if layout.view is not None or others:
-        raise ConfigError(
-            "stay = true is for one table: leave --view and [tables] out, or read the table once (stay = false)"
-        )
-    url = address_of_half(data, "data")
-    life = Lifetime()
-    try:
-        con = life.closes(duckdb.connect(":memory:"))
-        con.execute("SET preserve_insertion_order = true; SET TimeZone = 'UTC'")
-        schema = read_public_half(con, url, roles, how, layout)
-        people, at_hand = separate_secrets(con, schema, ())
-        life.closes(people)
-    except BaseException:
-        life.close()
-        raise
-    there = layout.secrets
-    half = None if there is None else partial(open_private_half, address_of_half(there, "secrets"), roles, schema)
-    return Loaded(people, con, schema, at_hand if half is not None else (), life, (), half)
 
 
 def _of_the_file(error: DataError, plain: object, data: object) -> DataError:

@@ -106,7 +106,12 @@ def open_table(given: Settings, use: Use, *, text: frozenset[str] = frozenset(),
     try:
         tables, layout = given.config.tables, given.config.source
         place = {"table": given.table, "view": given.view}
-        loaded = read(given.data, given.columns, how, **place, layout=layout, others=tables, names=layout.names)
+        if layout.stay:
+            from keyhole.datasets.public_half import read_staying
+
+            loaded = read_staying(given.data, given.columns, how, layout, tables)
+        else:
+            loaded = read(given.data, given.columns, how, **place, layout=layout, others=tables, names=layout.names)
     except DataError as error:
         if use in (Use.ANSWER, Use.EXACT):
             raise _quiet(error) from None

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import replace
+from functools import partial
 from typing import TypeAlias
 
 import duckdb
@@ -12,8 +13,10 @@ from keyhole.config import Columns, PrivateColumn, SourceTable
 from keyhole.datasets.column_kinds import Reading
 from keyhole.datasets.copy_tables import copy_relation
 from keyhole.datasets.faults import check_ids
+from keyhole.datasets.load import Loaded, separate_secrets
 from keyhole.engines.duckdb.connections import fetch_value, types_of
 from keyhole.engines.engine import DataUrl, Relation, is_url
+from keyhole.engines.open_files import Lifetime
 from keyhole.engines.postgres.engine import PostgresEngine
 from keyhole.engines.postgres.setup import ROW, SCHEMA, check_barred
 from keyhole.errors import ConfigError, DataError
@@ -21,6 +24,28 @@ from keyhole.model.predicate import literal, quote_name
 from keyhole.model.schema import Column, Kind, Role, Schema, folded
 
 Connection: TypeAlias = duckdb.DuckDBPyConnection
+
+
+def read_staying(data: object, roles: Columns, how: Reading, layout: SourceTable, others: Collection[str]) -> Loaded:
+    """The public half of a table whose private half stays in its database: it is connected to when it is needed."""
+    if layout.view is not None or others:
+        raise ConfigError(
+            "stay = true is for one table: leave --view and [tables] out, or read the table once (stay = false)"
+        )
+    url = address_of_half(data, "data")
+    life = Lifetime()
+    try:
+        con = life.closes(duckdb.connect(":memory:"))
+        con.execute("SET preserve_insertion_order = true; SET TimeZone = 'UTC'")
+        schema = read_public_half(con, url, roles, how, layout)
+        people, at_hand = separate_secrets(con, schema, ())
+        life.closes(people)
+    except BaseException:
+        life.close()
+        raise
+    there = layout.secrets
+    half = None if there is None else partial(open_private_half, address_of_half(there, "secrets"), roles, schema)
+    return Loaded(people, con, schema, at_hand if half is not None else (), life, (), half)
 
 
 def read_public_half(con: Connection, url: DataUrl, roles: Columns, how: Reading, layout: SourceTable) -> Schema:
