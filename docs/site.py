@@ -38,6 +38,7 @@ PARTS = {
         "report.md",
         "ci.md",
         "pipelines.md",
+        "engines.md",
         "operator.md",
         "postgres-door.md",
     ),

@@ -58,7 +58,7 @@ def world(postgres: Postgres) -> Iterator[World]:
         rows.append(f"({i}, 'd{draw.randrange(9)}', {city}, {age}, {day}, {pay}, {draw.randrange(5000)})")
     postgres.run(f"{TABLE} INSERT INTO shop.staff VALUES {', '.join(rows)};")
     here = ("--data", postgres.url(), "--table", "shop.staff", "--id", "id", "--private", "pay", "--private", "bonus")
-    done = call_command("engine", "setup", *here, "--run")
+    done = call_command("engine", "setup", *here, "--execute")
     assert done.exit_code == 0, done.output
     once = f"[source]\ndata = '{postgres.url()}'\ntable = 'shop.staff'\n"
     stay = (
@@ -66,7 +66,7 @@ def world(postgres: Postgres) -> Iterator[World]:
         "table = 'shop.staff'\nstay = true\n"
     )
     yield World(postgres, Config.parse(once + COLUMNS), Config.parse(stay + COLUMNS))
-    assert call_command("engine", "teardown", "--data", postgres.url(), "--run").exit_code == 0
+    assert call_command("engine", "teardown", "--data", postgres.url(), "--execute").exit_code == 0
     assert postgres.run("SELECT count(*) FROM pg_namespace WHERE nspname = 'keyhole';") == ["0"]
     postgres.run("DROP SCHEMA shop CASCADE; DROP ROLE keyhole_roster, keyhole_source;")
 

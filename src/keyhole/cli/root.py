@@ -23,7 +23,7 @@ class Subcommand:
 
 ENTRIES = (
     Subcommand("demo", "keyhole.cli.demo", "Tell the hospital story: three harmless sums give one patient away."),
-    Subcommand("init", "keyhole.cli.init", "Look at a file or database and propose a keyhole.toml."),
+    Subcommand("init", "keyhole.cli.setup.init", "Look at a file or database and propose a keyhole.toml."),
     Subcommand("audit", "keyhole.cli.audit", "Prove who is exposed by a log of aggregate queries."),
     Subcommand(
         "tables", "keyhole.cli.published.tables", "Prove which suppressed cells of published tables can be recovered."
@@ -49,7 +49,7 @@ ENTRIES = (
     Subcommand("simulate", "keyhole.cli.simulate.command", "Play attacks and defences against simulated databases."),
     Subcommand("ask", "keyhole.cli.ask", "Ask one question, or several, and get an answer that is safe to give."),
     Subcommand("answer", "keyhole.cli.answer", "Answer COUNT, SUM and AVG with differential privacy."),
-    Subcommand("engine", "keyhole.cli.engine", "Let the data stay in PostgreSQL: split a table, check who can read."),
+    Subcommand("engine", "keyhole.cli.setup.engine", "Let the data stay in PostgreSQL: set up, check, take away."),
     Subcommand("book", "keyhole.cli.book", "Show, verify or export what was asked, answered and paid."),
     Subcommand("serve", "keyhole.cli.serve", "Serve questions over HTTP, MCP and the PostgreSQL protocol."),
     Subcommand("explain", "keyhole.cli.verdict.explain", "Say what a word of the output means."),

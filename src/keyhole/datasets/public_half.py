@@ -18,11 +18,27 @@ from keyhole.engines.duckdb.connections import fetch_value, types_of
 from keyhole.engines.engine import DataUrl, Relation, is_url
 from keyhole.engines.open_files import Lifetime
 from keyhole.engines.postgres.engine import PostgresEngine
-from keyhole.engines.postgres.setup import ROW, SCHEMA, check_barred
+from keyhole.engines.postgres.setup import (
+    ROW,
+    SCHEMA,
+    check_barred,
+    list_private,
+    run_statements,
+    write_setup,
+    write_teardown,
+)
 from keyhole.errors import ConfigError, DataError
 from keyhole.model.predicate import literal, quote_name
 from keyhole.model.schema import Column, Kind, Role, Schema, folded
 
+__all__ = [
+    "address_of_half",
+    "check_role",
+    "read_staying",
+    "run_statements",
+    "write_setup",
+    "write_teardown",
+]
 Connection: TypeAlias = duckdb.DuckDBPyConnection
 
 
@@ -148,6 +164,17 @@ def _check_roles(there: list[Column], roles: Columns, url: DataUrl) -> None:
                 f"private column {c.name!r} holds {c.kind} in {url.shown}: it takes "
                 f"{'values = [...]' if c.kind is Kind.TEXT else 'min, max and step'}"
             )
+
+
+def check_role(url: DataUrl, private: list[str]) -> list[str]:
+    """Prove that a role cannot read these columns, or those by which the database was split; refuse otherwise."""
+    engine = PostgresEngine(url, snapshot=False)
+    try:
+        private = private or list_private(engine)
+        check_barred(engine, private)
+    finally:
+        engine.close()
+    return private
 
 
 def address_of_half(data: object, setting: str) -> DataUrl:

@@ -81,17 +81,22 @@ class PostgresSource(DuckDBRoster):
     ) -> PrivateTotal:
         """The sum of weight * column ** power over the records of some classes: one number leaves the database."""
         over = lcm(*(w.denominator for w in weights.values()))
-        chosen = {c: str(int(w * over)) for c, w in weights.items() if w}
-        if not chosen:
-            return PrivateTotal(Fraction(0), Fraction(0))
         x = f"CAST(s.{quote_name(column)} AS NUMERIC)"
-        product = f"{' * '.join([x] * power)} * CAST(q.w AS NUMERIC)"
+        product = f"{' * '.join([x] * power)} * q.w"
         total, size = self.engine.rows(
             f"SELECT coalesce(sum({product}), 0)::text AS total, coalesce(sum(abs({product})), 0)::text AS size "
-            f"FROM {self._put_classes(of)} k JOIN {self._put_chosen(chosen)} q ON q.c = k.c "
-            f"JOIN {SCHEMA}.secrets s ON s.{ROW} = k.r WHERE s.{quote_name(column)} IS NOT NULL"
+            f"{self._join(of, {c: int(w * over) for c, w in weights.items()})} WHERE s.{quote_name(column)} IS NOT NULL"
         )[0]
         return PrivateTotal(Fraction(total) / over, Fraction(size) / over)
+
+    def _join(self, of: NDArray[np.int32], weights: Mapping[int, int]) -> str:
+        """The private half with the weight of each row; rows of other classes are left out."""
+        lists = (",".join(map(str, each)) for each in (weights.keys(), weights.values()))
+        classes, sizes = (f"'{{{text}}}'" for text in lists)
+        return (
+            f"FROM unnest({classes}::int[], {sizes}::numeric[]) AS q(c, w) JOIN {self._put_classes(of)} k ON k.c = q.c "
+            f"JOIN {SCHEMA}.secrets s ON s.{ROW} = k.r"
+        )
 
     def _put_classes(self, of: NDArray[np.int32]) -> str:
         """The class of each row, as a table of this connection alone; the same classes are not sent twice."""
@@ -100,11 +105,6 @@ class PostgresSource(DuckDBRoster):
             rows = pa.table({"r": pa.array(np.arange(self.n), pa.int64()), "c": pa.array(of, pa.int32())})
             self._classes = (of, self.engine.put("keyhole_classes", rows))
         return self._classes[1]
-
-    def _put_chosen(self, chosen: Mapping[int, str]) -> str:
-        pa = import_extra("pyarrow", "data that stay in PostgreSQL")
-        rows = pa.table({"c": pa.array(chosen, pa.int32()), "w": pa.array(chosen.values(), pa.string())})
-        return self.engine.put("keyhole_chosen", rows)
 
     def evaluate(self, query: Query) -> Decimal | bool | None:
         """The true answer of a sum, a count, an average, a MIN or a MAX under public conditions."""
@@ -141,12 +141,9 @@ class PostgresSource(DuckDBRoster):
 
     def _extreme(self, term: Term, aggregate: Aggregate) -> Fraction | None:
         atoms = self.atoms([term.where], ())
-        chosen = dict.fromkeys(np.flatnonzero(unpack(atoms.table[0], atoms.K)).tolist(), "1")
+        chosen = dict.fromkeys(np.flatnonzero(unpack(atoms.table[0], atoms.K)).tolist(), 1)
         extreme = f"{aggregate.value}(s.{quote_name(term.column or '')})::text"
-        found = self.engine.rows(
-            f"SELECT {extreme} AS v FROM {self._put_classes(atoms.of)} k "
-            f"JOIN {self._put_chosen(chosen)} q ON q.c = k.c JOIN {SCHEMA}.secrets s ON s.{ROW} = k.r"
-        )[0][0]
+        found = self.engine.rows(f"SELECT {extreme} AS v {self._join(atoms.of, chosen)}")[0][0]
         return None if found is None else term.factor * Fraction(found)
 
     def returned_groups(self, statement: Statement) -> list[GroupKey]:

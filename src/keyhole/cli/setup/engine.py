@@ -21,15 +21,15 @@ ACTION is one of
   check      prove that the role that decides cannot read a private column; refuse otherwise
   teardown   print the SQL that takes schema and roles away
 
-With --run the SQL is executed in one transaction instead, by the role of the address. Then say stay = true under
+With --execute the SQL is executed in one transaction instead, by the role of the address. Then say stay = true under
 [source], with the roster's address as data and the source's as secrets.
 
 \b
 Examples
   keyhole engine setup -c keyhole.toml | psql hr
-  keyhole engine setup --data postgresql://owner@db/hr --table hr.staff --id name --private pay --run
+  keyhole engine setup --data postgresql://owner@db/hr --table hr.staff --id name --private pay --execute
   keyhole engine check --data postgresql://keyhole_roster@db/hr --private pay
-  keyhole engine teardown --data postgresql://owner@db/hr --run
+  keyhole engine teardown --data postgresql://owner@db/hr --execute
 
 \b
 Exit code
@@ -45,7 +45,7 @@ class Action(StrEnum):
     TEARDOWN = "teardown"
 
 
-RUN = options.flag("--run", "Execute it, in one transaction, instead of printing it.")
+EXECUTE = options.flag("--execute", "Execute it, in one transaction, instead of printing it.")
 
 
 @options.command(
@@ -53,27 +53,18 @@ RUN = options.flag("--run", "Execute it, in one transaction, instead of printing
     HELP,
     click.Argument(["action"], type=options.OneOf(Action)),
     options.table(options.DATA, options.TABLE, options.ID, options.PRIVATE, options.HIDDEN, options.CONFIG),
-    RUN,
+    EXECUTE,
 )
-def engine(action: Action, table: TableArguments, run: bool) -> None:
+def engine(action: Action, table: TableArguments, execute: bool) -> None:
     """Print, execute or check."""
     from keyhole.config.settings import settings
-    from keyhole.engines.engine import DataUrl, is_url
-    from keyhole.engines.postgres.engine import PostgresEngine
-    from keyhole.engines.postgres.setup import check_barred, list_private, run_statements, write_setup, write_teardown
+    from keyhole.datasets.public_half import address_of_half, check_role, run_statements, write_setup, write_teardown
 
     given = settings(**table)
-    if not is_url(given.data) or DataUrl.parse(str(given.data)).dialect != "postgres":
-        raise ConfigError("data stay in PostgreSQL: give its address, --data postgresql://USER@HOST/DB")
-    url = DataUrl.parse(str(given.data))
+    url = address_of_half(given.data, "data")
     roles = given.columns
     if action is Action.CHECK:
-        opened = PostgresEngine(url, snapshot=False)
-        try:
-            private = list(roles.private) or list_private(opened)
-            check_barred(opened, private)
-        finally:
-            opened.close()
+        private = check_role(url, list(roles.private))
         emit_text(f"{url.shown}: this role cannot read {', '.join(private)}", None)
         exit_with(0)
     if action is Action.SETUP:
@@ -82,7 +73,7 @@ def engine(action: Action, table: TableArguments, run: bool) -> None:
         statements = write_setup(url, given.table, roles.id, list(roles.private), roles.hidden)
     else:
         statements = write_teardown()
-    if run:
+    if execute:
         run_statements(url, statements)
         emit_text(f"{url.shown}: done", None)
     else:
