@@ -21,7 +21,7 @@ import numpy as np
 
 from keyhole.api.plan import Asking, Plans, plan
 from keyhole.attacks.design import DobkinJonesLipton, Hadamard, Lindstrom, Superincreasing, fewest_for_bits
-from keyhole.attacks.plan import How, QueryPlan, question_sql
+from keyhole.attacks.plan import How, QueryPlan, plan_jointly, question_sql
 from keyhole.cli.demo import PEOPLE
 from keyhole.config.settings import settings
 
@@ -95,6 +95,19 @@ def adult(folder: Path, people: int) -> Report:
         "after peeling kinds of people, too": f"{100 * chained / n:.1f} %",
         "with the row space": f"{100 * sum(exposed) / n:.1f} %",
         "undecided": seen.how.count(How.UNDECIDED), "how": share, "sample": sample(made, con, people),
+        "one list for everybody": together(made),
+    }  # fmt: skip
+
+
+def together(made: Plans) -> Report:
+    """One list for everybody: how long it is beside its bound, as a ratio, and what it took."""
+    busy = time.process_time()
+    found = plan_jointly(made.planner, made.domain, lambda: False)
+    busy = time.process_time() - busy
+    return {
+        "people": len(found.targets), "questions": len(found.questions), "bound": found.bound,
+        "questions : bound": round(len(found.questions) / max(1, found.bound), 3), "processor seconds": round(busy, 1),
+        "complete": found.complete,
     }  # fmt: skip
 
 

@@ -46,7 +46,6 @@ PARTS = {
     "Theory": (
         "paper-reconstruction.md",
         "rowspace.md",
-        "atoms.md",
         "inference.md",
         "order.md",
         "oracle.md",

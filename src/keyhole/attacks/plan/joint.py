@@ -38,6 +38,7 @@ FLATS = 20_000  # ranks looked at
 PAIRS = 20_000_000  # pairs of tables, times questions
 TRIED = 6  # cells that give somebody, the cheapest first
 BATCHES = 20  # in which whoever no graph reaches is entered
+FEWEST = 20  # people in a batch
 NODES = 300_000  # of the search for the fewest questions that tell tables apart
 
 
@@ -410,9 +411,7 @@ def _enter_plans(closure: Closure, planner: Planner, stop: Callable[[], bool]) -
         if not plans:
             return
         new = {p: sum(q not in closure.asked for q in weights) for p, weights in plans.items()}
-        least = min(new.values())
-        ready = sorted(p for p in plans if new[p] <= least)
-        for p in ready[: max(1, len(closure.missing) // BATCHES)]:
+        for p in sorted(plans, key=lambda p: (new[p], p))[: max(FEWEST, len(closure.missing) // BATCHES)]:
             closure.find(p, plans[p])
         closure.run()
 

@@ -109,7 +109,7 @@ WORDS: Mapping[str, str] = {
 }
 
 PAGES: Mapping[str, str] = {
-    "atom": "atoms.md",
+    "atom": "rowspace.md",
     "book": "book.md",
     "budget": "defend.md",
     "dialect": "dialects.md",

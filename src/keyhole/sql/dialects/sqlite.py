@@ -8,6 +8,7 @@ from typing import ClassVar
 
 from sqlglot import exp
 
+from keyhole.model.schema import folded
 from keyhole.sql.dialects.translator import TEXT_RULES, Rule, Translator
 from keyhole.sql.dialects.types import (
     ISO_DAY,
@@ -23,6 +24,7 @@ from keyhole.sql.dialects.types import (
 from keyhole.sql.statements.parse import strip_parentheses
 
 _T = exp.DataType.Type
+ROW_NUMBERS = frozenset({"rowid", "oid", "_rowid_"})
 _FORMAT = re.compile(r"(?:%[Ymdjw]|[-/ .])+")
 _NOT_THERE = (exp.Concat, exp.Left, exp.Right)  # before version 3.44
 _DIGITS = re.compile(r"(?:%[Ymdjw])+")
@@ -30,6 +32,37 @@ _DIGITS = re.compile(r"(?:%[Ymdjw])+")
 
 class SqliteTranslator(Translator):
     """Values have types, columns have not: what a table stores is known for whole numbers, texts and ISO dates only."""
+
+    def read_texts(self, sql: str, tree: exp.Expr) -> exp.Expr:
+        """A word in double quotes that names nothing is a text there, where it is compared with a column of texts.
+
+        Read so in a SELECT from one table alone, in which nothing is renamed and nothing else quotes names.
+        """
+        words = [i for i in tree.find_all(exp.Identifier) if i.args.get("quoted")]
+        others = (exp.Join, exp.Subquery, exp.CTE, exp.Alias, exp.TableAlias, exp.Window)
+        renamed = any(True for _ in tree.find_all(*others)) or len(list(tree.find_all(exp.Select, exp.Table))) != 2
+        if not words or renamed or "`" in sql or "[" in sql:
+            return tree
+        tree = tree.copy()
+        for column in list(tree.find_all(exp.Column)):
+            name = column.this
+            if not isinstance(name, exp.Identifier) or not name.args.get("quoted") or len(column.parts) > 1:
+                continue
+            word = folded(name.name)
+            if word not in self.columns and word not in ROW_NUMBERS and self._is_compared_with_text(column):
+                column.replace(exp.Literal.string(name.name))
+        return tree
+
+    def _is_compared_with_text(self, column: exp.Column) -> bool:
+        parent = column.parent
+        if isinstance(parent, exp.EQ | exp.NEQ):
+            other = parent.expression if column is parent.this else parent.this
+        elif isinstance(parent, exp.In) and column.arg_key == "expressions":
+            other = parent.this
+        else:
+            return False
+        known = isinstance(other, exp.Column) and len(other.parts) == 1
+        return known and self.columns.get(folded(other.name)) is SqlType.TEXT
 
     def column_type(self, sql_type: SqlType) -> SqlType:
         """A decimal column holds doubles, and whole numbers where there is no fraction."""

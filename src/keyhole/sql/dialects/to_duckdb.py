@@ -87,7 +87,7 @@ def translate_to_duckdb(sql: str, dialect: str, schema: Schema) -> Translation:
 
 def _translate(sql: str, read: exp.Expr, translator: Translator) -> str:
     """The text in DuckDB's words; the text itself where both read it alike."""
-    made, own = translator.translate(read), _parse(sql, _DUCKDB)
+    made, own = translator.translate(translator.read_texts(sql, read)), _parse(sql, _DUCKDB)
     if own is not None and _drop_order(own) == _drop_order(made):
         return sql
     text = _write(made)

@@ -52,6 +52,10 @@ class Translator:
         self.columns = {folded(c.name): self.column_type(TYPE_OF_KIND[c.kind]) for c in schema.columns}
         self.aliases: dict[str, SqlType] = {}
 
+    def read_texts(self, sql: str, tree: exp.Expr) -> exp.Expr:
+        """The tree with words in double quotes as texts, where the engine reads them so."""
+        return tree
+
     def column_type(self, sql_type: SqlType) -> SqlType:
         """What a column of that type may be in the other engine."""
         return sql_type

@@ -11,6 +11,8 @@ from keyhole.model.predicate import TRUE, Predicate, literal
 from keyhole.model.schema import Column, Related, Role, Schema, folded
 from keyhole.sql.statements.parse import SourceText
 
+LONGEST = 400  # characters of a statement that is shown as it must be written
+
 
 @dataclass(frozen=True, slots=True)
 class DerivedColumn:
@@ -68,7 +70,7 @@ class Scope:
             as_text = bool(identifier.quoted) or (
                 isinstance(node.parent, exp.EQ | exp.NEQ | exp.In) and node.arg_key != "this"
             )
-            message = self._unknown(name, bool(identifier.quoted), as_text)
+            message = self._unknown(name, bool(identifier.quoted), as_text) + self._corrected(node, name, as_text)
             raise UnknownColumn(message, self.source.text, self.at(node))
         if isinstance(column, Column) and column.role is Role.HIDDEN:
             raise self.source.refuse(f"column {column.name} is hidden: nobody may ask about it", node)
@@ -112,6 +114,20 @@ class Scope:
     def at(self, node: exp.Expr) -> int:
         """The caret under a node."""
         return self.source.position(node)
+
+    def _corrected(self, node: exp.Column, name: str, as_text: bool) -> str:
+        """The statement with the word as text, where text must be meant."""
+        text, at = self.source.text, self.at(node)
+        word = next((w for w in (f'"{name}"', name) if text.startswith(w, at)), "")
+        if (
+            not as_text
+            or not word
+            or len(node.parts) > 1
+            or len(text) > LONGEST
+            or self.schema.nearest(name) is not None
+        ):
+            return ""
+        return f". Write: {' '.join((text[:at] + literal(name) + text[at + len(word) :]).split())}"
 
     def _unknown(self, name: str, quoted: bool, as_text: bool) -> str:
         nearest = self.schema.nearest(name) if self.names is None else None
