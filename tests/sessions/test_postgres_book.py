@@ -31,8 +31,10 @@ def shared(postgres: Postgres, tmp_path: Path) -> BookPlace:
 
 
 def move(world: SessionWorld, folder: Path, place: BookPlace) -> Path:
-    """The files of a world, whose book is in PostgreSQL."""
+    """The files of a world; its book is in PostgreSQL if the place is."""
     world.at(folder)
+    if place.server is None:
+        return folder
     text = (folder / CONFIG).read_text(encoding="utf-8")
     kept = f'path = "{place.path}"\nkey = "book.key"'
     (folder / CONFIG).write_text(text.replace(f'path = "{BOOK}"', kept), encoding="utf-8")
@@ -133,6 +135,25 @@ def test_a_page_waits_no_longer_than_it_must(shared: BookPlace) -> None:
         with pytest.raises(BookError, match="the connection to it was lost"):
             dawdle()
         charge(other)  # whoever holds it without a word is passed over
+
+
+def test_an_answer_is_given_again_while_somebody_else_decides(place: BookPlace, tmp_path: Path) -> None:
+    """It needs no page; what is new waits, and the book that waits too long says so."""
+    folder = move(AUDITED, tmp_path / "world", place)
+    whole, other = AUDITED.pool[1], AUDITED.pool[3]
+    with AUDITED.opened(folder) as first, AUDITED.opened(folder) as second:
+        told = first.ask(whole, "ann")
+        short = "SET lock_timeout = '50ms'" if place.server is not None else "PRAGMA busy_timeout = 50"
+        first.book.store.run(short)
+        with second.book.page():
+            second.book.append(Mark.FOLLOWED, {"file": "a log"})
+            again = first.ask(whole, "ann")
+            assert (again.exact, again.entry, again.reason) == (told.exact, told.entry, "answered before")
+            for sql, who in ((whole, "bob"), (other, "ann")):
+                with pytest.raises(BookError, match="for too long"):
+                    first.ask(sql, who)
+        assert first.ask(whole, "ann").entry == told.entry
+        assert first.book.state.seq == second.book.state.seq  # what the other wrote was looked at
 
 
 # --- which copy it is -------------------------------------------------------------------------------------------------

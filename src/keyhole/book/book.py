@@ -194,6 +194,14 @@ class Book:
             if self._depth == 0:
                 self._commit()
 
+    def look(self) -> None:
+        """What others wrote is in `state` when it returns. Nobody is waited for: nothing may be decided or written."""
+        if self._closed:
+            raise BookError(f"the book {self.path} is closed: open the session again")
+        if self._depth == 0 and self.state.last is not None:
+            self.store.reach()
+            self._catch_up(self.state.last)
+
     def append(self, kind: Mark, body: dict[str, Any], *, analyst: str | None = None, room: int = 0) -> BookEntry:
         """Write one entry on the open page. `room` is what its answer may take at most, known before it was made."""
         assert self._depth > 0, "entries are written on a page"

@@ -94,11 +94,15 @@ class PostgresStore(Store):
                 "nothing: give the role that `keyhole book setup` makes, which is no owner and no superuser"
             )
 
-    def begin(self) -> None:
-        """Behind whoever holds the row, first come first served."""
+    def reach(self) -> None:
+        """A new connection, if the last was lost; whether it leads to the same book is seen before it is used."""
         if self._connection.closed:
             self._connection = _connect(self.path)
             self._now = self._find_place()
+
+    def begin(self) -> None:
+        """Behind whoever holds the row, first come first served."""
+        self.reach()
         try:
             self.run("BEGIN")
             self.run("SELECT one FROM head FOR UPDATE")

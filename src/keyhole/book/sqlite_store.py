@@ -52,6 +52,9 @@ class SqliteStore(Store):
         """Nothing of it is kept."""
         return cls(path, sqlite3.connect(":memory:", isolation_level=None, check_same_thread=False), is_file=False)
 
+    def reach(self) -> None:
+        """A file that is open can be asked."""
+
     def begin(self) -> None:
         """Wait for this process's turn."""
         self.run("BEGIN IMMEDIATE")

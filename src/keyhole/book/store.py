@@ -56,6 +56,10 @@ class Store(ABC):
     shared: bool  # do several gateways keep it? Then each has a witness, and starts with none only by adoption
 
     @abstractmethod
+    def reach(self) -> None:
+        """Make sure that it can be asked; a lost connection is made anew."""
+
+    @abstractmethod
     def begin(self) -> None:
         """Wait for this process's turn; from here on nobody else writes."""
 

@@ -108,6 +108,10 @@ class Audited:
         reason = self._with_unjudged("answered before")
         return self._reply(request, parse_exact_answer(entry.body["answer"]), reason, entry.seq, entry.hash)
 
+    def remember(self, request: ParsedStatement, analyst: str | None) -> Reply | None:
+        """The same: nothing is written where an answer is given again."""
+        return self.recall(request, analyst)
+
     def may_recall(self, entry: BookEntry) -> bool:
         """Was it admitted when it was answered? What `monitored` gave was not."""
         return entry.kind == Mark.ANSWER and entry.body.get("verdict", str(Permission.ALLOW)) == str(Permission.ALLOW)

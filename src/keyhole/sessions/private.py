@@ -47,6 +47,9 @@ class Private:
         found = self.answering.recall(request, analyst)
         return None if found is None else self._reply(found)
 
+    def remember(self, request: Any, analyst: str | None) -> None:
+        """Nothing: what somebody is told first is written down."""
+
     def admit(self, request: Any, analyst: str | None) -> None:
         """The price decides, when it is charged."""
 

@@ -32,6 +32,9 @@ class Policy(Protocol[Asked]):
     def recall(self, request: Asked, analyst: str | None) -> Reply | None:
         """The same question about the same epoch, answered before: it is told again, and counted for who is told."""
 
+    def remember(self, request: Asked, analyst: str | None) -> Reply | None:
+        """As `recall`, where nothing has to be written for it: no page is open."""
+
     def admit(self, request: Asked, analyst: str | None) -> Reply | Admission | None:
         """Why it is denied or refused, from the book and public things alone; else what `release` goes by."""
 
@@ -89,6 +92,18 @@ class Session(Generic[Asked]):
     def answer(self, request: Asked, analyst: str | None = None) -> Reply:
         """The second half of `ask`: of a statement that was read."""
         with self.book.lock:
+            with _quietly():
+                self.book.look()
+                reply = self.policy.remember(request, analyst)
+            if reply is None:
+                reply = self._answer_on_page(request, analyst)
+        with _quietly():
+            reply = self.policy.complete(request, reply)
+        return reply if reply.answered else self._noted(reply, analyst)
+
+    def _answer_on_page(self, request: Asked, analyst: str | None) -> Reply:
+        """Behind everybody who asks now; another gateway may have answered it meanwhile."""
+        with self.book.lock:
             with _quietly(), self.book.page():
                 reply: Reply | Admission | None = self.policy.recall(request, analyst)
                 if reply is None:
@@ -96,9 +111,7 @@ class Session(Generic[Asked]):
                 if not isinstance(reply, Reply):
                     reply = self.policy.release(request, reply, analyst)
             self.policy.settled(reply)
-        with _quietly():
-            reply = self.policy.complete(request, reply)
-        return reply if reply.answered else self._noted(reply, analyst)
+        return reply
 
     def ask_all(self, texts: Sequence[str], analyst: str | None = None) -> list[Reply]:
         """Several questions, one after the other; plans may be made for all of them together."""
