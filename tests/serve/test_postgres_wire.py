@@ -6,6 +6,7 @@ import asyncio
 import datetime as dt
 import os
 import shutil
+import socket
 import ssl
 import subprocess
 import threading
@@ -24,6 +25,8 @@ import sqlalchemy as sa
 from tests.serve.wire_server import ROWS, WireServer, start_process, write_world
 from tests.support.postgres import programs
 
+from keyhole.serve.keys import KeyRole
+from keyhole.serve.postgres_wire.messages import pack_bind, pack_message, pack_parse
 from keyhole.serve.postgres_wire.scram import find_endpoint
 
 TOTALS = {d: sum(row[4] for row in ROWS if row[1] == d) for d in "abc"}
@@ -269,6 +272,31 @@ def test_many_wrong_keys_from_one_address_are_turned_away(server: WireServer) ->
     assert told[-1]
     assert not told[0]
     server.door._failures._levels.clear()  # the clock is not waited for
+
+
+def test_a_key_that_was_revoked_asks_nothing_over_an_open_connection(server: WireServer) -> None:
+    key = server.gate.keys.add("eve", KeyRole.ANALYST, populations=("staff",))
+    with psycopg.connect(f"postgresql://eve:{key}@127.0.0.1:{server.port}/staff", autocommit=True) as connection:
+        assert connection.execute(WHOLE).fetchone() == (sum(TOTALS.values()),)
+        server.gate.keys.revoke("eve")
+        assert find_state(connection, WHOLE) == "28P01"
+
+
+def test_a_portal_that_is_not_executed_gives_no_empty_answer(ann: psycopg.Connection[Any]) -> None:
+    """A client that binds a portal and reads it with FETCH gets an error, not an empty table."""
+    bound = [pack_parse(b"s", WHOLE), pack_bind(b"mine", b"s", []), pack_message(b"D", b"Pmine\0")]
+    with ann.transaction(force_rollback=True), socket.socket(fileno=os.dup(ann.pgconn.socket)) as raw:
+        raw.setblocking(True)
+        fetch = pack_message(b"Q", b'FETCH ALL FROM "mine"\0')
+        raw.sendall(b"".join([*bound, pack_message(b"H"), pack_message(b"S"), fetch]))
+        got = b""
+        while got.count(b"Z\0\0\0\5") < 2:
+            got += raw.recv(1 << 16)
+        assert b"sum\0" in got  # it was described
+        assert b"C55000\0" in got
+        raw.sendall(pack_message(b"Q", b"ROLLBACK\0"))
+        while got.count(b"Z\0\0\0\5") < 3:
+            got += raw.recv(1 << 16)
 
 
 def make_certificate(folder: Path, digest: str) -> ssl.SSLContext:

@@ -106,7 +106,11 @@ class WireDoor:
             key, population = await self._authenticate(reader, writer, settings)
         if len(self.sessions) >= MOST_CONNECTIONS:
             raise Rejected("53300", "too many connections")
-        shadow_reader, shadow_writer = await asyncio.open_unix_connection(self.shadow.socket)
+        try:
+            shadow_reader, shadow_writer = await asyncio.open_unix_connection(self.shadow.socket)
+        except OSError:
+            log.error("the shadow of the PostgreSQL door is gone: start the server again")
+            raise Rejected("57P03", "this door is out of order: tell its owner") from None
         number = struct.pack("!i", next(self._numbers) % (1 << 31)) + secrets.token_bytes(4)
         session = WireSession(self.gate, population, key, reader, writer, shadow_reader, shadow_writer)
         try:

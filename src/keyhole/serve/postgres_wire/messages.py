@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import struct
 
-MOST_MESSAGE = 1 << 24
+MOST_MESSAGE = 1 << 20
 MOST_RESPONSE = 1 << 30
 DETAIL_FIELDS = (b"W", b"F", b"L", b"R")  # of an error: where in the server's code it was raised
 

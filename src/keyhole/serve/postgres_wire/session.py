@@ -7,6 +7,7 @@ transaction are PostgreSQL's. Whatever can fail fails before the gate is asked.
 from __future__ import annotations
 
 import asyncio
+import datetime as dt
 import struct
 from dataclasses import dataclass, field
 from decimal import Decimal
@@ -15,6 +16,7 @@ from fractions import Fraction
 from keyhole.serve.errors import Problem, ProblemKind
 from keyhole.serve.gate import Gate, Population
 from keyhole.serve.keys import ApiKey
+from keyhole.serve.limits import explain_size
 from keyhole.serve.postgres_wire.messages import (
     MOST_RESPONSE,
     ProtocolViolation,
@@ -41,14 +43,17 @@ from keyhole.serve.postgres_wire.statements import (
     translate_question,
     write_cell,
     write_denial,
+    write_guard,
     write_parameter,
     write_rows,
 )
 from keyhole.serve.replies import AnsweredQuestion, CheckedQuestion
 
+MOST_PREPARED = 256  # statements, and portals, of one session
 SHADOW_SECONDS = 40.0  # that the shadow may take for one message: it stops a statement after 30
 ENDS = {b"P": b"1", b"B": b"2", b"C": b"3", b"D": b"Tn", b"E": b"CIs"}  # what ends the responses to a message
 BESIDE = b"NSA"  # notices, settings and notifications come at any time
+PLAN = [("QUERY PLAN", "text")]
 OURS = b"_keyhole"  # the name of our own statements in the shadow
 
 
@@ -234,9 +239,10 @@ class WireSession:
         """The statement that gives the answer in the client's columns, or the error."""
         question = prepared.question
         types = [await self._name_type(kind) for _, kind in prepared.columns]  # all that can fail comes before the gate
-        written = translate_question(
-            question.sql, values, prepared.parameters, len(prepared.columns), self.population.schema
-        )
+        if why := explain_size(question.sql):
+            return _write_problem(Problem(ProblemKind.TOO_LARGE, why))
+        schema, width = self.population.schema, len(prepared.columns)
+        written = await asyncio.to_thread(translate_question, question.sql, values, prepared.parameters, width, schema)
         outcome = written if isinstance(written, Problem) else await self._ask_gate(written, question.purpose)
         if isinstance(outcome, Problem):
             return _write_problem(outcome)
@@ -251,12 +257,15 @@ class WireSession:
         return f"{question.before}{write_rows(named, rows)}{question.after}"
 
     async def _ask_gate(self, sql: str, purpose: Purpose) -> AnsweredQuestion | CheckedQuestion | Problem:
-        if limited := self.gate.throttle(self.key):
+        known = next((key for key in self.gate.keys.keys if key.digest == self.key.digest), None)
+        if known is None or known.has_expired(dt.datetime.now(dt.UTC)):
+            return Problem(ProblemKind.KEY, "this key was revoked, or has expired")
+        if limited := self.gate.throttle(known):
             return limited
         ask = self.gate.check if purpose is Purpose.EXPLAIN else self.gate.ask
         self.asking, self.cancelled = True, False
         try:
-            return await ask(self.population.name, self.key, sql, door="postgres", is_cancelled=lambda: self.cancelled)
+            return await ask(self.population.name, known, sql, door="postgres", is_cancelled=lambda: self.cancelled)
         finally:
             self.asking = False
 
@@ -340,6 +349,8 @@ class WireSession:
         elif question.purpose is Purpose.EXPLAIN:
             _, inner = await self._describe_question(question)
             columns = inner
+        if len(self._prepared) >= MOST_PREPARED:
+            self._prepared.pop(next(iter(self._prepared)))  # the oldest: whoever executes it has no right in the shadow
         self._prepared[name] = Prepared(question, parameters, columns)
         self.writer.write(pack_message(b"1"))
 
@@ -359,7 +370,9 @@ class WireSession:
             await self._relay(b"B", body)  # the shadow words the error
             return
         values = await self._read_values(prepared, raw, formats)
-        await self._fill(portal, await self._write_empty(prepared), body[at:])
+        await self._fill(portal, await self._write_guard(prepared), body[at:])
+        if len(self._portals) >= MOST_PREPARED:
+            self._portals.pop(next(iter(self._portals)))  # the oldest: it ends in an error
         self._portals[portal] = Portal(prepared, values, body[at:])
         self.writer.write(pack_message(b"2"))
 
@@ -371,11 +384,12 @@ class WireSession:
         (row,) = await self._read_rows(f"SELECT {', '.join(written)}", prepared.parameters, raw, formats)
         return [None if value is None else value.decode() for value in row]
 
-    async def _write_empty(self, prepared: Prepared) -> str:
-        if prepared.question.purpose is Purpose.EXPLAIN:
-            return _write_lines([])
+    async def _write_guard(self, prepared: Prepared) -> str:
+        """What stands in a portal until it is executed: its columns, and an error for whoever reads them otherwise."""
         named = [(name, await self._name_type(kind)) for name, kind in prepared.columns]
-        return f"{prepared.question.before}{write_rows(named, [])}{prepared.question.after}"
+        if prepared.question.purpose is Purpose.EXPLAIN:
+            named = PLAN
+        return f"{prepared.question.before}{write_guard(named)}{prepared.question.after}"
 
     async def _fill(self, portal: bytes, sql: str, results: bytes) -> None:
         """Put a statement of ours into the client's portal."""
@@ -401,7 +415,7 @@ def _close(kind: bytes, name: bytes) -> bytes:
 
 
 def _write_lines(lines: list[str]) -> str:
-    return write_rows([("QUERY PLAN", "text")], [[line] for line in lines])
+    return write_rows(PLAN, [[line] for line in lines])
 
 
 def _write_problem(problem: Problem) -> str:

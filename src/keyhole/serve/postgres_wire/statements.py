@@ -18,6 +18,7 @@ from sqlglot import exp
 from sqlglot.errors import SqlglotError
 
 from keyhole.errors import KeyholeError
+from keyhole.model.predicate import quote_name
 from keyhole.model.schema import Schema
 from keyhole.serve.errors import Problem, ProblemKind
 from keyhole.serve.replies import Cell
@@ -231,7 +232,7 @@ def write_rows(columns: Sequence[tuple[str, str]], rows: Sequence[Sequence[str |
     """A SELECT of constants: the columns (name and type) of the client's statement, with these values."""
     cells = [write_text(_write_array(rows, at)) for at in range(len(columns))]
     arrays = [f"pg_catalog.unnest({text}::{kind}[])" for text, (_, kind) in zip(cells, columns, strict=True)]
-    names = [f'c{at} AS "{name.replace(chr(34), chr(34) * 2)}"' for at, (name, _) in enumerate(columns)]
+    names = [f"c{at} AS {quote_name(name)}" for at, (name, _) in enumerate(columns)]
     places = ", ".join(f"c{at}" for at in range(len(columns)))
     return f"SELECT {', '.join(names)} FROM ROWS FROM ({', '.join(arrays)}) AS t({places})"
 
@@ -240,6 +241,13 @@ def _write_array(rows: Sequence[Sequence[str | None]], at: int) -> str:
     cells = (row[at] for row in rows)
     quoted = ("NULL" if c is None else '"' + c.replace("\\", "\\\\").replace('"', '\\"') + '"' for c in cells)
     return "{" + ",".join(quoted) + "}"
+
+
+def write_guard(columns: Sequence[tuple[str, str]]) -> str:
+    """A SELECT with these columns that ends in an error: an empty answer would be taken for the truth."""
+    denied = write_denial("55000", "this portal is answered when it is executed", "").removeprefix("SELECT ")
+    cells = (f"CASE WHEN {denied} IS NULL THEN NULL::{kind} END AS {quote_name(name)}" for name, kind in columns)
+    return f"SELECT {', '.join(cells)}"
 
 
 def write_denial(code: str, message: str, hint: str) -> str:
