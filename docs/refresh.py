@@ -38,7 +38,7 @@ def lacks_data(text: str) -> bool:
 
 def environment_of(programs: Path) -> dict[str, str]:
     """The variables under which commands print what a page shows, with the programs of this folder first."""
-    env = {**os.environ, "NO_COLOR": "1", "COLUMNS": "100", "TERM": "dumb"}
+    env = {**os.environ, "NO_COLOR": "1", "COLUMNS": "100", "TERM": "dumb", "CHECKOUT": str(ROOT)}
     return env | {"PATH": f"{programs}{os.pathsep}{env['PATH']}"}
 
 

@@ -27,6 +27,7 @@ PARTS = {
         "logs.md",
         "online.md",
         "book.md",
+        "serve.md",
         "epochs.md",
         "defend.md",
         "tables.md",

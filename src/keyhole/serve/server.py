@@ -13,12 +13,11 @@ import signal
 import socket
 import ssl
 import sys
-from collections.abc import Awaitable, Callable, Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
-from importlib import import_module
 from pathlib import Path
-from typing import Protocol, TypeAlias
+from typing import Protocol
 
 import uvicorn
 
@@ -50,9 +49,6 @@ class Door(Protocol):
 
     async def close(self) -> None:
         """Shut it."""
-
-
-OpenDoor: TypeAlias = Callable[[Gate, socket.socket, ssl.SSLContext | None], Awaitable[Door]]
 
 
 def split_address(address: str) -> tuple[str, int]:
@@ -201,7 +197,8 @@ async def _open_postgres(
     gate: Gate, settings: ServerSettings, context: ssl.SSLContext | None, announce: Callable[[str], None]
 ) -> Door:
     assert settings.postgres is not None
-    open_door: OpenDoor = import_module("keyhole.serve.postgres_wire").open_door
+    from keyhole.serve.postgres_wire import open_door
+
     listening = bind(settings.postgres, settings.tls)
     door = await open_door(gate, listening, context)
     announce(f"PostgreSQL postgresql://{_name_socket(listening)}/")
