@@ -1,8 +1,8 @@
 """An agent that wants one patient's blood sugar, in front of a gateway: python examples/agent_meets_gateway.py
 
 The agent is a script, so that it does the same each time. It speaks MCP with `keyhole serve --mcp-stdio`. It tries to
-get at one person by differences, by asking in parts, and by telling the server to ignore its rules. Then the owner looks
-into the book.
+get at one person by differences, by asking in parts, and by telling the server to ignore its rules. Then the owner
+looks into the book.
 """
 
 from __future__ import annotations

@@ -55,7 +55,7 @@ def over_http(server: RunningServer, name: str, play: Callable[[Client], Any]) -
     async def main() -> Any:
         async with (
             httpx2.AsyncClient(headers=server.head(name), timeout=60) as http,
-            Client(streamable_http_client(f"{server.url}/mcp/", http_client=http)) as client,
+            Client(streamable_http_client(f"{server.url}/mcp", http_client=http)) as client,
         ):
             return await play(client)
 
