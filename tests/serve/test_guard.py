@@ -22,12 +22,13 @@ from tests.sessions.session_world import EXACT, NOT_ANN, WHOLE
 
 from keyhole.config.config import TlsTable
 from keyhole.errors import BookError, BudgetExhausted, ConfigError, NotAvailable
+from keyhole.report.book import render_book
+from keyhole.report.words.sentence import escape_line
 from keyhole.serve import guard
 from keyhole.serve.errors import ERRORS, ProblemKind, explain_error
 from keyhole.serve.gate import open_population
 from keyhole.serve.keys import KeyRing, KeyRole
 from keyhole.serve.limits import MOST_BUCKETS, MOST_LISTED, TokenBuckets, explain_size
-from keyhole.serve.replies import escape_line
 from keyhole.serve.server import bind, check_tls
 
 
@@ -139,6 +140,7 @@ def test_a_cap_counts_what_the_book_has(tmp_path: Path) -> None:
 
 
 def test_every_problem_is_told_alike(server: RunningServer) -> None:
+    server.query(WHOLE)
     for answer in (
         httpx.get(f"{server.url}/v1/schema"),
         server.get("/nothing", "ann"),
@@ -178,6 +180,15 @@ def test_log_lines_have_no_line_of_somebody_else(server: RunningServer) -> None:
     assert all(line.count("\n") == 0 for line in server.lines)
     assert "SELECT" not in server.said()  # no text of a question
     assert "kh_" not in server.said()
+
+
+def test_the_book_on_a_terminal_is_text(server: RunningServer) -> None:
+    """Whatever an analyst writes moves no cursor of the owner."""
+    for sql in (f"{WHOLE} -- \x1b[2J\u202e", "SELEC \x1b]0;owned\x07"):
+        server.query(sql, "ann")
+    lines = list(render_book(server.gate.populations["staff"].session.book))
+    assert any("\\x1b[2J" in line for line in lines)
+    assert all(line.isprintable() for line in lines)
 
 
 # --- keys -------------------------------------------------------------------------------------------------------------

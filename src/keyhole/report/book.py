@@ -16,7 +16,7 @@ from keyhole.report.documents.sessions import (
     SpendingStep,
     UnansweredStatement,
 )
-from keyhole.report.words.sentence import counted
+from keyhole.report.words.sentence import counted, escape_line
 
 HELD_BACK = ("told", "epoch", "added", "present", "written")  # rows and keyed ids: long, and for the auditor alone
 
@@ -68,7 +68,11 @@ def describe_entry(entry: BookEntry) -> BookEntryDocument:
 
 
 def render_book(book: Book) -> Iterator[str]:
-    """For people: one line an entry, then what was spent."""
+    """For people: one line an entry, then what was spent. What analysts wrote is text: it moves no cursor."""
+    return map(escape_line, _list_lines(book))
+
+
+def _list_lines(book: Book) -> Iterator[str]:
     state = book.state
     entries, versions = counted(state.seq, "entry", "entries"), counted(len(state.epochs), "version")
     yield f"{book.path}: the population {state.population!r}, {entries}, {versions} of the data"

@@ -27,6 +27,7 @@ from keyhole.config.settings import Settings, settings
 from keyhole.errors import BookError, ConfigError
 from keyhole.model.query import Refused
 from keyhole.model.schema import Schema
+from keyhole.report.words.sentence import escape_line
 from keyhole.serve.errors import Problem, ProblemKind, explain_error
 from keyhole.serve.keys import ApiKey, KeyRing, KeyRole
 from keyhole.serve.limits import FairTurns, TokenBuckets, explain_size
@@ -38,7 +39,6 @@ from keyhole.serve.replies import (
     DescribedTable,
     describe_outcome,
     describe_table,
-    escape_line,
 )
 from keyhole.sessions.private import Private
 from keyhole.sessions.reply import Reply

@@ -124,7 +124,7 @@ class Guard:
                 await respond_problem(body)(scope, receive, send_with_headers)
             else:
                 if scope["path"] == "/mcp":  # what is mounted is behind a slash
-                    scope = scope | {"path": "/mcp/", "raw_path": b"/mcp/"}
+                    scope = {**scope, "path": "/mcp/", "raw_path": b"/mcp/"}
                 await self.app(scope, _Replayed(body, receive), send_with_headers)
         except Exception as error:
             log.error("a request to the HTTP door met %s", type(error).__name__)

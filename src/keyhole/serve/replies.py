@@ -207,12 +207,3 @@ def strip_text(text: str, most: int = MOST_KEY) -> str:
     """
     clean = CONTROL.sub("", text)
     return clean if len(clean) <= most else f"{clean[: most - 1]}…"
-
-
-def escape_line(text: str) -> str:
-    r"""Text for one line of a log: what is not printable is written out.
-
-    >>> escape_line("a\nb\x1b")
-    'a\\nb\\x1b'
-    """
-    return "".join(c if c.isprintable() else c.encode("unicode_escape").decode() for c in text)

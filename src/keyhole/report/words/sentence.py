@@ -26,6 +26,15 @@ def format_statement_count(verdict: PlainVerdict) -> str:
     return f"{counted(told.total, 'statement')}{repeated}"
 
 
+def escape_line(text: str) -> str:
+    r"""Text that others wrote, for one line of output: what is not printable is written out.
+
+    >>> escape_line("a\nb\x1b")
+    'a\\nb\\x1b'
+    """
+    return "".join(c if c.isprintable() else c.encode("unicode_escape").decode() for c in text)
+
+
 def counted(number: int, thing: str, things: str = "") -> str:
     """A number with its noun.
 
