@@ -165,6 +165,8 @@ def _read(
     there = [name for name in columns if name not in left_out]
     absent = tuple(name for name in roles.private if name not in there) if how.may_lack else ()
     check_names(there, roles, absent)
+    if is_url(data) and roles.id:  # a database has no order of its own
+        origin = f"(SELECT * FROM {origin} ORDER BY {', '.join(map(quote_name, roles.id))})"
     kinds = {name: kind for name in there if (kind := wanted_kind(roles, how, name, typed)) is not None}
     tables = {} if how.guarded else others
     named, only = table or stem, not how.records
