@@ -178,7 +178,9 @@ class PostgresEngine:
         found = self.rows(_COLUMNS.format(literal(self.quoted(relation))))
         padded = self._padded_columns(relation, [(n, m - 4) for n, type_, _, m, _ in found if type_ == "bpchar"])
         made = [
-            _copied(str(name), str(type_), str(form), int(modifier), merges=bool(merges) or name in padded, zone=zone)
+            describe_copy(
+                str(name), str(type_), str(form), int(modifier), merges=bool(merges) or name in padded, zone=zone
+            )
             for name, type_, form, modifier, merges in found
         ]
         return [replace(column, type=str(row[1])) for column, row in zip(made, found, strict=True)]
@@ -209,7 +211,7 @@ class PostgresEngine:
             _raise(error, self.url)
 
 
-def _copied(name: str, type_: str, form: str, modifier: int, *, merges: bool, zone: str) -> CopiedColumn:
+def describe_copy(name: str, type_: str, form: str, modifier: int, *, merges: bool, zone: str) -> CopiedColumn:
     """How a column is copied, by its type; one that compares as DuckDB would not (a collation that merges texts, blanks
     of char(n), times that depend on a session's zone) and one of a type that is not judged comes as bytes."""
     column = quote_name(name)
