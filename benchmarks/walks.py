@@ -20,9 +20,9 @@ HOSPITAL = ["--id", "Name", "--private", "Blood sugar"]
 DECLARED = ["--private", "Blood sugar:3.0..10.0:0.1", "--exact-above", "2"]
 COMMANDS = {
     "audit": ["audit", "log.sql", "--data", "people.csv", *HOSPITAL],
-    "watch": ["watch", "--data", "people.csv", "--id", "Name", *DECLARED, "--book", "history.keyhole"],
-    "attack": ["attack", "transcript.jsonl", "--roster", "roster.csv", *HOSPITAL],
-    "answer": ["answer", "queries.sql", "-c", "keyhole.toml", "--anyway"],  # six people: noise leaves little
+    "watch": ["ask", "--decide-only", "--data", "people.csv", "--id", "Name", *DECLARED, "--book", "history.keyhole"],
+    "attack": ["attack", "transcript.jsonl", "--data", "roster.csv", *HOSPITAL],
+    "answer": ["ask", "-f", "queries.sql", "-c", "keyhole.toml", "--anyway"],  # six people: noise leaves little
     "simulate": ["oracle", "simulate", "--queries", "1000", "--seeds", "1"],
 }
 QUERIES = "SELECT COUNT(*) FROM people WHERE Gender = 'Male'; SELECT AVG(\"Blood sugar\") FROM people;"

@@ -56,7 +56,7 @@ SMALL_RUNS = {  # in this order: later ones read what earlier ones wrote, in the
         "Officer",
     ),
     "report": SmallRun("keyhole report verdict.json --out page.html; cat page.html", 0, "Jeremy Doe"),
-    "watch": SmallRun("rm -f book.keyhole*; keyhole watch -c keyhole.toml < log.sql", 3, "Q3 deny"),
+    "watch": SmallRun("rm -f book.keyhole*; timeout -s INT 10 keyhole watch log.sql -c keyhole.toml", 3, "exposing"),
     "book show": SmallRun("keyhole book show book.keyhole", 0, "people"),
     "book verify": SmallRun("keyhole book verify book.keyhole", 0, "the chain is whole"),
     "book export": SmallRun("keyhole book export book.keyhole", 0, "Blood sugar"),
@@ -67,11 +67,6 @@ SMALL_RUNS = {  # in this order: later ones read what earlier ones wrote, in the
     "simulate release": SmallRun("keyhole simulate release --queries 5", 0, "planner"),
     "ask": SmallRun(
         "rm -f book.keyhole*; keyhole ask -c keyhole.toml 'SELECT SUM(\"Blood sugar\") FROM people'", 0, "32.1"
-    ),
-    "answer": SmallRun(
-        "rm -f book.keyhole*; keyhole answer log.sql -c keyhole.toml --epsilon 1 --anyway",
-        3,
-        "cost epsilon 1, left epsilon 0",
     ),
     **{
         f"serve keys {words.split()[0]}": SmallRun(f"keyhole serve keys {words}", 2, "pip install 'keyhole[serve]'")

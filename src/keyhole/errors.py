@@ -162,8 +162,8 @@ class NotAvailable(KeyholeError):
     def __init__(self, fault: Exception) -> None:
         super().__init__(
             f"this is not available ({type(fault).__name__}): this question was not answered and nothing was spent for "
-            "it; what was answered before it is in the book, and told again for nothing. KEYHOLE_DEBUG=1 shows the "
-            "custodian why"
+            "it; what was answered before it is in the book, and given again for nothing. KEYHOLE_DEBUG=1 shows the "
+            "owner why"
         )
 
 

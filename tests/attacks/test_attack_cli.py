@@ -58,7 +58,7 @@ def write(place: Path, lines: list[Any]) -> None:
 
 
 def run(place: Path, *options: str, roster: str = "roster.csv") -> Any:
-    base = [str(place / "log.jsonl"), "--roster", str(place / roster), "--id", "Name"]
+    base = [str(place / "log.jsonl"), "--data", str(place / roster), "--id", "Name"]
     private = [] if any(o.startswith("--private") for o in options) else ["--private", "Blood sugar"]
     return CliRunner().invoke(app, ["attack", *base, *private, *options])
 
@@ -73,7 +73,7 @@ def test_text_names_the_method_the_reason_and_everybody(place: Path) -> None:
 
 
 def test_json_is_the_contract(place: Path) -> None:
-    found = run(place, "--format", "json", "--knowledge", str(place / "k.toml"), "--truth", str(place / "people.csv"))
+    found = run(place, "--format", "json", "-c", str(place / "k.toml"), "--truth", str(place / "people.csv"))
     assert found.exit_code == 0, found.output
     reply = json.loads(found.stdout)
     assert {"method", "why", "residual", "estimates", "score"} <= set(reply)
@@ -194,7 +194,7 @@ def test_a_log_without_answers_says_so(place: Path) -> None:
 
 def test_a_fact_about_an_unknown_record(place: Path) -> None:
     (place / "k.toml").write_text(KNOWS.replace("John Smith", "John Smyth"))
-    bad(place, "fact 1 is about no record", "-k", str(place / "k.toml"))
+    bad(place, "fact 1 is about no record", "-c", str(place / "k.toml"))
 
 
 def test_an_unknown_record_in_the_truth(place: Path) -> None:
@@ -204,7 +204,7 @@ def test_an_unknown_record_in_the_truth(place: Path) -> None:
 
 @pytest.mark.parametrize("method", ["least-squares", "conjugate-gradient", "extended-kaczmarz"])
 def test_a_method_that_cannot_honour_the_knowledge(place: Path, method: str) -> None:
-    bad(place, f"{method} cannot honour bounds and facts", "-k", str(place / "k.toml"), "--method", method)
+    bad(place, f"{method} cannot honour bounds and facts", "-c", str(place / "k.toml"), "--method", method)
 
 
 def test_methods_that_need_more_knowledge_say_which(place: Path) -> None:
@@ -231,7 +231,7 @@ def five(place: Path, lines: list[tuple[str, Any]], *options: str) -> Any:
     """The answers about five people's pay, attacked; the reply."""
     (place / "five.csv").write_text(FIVE)
     write(place, [{"sql": sql, "answer": answer} for sql, answer in lines])
-    base = [str(place / "log.jsonl"), "--roster", str(place / "five.csv"), "--id", "name"]
+    base = [str(place / "log.jsonl"), "--data", str(place / "five.csv"), "--id", "name"]
     private = [] if "--private" in options else ["--private", "pay:0..1:1"]
     return CliRunner().invoke(app, ["attack", *base, *private, "--format", "json", *options])
 
@@ -332,7 +332,7 @@ def test_people_only_in_the_truth_are_a_warning(place: Path) -> None:
     (place / "truth.csv").write_text(PEOPLE.replace("6.2", "") + "Zoe Extra,1,Female,3\n")
     found = run(place, "--truth", str(place / "truth.csv"), "--format", "json")
     assert found.exit_code == 0, found.output
-    assert "1 record of the truth is not in the roster" in found.stderr
+    assert "1 record of the truth is not in the data" in found.stderr
     assert "1 record of the truth has no value" in found.stderr
     assert json.loads(found.stdout)["score"]["records"] == 5
 
@@ -375,7 +375,7 @@ def test_a_group_that_nobody_is_in_is_named(place: Path) -> None:
     groups = [{"key": {"dept": "x"}, "values": [1]}, {"key": {"dept": "nope"}, "values": [2]}]
     found = five(place, [("SELECT dept, SUM(pay) FROM t GROUP BY dept", groups)])
     assert found.exit_code == 2, found.output
-    assert "no such group in the roster" in " ".join(found.stderr.split())
+    assert "no such group in the data" in " ".join(found.stderr.split())
 
 
 def test_a_line_that_is_a_list_is_no_question(place: Path) -> None:
@@ -389,7 +389,7 @@ def test_an_answer_about_missing_values_is_left_out(place: Path) -> None:
     write(place, [missing, {"sql": LOG[0][0], "answer": LOG[0][1]}])
     found = run(place)
     assert found.exit_code == 0, found.output
-    assert "query 1 is not used: the roster does not say where 'Blood sugar' is NULL" in found.stderr.replace("\n", " ")
+    assert "query 1 is not used: the data does not say where 'Blood sugar' is NULL" in found.stderr.replace("\n", " ")
 
 
 def test_a_noisy_zero_is_no_zero(place: Path) -> None:

@@ -169,7 +169,7 @@ def test_extremes_are_refused_from_the_second_epoch_on() -> None:
     book.open(table(STAFF))
     said = book.open(table(STAFF)).admit("SELECT MAX(pay) FROM t")
     assert said.verdict is Permission.REFUSED
-    assert "changed since its first epoch" in said.reason
+    assert "changed since its first version" in said.reason
     with pytest.raises(QueryError, match="changed since"):
         book.auditor(table(STAFF)).told("SELECT MAX(pay) FROM t")
 
@@ -224,7 +224,7 @@ def test_other_people_need_a_new_epoch() -> None:
     book = Book()
     book.open(table(STAFF))
     for people in ({"Ann": "a", "Bob": "a"}, {**STAFF, "Eve": "b"}, {"Eve": "a", "Bob": "a", "Cyd": "b", "Dan": "b"}):
-        with pytest.raises(ConfigError, match="not those of epoch 'epoch 1'"):
+        with pytest.raises(ConfigError, match="not those of version 'epoch 1'"):
             book.auditor(table(people))
     key = person_keys(table(STAFF), KEY)
     with pytest.raises(ConfigError, match="opened before"):
@@ -244,7 +244,7 @@ def test_public_changes_must_be_said() -> None:
 
 
 def test_rows_need_epochs() -> None:
-    with pytest.raises(ConfigError, match="give the auditor its epochs"):
+    with pytest.raises(ConfigError, match="give the auditor its data versions"):
         OnlineAuditor(table(STAFF)).told(ALL)
     with pytest.raises(ConfigError, match="no epoch"):
         Epochs(Population(), ())

@@ -112,7 +112,7 @@ class TestAudit:
         found = judged(ALL)
         assert (found.exit_code, found.complete, len(found)) == (3, False, 0)
         line = "the roles of full name, dx, los are guesses, judged both ways, as public and as private"
-        assert f"This is not an all-clear: {line}" in found.text()
+        assert f"this is not an all-clear, because {line}" in found.text()
         both = judged(ALL, "SELECT nonsense FROM ward")
         assert (both.exit_code, both.text().count(line)) == (3, 1)  # another gap comes first
         reviewed(ward)

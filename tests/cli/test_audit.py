@@ -52,7 +52,7 @@ def test_json_fields(folder: Path) -> None:
     verdict = json.loads(out)
     assert code == 1
     assert set(verdict) == {
-        "sentence", "by_assumption", "features", "grades",
+        "sentence", "measures", "proved", "by_assumption", "features", "grades",
         "records", "people", "queries", "statements", "complete", "atoms", "rank", "promise", "assumed", "source",
         "exposed", "groups", "rows", "intervals", "unjudged", "refused", "contradictions",
         "warnings",

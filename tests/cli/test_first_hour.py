@@ -68,7 +68,7 @@ def test_junit_is_xml_in_any_encoding(folder: Path) -> None:
     assert "Jérémy 杜" in "".join(ElementTree.fromstring(done.stdout).itertext())
 
 
-@pytest.mark.parametrize("command", ["audit log.sql", "answer q.sql"])
+@pytest.mark.parametrize("command", ["audit log.sql", "ask -f q.sql"])
 def test_a_closed_or_full_output_is_no_verdict(folder: Path, command: str) -> None:
     words = [*RUN, *command.split(), "-c", "keyhole.toml"]
     for ending in (">&-", "> /dev/full"):
@@ -81,7 +81,9 @@ def test_a_closed_or_full_output_is_no_verdict(folder: Path, command: str) -> No
 
 
 def test_a_byte_order_mark_is_no_statement(folder: Path) -> None:
-    done = run(folder, "watch", "-c", "keyhole.toml", "--exact-above", "2", given=b"\xef\xbb\xbf" + LOG.encode())
+    done = run(
+        folder, "ask", "--decide-only", "-c", "keyhole.toml", "--exact-above", "2", given=b"\xef\xbb\xbf" + LOG.encode()
+    )
     assert done.stdout.startswith(b"Q1 allow")
 
 
@@ -90,25 +92,25 @@ def test_a_budget_that_nobody_named_is_beside_the_data(folder: Path, monkeypatch
     who = ("--id", "Name", "--private", "Blood sugar:3.0..10.0:0.1", "--epsilon", "1")
     sql = 'SELECT SUM("Blood sugar") FROM people'
     (folder / "q.sql").write_text(sql)
-    assert call_command("answer", "q.sql", "--data", "people.csv", *who).exit_code == 0
+    assert call_command("ask", "-f", "q.sql", "--data", "people.csv", *who).exit_code == 0
     monkeypatch.chdir(folder / "other")
     (folder / "q.sql").write_text(sql.replace("SUM", "AVG"))
-    assert call_command("answer", "../q.sql", "--data", "../people.csv", *who).exit_code == 3  # nothing is left
+    assert call_command("ask", "-f", "../q.sql", "--data", "../people.csv", *who).exit_code == 3  # nothing is left
     assert len(list(folder.rglob("*.keyhole"))) == 1
 
 
 def test_settings_behind_a_link_have_one_ledger(folder: Path) -> None:
     (folder / "b").mkdir()
     (folder / "b" / "keyhole.toml").symlink_to(folder / "keyhole.toml")
-    assert call_command("answer", "q.sql", "-c", "keyhole.toml").exit_code == 0
-    again = call_command("answer", "q.sql", "-c", "b/keyhole.toml")
+    assert call_command("ask", "-f", "q.sql", "-c", "keyhole.toml").exit_code == 0
+    again = call_command("ask", "-f", "q.sql", "-c", "b/keyhole.toml")
     assert again.exit_code == 0, again.output
     assert "released before" in again.output
     assert len(list(folder.rglob("*.keyhole"))) == 1
 
 
 def test_a_file_that_cannot_be_written_is_said_before_anything_is_paid(folder: Path) -> None:
-    done = call_command("answer", "q.sql", "-c", "keyhole.toml", "--out", "nowhere/x")
+    done = call_command("ask", "-f", "q.sql", "-c", "keyhole.toml", "--out", "nowhere/x")
     assert done.exit_code == 2
     assert not list(folder.glob("*.keyhole"))
 

@@ -25,9 +25,8 @@ HEAVY = {"numba", "pydantic", "duckdb", "sqlglot", "numpy", "rich", "typer", "sc
 WHO = ("--data", "people.csv", "--id", "Name", "--private", "Blood sugar")
 COMMANDS: dict[str, tuple[str, ...]] = {
     "audit": ("log.sql", *WHO),
-    "watch": WHO,
+    "ask": ("--decide-only", *WHO),
     "attack": ("t.jsonl", *WHO),
-    "answer": ("log.sql", *WHO[:-1], "Blood sugar:3..10:0.1", "--epsilon", "1"),
     "oracle": ("simulate", "--queries", "100", "--seeds", "1"),
     "demo": ("story",),
 }
@@ -47,7 +46,7 @@ def run(folder: Path, *arguments: str, **env: str) -> subprocess.CompletedProces
 
 @pytest.mark.parametrize(
     ("arguments", "env"),
-    [(["--help"], {}), (["--version"], {}), (["audit", "--help"], {}), (["answer", "--help"], {}),
+    [(["--help"], {}), (["--version"], {}), (["audit", "--help"], {}), (["ask", "--help"], {}),
      ([], {"_KEYHOLE_COMPLETE": "bash_complete", "COMP_WORDS": "keyhole a", "COMP_CWORD": "1"})],
 )  # fmt: skip
 def test_what_help_version_and_completion_import(arguments: list[str], env: dict[str, str]) -> None:
@@ -75,13 +74,13 @@ def leaves(command: click.Command) -> list[click.Command]:
 
 
 def test_a_word_means_the_same_in_every_command() -> None:
-    shared = {"audit", "watch", "attack", "answer"}
+    shared = {"audit", "watch", "attack", "ask", "plan"}
     seen: dict[str, click.Parameter] = {}
     for entry in ENTRIES:
         for command in leaves(load(entry)):
             words = {word for p in command.params if isinstance(p, click.Option) for word in p.opts}
             if entry.name in shared:
-                common = {"--data", "--config", "-c", "--id", "--private", "--hidden", "--table", "--view", "--out"}
+                common = {"--data", "--config", "-c", "--id", "--private", "--hidden", "--table", "--out"}
                 assert common | {"--format"} <= words
             for p in command.params:
                 if not isinstance(p, click.Option) or "simulate" in (entry.name, command.name):
@@ -103,7 +102,7 @@ def test_a_word_means_the_same_in_every_command() -> None:
 def test_words_are_tied_to_what_they_mean() -> None:
     assert tuple(LogFormat) == tuple(options.LOG_FORMAT.type.choices)
     assert tuple(Dialect) == options.DIALECTS
-    command = next(load(entry) for entry in ENTRIES if entry.name == "answer")
+    command = next(load(entry) for entry in ENTRIES if entry.name == "ask")
     named = next(option.type for option in command.params if option.name == "mechanism")
     assert isinstance(named, click.Choice)
     assert tuple(named.choices) == MECHANISMS
@@ -147,7 +146,7 @@ def test_a_reader_that_went_away_ends_it_quietly(folder: Path, name: str) -> Non
         check=False,
     )  # fmt: skip
     os.close(write)
-    assert (done.returncode, done.stderr.replace(b"warning", b"")[:9]) in ((141, b""), (141, b": the ros"))
+    assert (done.returncode, done.stderr.replace(b"warning", b"")[:9]) in ((141, b""), (141, b": the dat"))
 
 
 def test_ctrl_c_while_the_first_modules_are_imported() -> None:

@@ -194,9 +194,10 @@ def test_a_file_without_a_header_is_said(folder: Path) -> None:
     (folder / "t.data").write_text("39, State-gov, 77516\n50, Private, 83311\n")
     done = call_command("init", "t.data", "--yes")
     assert done.exit_code == 2
-    assert "looks like data, not names: name its 3 columns with --columns" in done.output
+    assert "looks like data, not names: name its 3 columns with columns = [...]" in done.output
     assert "State-gov" not in done.output
-    found = made(folder, "t.data", "--columns", "age,workclass,fnlwgt", "--yes")
+    (folder / "layout.toml").write_text('[source]\ncolumns = ["age", "workclass", "fnlwgt"]\n')
+    found = made(folder, "t.data", "--bounds", "layout.toml", "--yes")
     assert found.source.columns == ("age", "workclass", "fnlwgt")
 
 

@@ -24,19 +24,21 @@ def place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 def test_adult_raw_warns_with_the_value_that_occurs(place: Path) -> None:
     data = str(third_party("adult") / "adult.data")
-    raw = call_command("audit", "q.sql", "--data", data, "--columns", ADULT, "--private", "hours_per_week")
+    layout = f"[source]\ncolumns = {ADULT.split(',')}\n"
+    (place / "raw.toml").write_text(layout)
+    (place / "trim.toml").write_text(f"{layout}trim = true\n")
+    raw = call_command("audit", "q.sql", "--data", data, "-c", "raw.toml", "--private", "hours_per_week")
     assert raw.exit_code == 3
     assert "nobody has native_country = 'Holand-Netherlands', but there is ' Holand-Netherlands'" in raw.output
-    assert "--trim" in raw.output
-    trimmed = call_command(
-        "audit", "q.sql", "--data", data, "--columns", ADULT, "--private", "hours_per_week", "--trim"
-    )
+    assert "trim = true" in raw.output
+    trimmed = call_command("audit", "q.sql", "--data", data, "-c", "trim.toml", "--private", "hours_per_week")
     assert trimmed.exit_code == 1
     assert "row 19610  hours_per_week  = 40" in trimmed.output
 
 
 def test_adult_by_init(place: Path) -> None:
-    done = call_command("init", str(third_party("adult") / "adult.data"), "--columns", ADULT, "--yes")
+    (place / "layout.toml").write_text(f"[source]\ncolumns = {ADULT.split(',')}\n")
+    done = call_command("init", str(third_party("adult") / "adult.data"), "--bounds", "layout.toml", "--yes")
     assert done.exit_code == 0, done.output
     assert call_command("audit", "q.sql", "-c", "keyhole.toml").exit_code == 1
     told = (place / "keyhole.toml").read_text()

@@ -1,4 +1,4 @@
-"""`keyhole watch` as a user meets it: verdicts as they come, histories, loads, errors."""
+"""`keyhole ask --decide-only` as a user meets it: verdicts as they come, histories, loads, errors."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from tests.support.files import write_files
 
 from keyhole.cli import app
 from keyhole.cli.demo import CONFIG, LOG, PEOPLE, ROSTER, SAFE
-from keyhole.cli.watch import read_statements
+from keyhole.cli.session.decide import read_statements
 
 run = CliRunner()
 
@@ -29,7 +29,7 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 def watch(*args: str, stdin: str = LOG) -> tuple[int, str, str]:
-    result = run.invoke(app, ["watch", *args], input=stdin)
+    result = run.invoke(app, ["ask", "--decide-only", *args], input=stdin)
     return result.exit_code, result.stdout, result.stderr
 
 
@@ -40,7 +40,7 @@ WHO = ("--data", "people.csv", "--id", "Name", *RANGE)
 def test_the_hospital_log(folder: Path) -> None:
     code, out, err = watch("-c", "keyhole.toml")
     assert code == 3
-    assert [line.split(":")[0] for line in out.splitlines()] == ["Q1 allow", "Q2 allow", "Q3 deny", "  allowed now"]
+    assert [line.split(":")[0] for line in out.splitlines()] == ["Q1 allow", "Q2 allow", "Q3 deny", "  Try instead"]
     assert "Jeremy" not in out
     assert "a new book begins" in err  # beside the settings
     code, again, err = watch("-c", "keyhole.toml")
@@ -165,13 +165,23 @@ def test_the_proof_names_the_sum_that_is_meant(folder: Path) -> None:
 
 
 def test_no_data_no_verdict(folder: Path) -> None:
+    (folder / "keyhole.toml").rename(folder / "elsewhere.toml")
     assert watch("--private", "Blood sugar")[0] == 2
     assert watch("--data", "people.csv")[0] == 2
     assert watch("-c", "nowhere.toml")[0] == 2
 
 
 def test_each_verdict_is_there_before_the_next_statement(folder: Path) -> None:
-    command = [sys.executable, "-c", "from keyhole.cli import main; main()", "watch", *WHO, "--format", "json"]
+    command = [
+        sys.executable,
+        "-c",
+        "from keyhole.cli import main; main()",
+        "ask",
+        "--decide-only",
+        *WHO,
+        "--format",
+        "json",
+    ]
     child = subprocess.Popen(
         command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True, cwd=folder
     )
@@ -189,7 +199,9 @@ def test_each_verdict_is_there_before_the_next_statement(folder: Path) -> None:
 
 
 def test_input_that_is_not_text_and_output_that_nobody_reads(folder: Path) -> None:
-    watching = f"{sys.executable} -c 'from keyhole.cli import main; main()' watch -c keyhole.toml --book h.keyhole"
+    watching = (
+        f"{sys.executable} -c 'from keyhole.cli import main; main()' ask --decide-only -c keyhole.toml --book h.keyhole"
+    )
     done = subprocess.run(
         ["bash", "-c", f"printf 'SELECT \\xff;' | {watching}"], capture_output=True, text=True, cwd=folder, check=False
     )

@@ -25,7 +25,9 @@ def settings(tmp_path: Path) -> Path:
 
 
 def watched(settings: Path, asked: str, *more: str) -> list[dict[str, str]]:
-    said = CliRunner().invoke(app, ["watch", "-c", str(settings), "--format", "json", *more], input=asked)
+    said = CliRunner().invoke(
+        app, ["ask", "--decide-only", "-c", str(settings), "--format", "json", *more], input=asked
+    )
     assert said.exit_code in (0, 3), said.output
     return [json.loads(line) for line in said.stdout.splitlines()]
 
@@ -60,6 +62,6 @@ def test_a_loaded_maximum_counts_with_its_answer(settings: Path) -> None:
 def test_a_loaded_maximum_without_its_answer_stops_the_command(settings: Path) -> None:
     log = settings.parent / "published.jsonl"
     log.write_text(json.dumps({"sql": FIRST}) + "\n")
-    said = CliRunner().invoke(app, ["watch", "-c", str(settings), "--load", str(log)], input="")
+    said = CliRunner().invoke(app, ["ask", "--decide-only", "-c", str(settings), "--load", str(log)], input="")
     assert said.exit_code == 2
     assert "its answer is not in the log" in said.output

@@ -456,7 +456,7 @@ def test_a_constant_that_is_nearly_there_is_pointed_out(tmp_path: Path, constant
     sql = f"SELECT SUM(pay) FROM t WHERE country {form.format(repr(constant))}"
     (found,) = keyhole.examine([sql], data=tmp_path / "t.csv", private="pay", id="name").unjudged
     assert f"nobody has country = '{constant}', but there is ' Holand'" in found.reason
-    assert ("--trim" in found.reason) is (constant.strip() == "Holand")
+    assert ("trim = true" in found.reason) is (constant.strip() == "Holand")
     trimmed = File(path=tmp_path / "t.csv", trim=True)
     exact = f"SELECT SUM(pay) FROM t WHERE country {form.format(repr('Holand'))}"
     assert not keyhole.examine([exact], data=trimmed, private="pay", id="name").unjudged

@@ -15,19 +15,19 @@ from keyhole.errors import DataError
 ROLES = Columns(id=("name",), private={"pay": PrivateColumn()})
 
 
-@pytest.mark.parametrize("options", [[], ["--trim"], ["--encoding", "latin-1"]])
+@pytest.mark.parametrize("layout", ["", "trim = true", 'encoding = "latin-1"'])
 @pytest.mark.parametrize("name", ["t.csv", "t.txt", "t.tsv"])
-def test_quotes_that_cannot_be_made_out(tmp_path: Path, name: str, options: list[str]) -> None:
+def test_quotes_that_cannot_be_made_out(tmp_path: Path, name: str, layout: str) -> None:
     data, log = tmp_path / name, tmp_path / "log.sql"
     text = 'name,pay\n"Ann"x,1\nBob",2\n"Cy"d",3\n'
     data.write_text(text.replace(",", "\t") if name == "t.tsv" else text)
     log.write_text("SELECT SUM(pay) FROM t;")
-    ran = CliRunner().invoke(
-        app, ["audit", str(log), "--data", str(data), "--id", "name", "--private", "pay", *options]
-    )
+    (tmp_path / "k.toml").write_text(f"[source]\n{layout}\n")
+    who = ["--data", str(data), "--id", "name", "--private", "pay", "-c", str(tmp_path / "k.toml")]
+    ran = CliRunner().invoke(app, ["audit", str(log), *who])
     assert ran.exit_code == 2
     assert f"cannot read {name}: line 2: " in ran.output
-    assert "--delimiter" in ran.output
+    assert "delimiter under [source]" in ran.output
     assert not [word for word in ("sniff", "keyhole-", str(tmp_path)) if word in ran.output]
 
 

@@ -77,7 +77,9 @@ def test_every_command_reads_them_alike(tmp_path: Path) -> None:
     assert "1 holds, 0 fails" in replayed.output
     assert run(app, ["init", str(data), "--yes", "--out", str(settings)]).exit_code == 0
     assert 'values = ["F"]' in settings.read_text()
-    watched = run(app, ["watch", *told[:3], "pay:0..", *told[4:], "--exact-above", "1"], input=log.read_text())
+    watched = run(
+        app, ["ask", "--decide-only", *told[:3], "pay:0..", *told[4:], "--exact-above", "1"], input=log.read_text()
+    )
     assert "Q1 allow" in watched.output
     assert "Q2 deny" in watched.output
     answers = tmp_path / "a.jsonl"

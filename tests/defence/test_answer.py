@@ -83,7 +83,7 @@ class Box:
 
     def call(self, *options: str, sql: str = "q.sql") -> Any:
         return CliRunner().invoke(
-            app, ["answer", str(self.folder / sql), "-c", str(self.folder / "keyhole.toml"), *options]
+            app, ["ask", "-f", str(self.folder / sql), "-c", str(self.folder / "keyhole.toml"), *options]
         )
 
     def json(self, *options: str, sql: str = "q.sql") -> dict[str, Any]:
@@ -244,13 +244,13 @@ def _breaks_at_the_third(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(Private, "release", release)
 
 
-@pytest.mark.parametrize("verb", ["answer", "ask"])
+@pytest.mark.parametrize("way", ["file", "statements"])
 def test_a_fault_later_on_shows_what_was_paid_and_says_what_is_true(
-    box: Box, monkeypatch: pytest.MonkeyPatch, verb: str
+    box: Box, monkeypatch: pytest.MonkeyPatch, way: str
 ) -> None:
     statements = [part.strip() for part in SQL.split(";") if part.strip()]
-    files = [str(box.folder / "q.sql")] if verb == "answer" else statements
-    call = [verb, *files, "-c", str(box.folder / "keyhole.toml"), "--format", "json"]
+    asked = ["-f", str(box.folder / "q.sql")] if way == "file" else statements
+    call = ["ask", *asked, "-c", str(box.folder / "keyhole.toml"), "--format", "json"]
     with monkeypatch.context() as broken:
         _breaks_at_the_third(broken)
         stopped = CliRunner().invoke(app, call)
@@ -259,7 +259,7 @@ def test_a_fault_later_on_shows_what_was_paid_and_says_what_is_true(
     assert stopped.exit_code == 2
     assert "this question was not answered and nothing was spent for it" in stopped.stderr
     assert "power" not in stopped.stderr
-    key = "answers" if verb == "answer" else "replies"
+    key = "answers" if way == "file" else "replies"
     everybody, count = json.loads(stopped.stdout)[key]
     assert (everybody["cost"], count["cost"] > 0) == (0, True)
     again = json.loads(CliRunner().invoke(app, call).stdout)[key]
@@ -380,7 +380,7 @@ def test_settings_in_a_folder_always_mean_one_ledger(tmp_path: Path, monkeypatch
         for number, (folder, config) in enumerate(ways, 1):
             monkeypatch.chdir(folder)
             options = ["--accuracy", str(0.02 - number / 1000), "--format", "json"]
-            result = CliRunner().invoke(app, ["answer", str(box.folder / "q.sql"), "-c", config, *options])
+            result = CliRunner().invoke(app, ["ask", "-f", str(box.folder / "q.sql"), "-c", config, *options])
             assert result.exit_code == 0, result.output
             with Book.open(box.folder / path) as book:
                 assert len(book.state.losses) == number, config
@@ -426,7 +426,7 @@ def test_text_output_is_for_people(box: Box) -> None:
     assert re.search(r"sex = F  \d+ ± 400, \d\.\d+ ± ", result.output)
     assert "refused: " in result.output
     assert re.search(r"spent 0\.\d+ of epsilon 1 \(book .*b\.keyhole\)", result.output)
-    assert "would cost" in box.call("--dry-run", "--accuracy", "0.001").output
+    assert "  costs " in box.call("--dry-run", "--accuracy", "0.001").output
 
 
 def test_errors_and_costs_are_the_same_on_neighbouring_tables(tmp_path: Path) -> None:
@@ -493,11 +493,15 @@ def test_data_faults_show_no_value(box: Box) -> None:
     frame.loc[41, "sugar"] = "hepatitis"
     frame.to_csv(box.folder / "people.csv", index=False)
     view = "SELECT id, sex, age, CAST(sugar AS DOUBLE) AS sugar FROM people"
-    result = box.call("--book", str(box.folder / "other.keyhole"), "--view", view)
+    plain = (box.folder / "keyhole.toml").read_text()
+    (box.folder / "keyhole.toml").write_text(plain.replace("[source]", f'[source]\nview = "{view}"'))
+    result = box.call("--book", str(box.folder / "other.keyhole"))
     assert result.exit_code == 2
-    assert "--view does not run" in result.output
+    assert "[source] view does not run" in result.output
     assert "hepatitis" not in result.output
-    assert "nowhere" in box.call("--view", "SELECT * FROM nowhere").output  # a fault of the statement is said
+    lost = 'view = "SELECT * FROM nowhere"'
+    (box.folder / "keyhole.toml").write_text(plain.replace("[source]", f"[source]\n{lost}"))
+    assert "nowhere" in box.call().output  # a fault of the statement is said
 
 
 def test_dry_and_real_runs_refuse_the_same(box: Box) -> None:
@@ -567,6 +571,6 @@ def test_refusals_call_no_public_column_private(box: Box) -> None:
 
 
 def test_help_names_the_budget_table(box: Box) -> None:
-    shown = CliRunner().invoke(app, ["answer", "--help"]).output
+    shown = CliRunner().invoke(app, ["ask", "--help"]).output
     assert shown.count("[budget]") == 1
     assert "\\[" not in shown

@@ -1,4 +1,4 @@
-"""What `keyhole answer --format transcript` writes means what was released, and `keyhole attack` reads it."""
+"""What `keyhole ask -f FILE --format transcript` writes means what was released, and `keyhole attack` reads it."""
 
 from __future__ import annotations
 
@@ -163,7 +163,7 @@ class Table:
         return CliRunner().invoke(app, [str(self.folder / w) if "." in w else w for w in words])
 
     def attack(self, *options: str) -> dict[str, Any]:
-        words = ["t.jsonl", "--roster", "roster.csv", "--knowledge", "keyhole.toml", "--truth", "people.csv"]
+        words = ["t.jsonl", "--data", "roster.csv", "-c", "keyhole.toml", "--truth", "people.csv"]
         result = self.run("attack", *words, "--format", "json", *options)
         assert result.exit_code == 0, result.output
         return dict(json.loads(result.stdout))
@@ -183,7 +183,7 @@ def test_attack_reads_what_defence_writes(tmp_path: Path, people: pd.DataFrame, 
         "epsilon = 1000", "epsilon = 1000000\nunit = 'rho'" if mechanism == "gaussian" else "epsilon = 100000"
     )
     table = Table(tmp_path, people.fillna({"sugar": 5.0}), settings, QUESTIONS)
-    result = table.run("answer", "q.sql", "-c", "keyhole.toml", "--mechanism", mechanism, "--format", "transcript")
+    result = table.run("ask", "-f", "q.sql", "-c", "keyhole.toml", "--mechanism", mechanism, "--format", "transcript")
     assert result.exit_code == 3, result.output  # one statement was refused
     assert "not in the transcript: SELECT COUNT(*) FROM people WHERE age < 45" in result.stderr
     lines = [json.loads(line) for line in result.stdout.splitlines()]
@@ -213,12 +213,12 @@ def test_answers_from_a_hypothesis_state_no_law(tmp_path: Path, mechanism: str) 
     asked = ["SELECT COUNT(*) FROM people WHERE sick = 1 AND sex = 'F'", "SELECT SUM(sick) FROM people WHERE age < 10"]
     table = Table(tmp_path, many, small.replace("epsilon = 1000", "epsilon = 100000"), asked)
     options = ["--mechanism", mechanism, "--format", "transcript"]
-    result = table.run("answer", "q.sql", "-c", "keyhole.toml", *options)
+    result = table.run("ask", "-f", "q.sql", "-c", "keyhole.toml", *options)
     assert result.exit_code == 0, result.output
     lines = [json.loads(line) for line in result.stdout.splitlines()]
     kinds = {line["noise"]["kind"] for line in lines}
     assert kinds <= ({"unknown", "discrete-laplace"} if mechanism == "online-ic" else {"unknown"})
-    again = table.run("answer", "q.sql", "-c", "keyhole.toml", *options)
+    again = table.run("ask", "-f", "q.sql", "-c", "keyhole.toml", *options)
     assert again.stdout == result.stdout  # remembered with its law
     (tmp_path / "t.jsonl").write_text(result.stdout)
     reply = table.attack("--private", "sick")
@@ -230,6 +230,6 @@ def test_answers_from_a_hypothesis_state_no_law(tmp_path: Path, mechanism: str) 
 
 def test_a_dry_run_has_no_transcript(tmp_path: Path, people: pd.DataFrame) -> None:
     table = Table(tmp_path, people, SETTINGS, QUESTIONS[:1])
-    result = table.run("answer", "q.sql", "-c", "keyhole.toml", "--dry-run", "--format", "transcript")
+    result = table.run("ask", "-f", "q.sql", "-c", "keyhole.toml", "--dry-run", "--format", "transcript")
     assert result.exit_code == 2
     assert "releases nothing" in result.stderr

@@ -109,7 +109,7 @@ def said(data: Path, asked: list[str], insiders: int) -> list[str]:
 def printed(data: Path, asked: list[str]) -> tuple[int, str, str]:
     """What the command prints, and its exit code; it has a history file of its own."""
     (data.parent / "far.toml").write_text(FAR, encoding="utf-8")
-    command = [sys.executable, "-m", "keyhole.cli", "watch", "--data", "t.csv", "-c", "far.toml"]
+    command = [sys.executable, "-m", "keyhole.cli", "ask", "--decide-only", "--data", "t.csv", "-c", "far.toml"]
     command += ["--book", "h.keyhole", "--format", "json", "--explain"]
     text = ";\n".join(asked) + ";\n"
     environment = {**os.environ, "NO_COLOR": "1", "COLUMNS": "200"}

@@ -210,7 +210,7 @@ def test_blocks_are_opened_and_not_dropped(folder: Path, kind: LogFormat) -> Non
 
 
 def test_watch_does_not_take_it_into_the_book(folder: Path) -> None:
-    call = ["watch", "--data", "t.csv", "--id", "name", "--private", "pay:0..", "--exact-above", "1"]
+    call = ["ask", "--decide-only", "--data", "t.csv", "--id", "name", "--private", "pay:0..", "--exact-above", "1"]
     call += ["--book", "h", "--load", "old.csv"]
     (folder / "old.csv").write_text(written(LogFormat.PG_STAT_STATEMENTS, *W2).replace("age / 2", "age / zip"))
     done = CliRunner().invoke(app, call, input="")

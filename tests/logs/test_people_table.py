@@ -177,11 +177,13 @@ def test_what_is_loaded_or_watched_may_be_ignored(folder: Path) -> None:
     (folder / "keyhole.toml").write_text(ONLINE.format('ignore = ["orders"]\n'))
     (folder / "log.sql").write_text(f"{ALL.format('staff')};\nSELECT COUNT(*) FROM orders;\nSELECT 1 FROM items;\n")
     run = CliRunner()
-    done = run.invoke(app, ["watch", "-c", "keyhole.toml", "--load", "log.sql"], input="")
+    done = run.invoke(app, ["ask", "--decide-only", "-c", "keyhole.toml", "--load", "log.sql"], input="")
     assert done.exit_code == 2
     assert "Q3" in done.stderr
     assert "Q2" not in done.stderr
-    done = run.invoke(app, ["watch", "-c", "keyhole.toml", "--load", "log.sql", "--ignore", "items"], input="")
+    done = run.invoke(
+        app, ["ask", "--decide-only", "-c", "keyhole.toml", "--load", "log.sql", "--ignore", "items"], input=""
+    )
     assert done.exit_code == 0, done.stderr
 
 

@@ -83,7 +83,7 @@ KINDS: dict[str, tuple[tuple[str, ...], int, int, str]] = {
     "audit-clean": (("audit", "safe.sql", *WHO), 0, 1, "Nobody of 6 people is exposed"),
     "verdict": (("report", "verdict.json"), 0, 2, "32.1 - 15.5 - 11.4 = 5.2"),
     "watch": (
-        ("watch", *WHO[:-1], "Blood sugar:3.0..10.0:0.1", "--exact-above", "2", "--explain"),
+        ("ask", "--decide-only", *WHO[:-1], "Blood sugar:3.0..10.0:0.1", "--exact-above", "2", "--explain"),
         3,
         1,
         "2 allowed, 1 denied",
@@ -100,7 +100,7 @@ KINDS: dict[str, tuple[tuple[str, ...], int, int, str]] = {
     "plan-all": (("plan", *WHO, "--target", "all"), 0, 0, "6 of 6 people can be given away"),
     "reconstruct": (("reconstruct", "block.toml"), 0, 0, "row"),
     "plan": (("plan", *WHO, "--target", "Name = 'Jeremy Doe'", "--min-group", "2"), 0, 0, "give Jeremy Doe away"),
-    "answer": (("answer", "q.sql", "-c", "budget.toml"), 3, 2, "2 of 3 statements were answered with noise"),
+    "answer": (("ask", "-f", "q.sql", "-c", "budget.toml"), 3, 2, "2 of 3 statements were answered with noise"),
     "book": (("report", "budget.keyhole"), 0, 1, "not answered"),
     "oracle": (("oracle", "simulate", "--queries", "400", "--seeds", "2"), 0, 1, "average error"),
     "attacked": (
@@ -125,7 +125,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
     made = tmp_path_factory.mktemp("pages")
     write_files(made, FILES)
     assert run(made, *AUDIT, "--format", "json", "--out", "verdict.json") == 1
-    assert run(made, "answer", "q.sql", "-c", "budget.toml", "--epsilon", "1") == 3
+    assert run(made, "ask", "-f", "q.sql", "-c", "budget.toml", "--epsilon", "1") == 3
     sys.path.append(str(made))  # of the target
     yield made
     sys.path.remove(str(made))

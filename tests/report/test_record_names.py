@@ -7,6 +7,7 @@ import pytest
 
 from keyhole.auditing.base import Exposure
 from keyhole.auditing.examine import examine
+from keyhole.config.arguments import EVERYTHING
 from keyhole.report.exposure import describe_exposure
 from keyhole.report.formats.document import describe_verdict
 from keyhole.report.html.audit import draw_value_ranges, render_audit_page
@@ -31,11 +32,12 @@ def found() -> Exposure:
 
 def test_ranges_are_counted_by_record(found: Exposure) -> None:
     assert "2 of 3 people are exposed" in summarize_verdict(describe_exposure(found))
-    assert "A narrower range than was declared follows for 4 records." in summarize_verdict(describe_exposure(found))
+    text = render_text(describe_exposure(found))
+    assert "The answers narrow the possible range for 4 more records (keyhole audit --ranges)." in text
 
 
 def test_which_record_is_said_where_an_id_has_several(found: Exposure) -> None:
-    said = render_text(describe_exposure(found))
+    said = render_text(describe_exposure(found), EVERYTHING)
     assert "Q1.1 = P1's cost (row 1) = 10" in said
     assert "  P2: cost lies in [0, 50]" in said
     assert "the other record of Q1.3 is at least 0 (known); so cost of any of P3 (row 4), P3 (row 5) is" in said
@@ -52,7 +54,7 @@ def test_the_html_report_says_it_too(found: Exposure) -> None:
 
 def test_people_with_one_record_each_stay_people() -> None:
     alone = VISITS.set_column(0, "pid", pa.array(list("abcde")))
-    said = render_text(describe_exposure(examine(LOG, data=alone, id="pid", private="cost:0..1000")))
-    assert "follows for 4 people." in said
+    said = render_text(describe_exposure(examine(LOG, data=alone, id="pid", private="cost:0..1000")), EVERYTHING)
+    assert "range for 4 more people." in said
     assert "the other person of Q1.3" in said
     assert "(row " not in said

@@ -16,9 +16,10 @@ from docs.refresh import BLOCK, pages
 
 import keyhole
 from keyhole.cli import app
+from keyhole.cli.verdict.explain import OTHERS, PAGES, WORDS, found
+from keyhole.config.arguments import EVERYTHING
 from keyhole.report.verdict import Verdict
 from keyhole.report.words.digits import digits, rounded
-from keyhole.report.words.glossary import OTHERS, PAGES, WORDS, found
 from keyhole.report.words.sentence import summarize_verdict
 
 DOCS = Path(__file__).resolve().parents[2] / "docs"
@@ -39,10 +40,12 @@ ODD = "SELECT MAX(pay) FROM t WHERE pay > {}"  # not judged
 
 
 def test_everybody_who_is_exposed_is_listed() -> None:
-    text = staff([one(i) for i in range(N)]).text()
-    table = text.partition("Why:")[0]
+    verdict = staff([one(i) for i in range(N)])
+    table = verdict.text(EVERYTHING).partition("Why:")[0]
     assert [i for i in range(N) if re.search(rf"^p{i} .* = {1000 + i} ", table, re.MULTILINE)] == list(range(N))
-    assert f"... and {N - 20} more proofs" in text
+    screen = verdict.text()
+    assert f"... and {N - 20} more, --all" in screen
+    assert len(screen.splitlines()) <= 45
 
 
 def test_exposed_people_come_before_those_narrowed_down() -> None:
@@ -69,23 +72,23 @@ def test_narrowest_first_among_ranges() -> None:
 def test_statements_are_counted_as_statements() -> None:
     grouped = "SELECT no % 2 AS half, SUM(pay), COUNT(*) FROM t GROUP BY no % 2"
     assert "is exposed by 1 statement." in summarize_verdict(staff([grouped]).plain)
-    assert "1 statement with 4 parts" in staff([grouped]).text()
+    assert "1 statement with 4 parts" in staff([grouped]).text(EVERYTHING)
     assert "by 3 statements (2 different)." in summarize_verdict(staff([SUM, SUM, one(3)]).plain)
 
 
 @pytest.mark.parametrize(("judged", "waiting"), [(1, 1), (1, 5), (3, 4), (3, 3)])
 def test_nobody_is_no_first_word_where_most_was_not_judged(judged: int, waiting: int) -> None:
     log = [f"{SUM} WHERE no > {-i}" for i in range(1, judged + 1)] + [ODD.format(i) for i in range(waiting)]
-    first, _, rest = summarize_verdict(staff(log).plain).partition(". ")
+    first, _, rest = summarize_verdict(staff(log).plain).partition("; ")
     verb = "was" if waiting == 1 else "were"
     assert first == f"{waiting} of {judged + waiting} statements {verb} not judged, so this is not an all-clear"
-    assert rest.startswith(f"Nobody of {N} people is exposed by the other {judged}.")
+    assert rest.startswith(f"nobody of {N} people is exposed by the other {judged}.")
 
 
 def test_what_is_not_judged_is_said_after_an_exposure() -> None:
     log = [one(3), *(ODD.format(i) for i in range(5))]
     assert summarize_verdict(staff(log).plain).startswith(
-        f"1 of {N} people is exposed by 6 statements. 5 of 6 statements were"
+        f"1 of {N} people is exposed by 6 statements; 5 of 6 statements were"
     )
 
 
@@ -154,11 +157,11 @@ def test_the_glossary_is_in_order() -> None:
 
 
 def test_explain() -> None:
-    assert told("atoms").startswith("atom: People whom no statement of the log tells apart")
+    assert told("atoms").startswith("class: People whom no statement of the log tells apart")
     assert told("singled", "out").startswith("singled out: ")
-    assert told("rank", "Atoms").count("\n") > 2
+    assert told("rank", "Classes").count("\n") > 2
     assert all(f"{word}: " in told() for word in WORDS)
     assert json.loads(told("rank", "--format", "json")).keys() == {"rank"}
-    wrong = CliRunner().invoke(app, ["explain", "atmos"])
+    wrong = CliRunner().invoke(app, ["explain", "clas"])
     assert wrong.exit_code == 2
-    assert "did you mean 'atom'" in wrong.output
+    assert "did you mean 'class'" in wrong.output

@@ -226,7 +226,7 @@ def test_text_is_what_the_console_prints() -> None:
     console.print(verdict)
     printed = [line.rstrip() for line in console.export_text().rstrip().splitlines()]
     assert verdict.text().splitlines() == printed
-    assert verdict.text().splitlines()[0].startswith("1 of 3 people is exposed by 4 statements.")
+    assert verdict.text().splitlines()[0].startswith("1 of 3 people is exposed by 4 statements; ")
 
 
 def test_why_has_formula_and_arithmetic() -> None:
@@ -239,7 +239,16 @@ def test_a_notebook_shows_why_and_what_was_not_judged() -> None:
     people = pa.table({"name": ["<b>", "c"], "g": [1, 2], "x": [1, 2]})
     log = ["SELECT SUM(x) FROM t WHERE g = 1", "SELECT MAX(x) FROM t WHERE x > 0", "SELECT SUM(y) FROM t WHERE g < 3"]
     shown = keyhole.examine(log, data=people, private="x", id="name")._repr_html_()
-    for part in ("Why:", "Q1 = &lt;b&gt;", "1 = 1", "→ 1", "Not judged: Q2 (MAX", "Refused: Q3", "Promise:"):
+    for part in (
+        "Why:",
+        "Q1 = &lt;b&gt;",
+        "1 = 1",
+        "→ 1",
+        "Not judged: Q2 (MAX",
+        "Refused: Q3",
+        "What to do:",
+        "Proved:",
+    ):
         assert part in shown, part
     assert "<b>&#x27;s" not in shown
     assert "g &lt; 3" in shown

@@ -120,7 +120,7 @@ def test_who_saw_what_is_in_the_book(tmp_path: Path) -> None:
     shown = [line.split("  ")[-1] for line in out.splitlines() if line[:6].strip().isdigit()]
     assert code == 0
     assert f"released: {COUNT} (ann)" in shown
-    assert f"told again: entry {at}, which entry {at - 1} paid for (bob)" in shown  # type: ignore[operator]
+    assert f"shown again: entry {at}, which entry {at - 1} paid for (bob)" in shown  # type: ignore[operator]
     assert [f"answered: {WHOLE} ({who})" in shown for who in ("ann", "bob")] == [True, True]
     assert "refused: SELECT MAX(pay) FROM staff (bob)" in out
     for line in ("spent, everybody together: epsilon 0.1", "spent, ann: epsilon 0.1", "spent, bob: epsilon 0.1"):

@@ -1,4 +1,4 @@
-"""`keyhole watch --follow`: every statement of a growing log enters the book once, as published."""
+"""`keyhole watch LOG`: every statement of a growing log enters the book once, as published."""
 
 from __future__ import annotations
 
@@ -113,7 +113,7 @@ def test_what_cannot_be_represented_makes_later_sessions_refuse_until_it_is_acce
     for opened in (keyhole.watch, keyhole.ask):
         with pytest.raises(BookError, match="incomplete: 1 statement"):
             opened(config="keyhole.toml")
-    ran = run("watch", "-c", "keyhole.toml", "--accept-unjudged", given=f"{ALL};")
+    ran = run("ask", "--decide-only", "-c", "keyhole.toml", "--accept-unjudged", given=f"{ALL};")
     assert ran.returncode == 0, ran.stderr
     with keyhole.watch(config="keyhole.toml") as session:
         assert session.ask(ALL).answered
@@ -258,12 +258,20 @@ def test_today_is_the_day_of_the_record() -> None:
 @pytest.mark.usefixtures("folder")
 def test_a_log_without_times_needs_now() -> None:
     Path("log.sql").write_text("SELECT SUM(pay) FROM t WHERE DATE '2026-11-16' <= CURRENT_DATE;\n", encoding="utf-8")
-    loaded = ["watch", "-c", "keyhole.toml", "--load", "log.sql"]
+    loaded = ["ask", "--decide-only", "-c", "keyhole.toml", "--load", "log.sql"]
     ran = run(*loaded)
     assert ran.returncode == 2
     assert "--now" in ran.stderr
     assert run(*loaded, "--now", "2026-11-17").returncode == 0
-    asked = run("watch", "-c", "keyhole.toml", "--now", "2026-11-17", given=Path("log.sql").read_text(encoding="utf-8"))
+    asked = run(
+        "ask",
+        "--decide-only",
+        "-c",
+        "keyhole.toml",
+        "--now",
+        "2026-11-17",
+        given=Path("log.sql").read_text(encoding="utf-8"),
+    )
     assert "Q1 allow" in asked.stdout or "Q2 allow" in asked.stdout
     asked = run("ask", "-c", "keyhole.toml", "--now", "2026-11-17", Path("log.sql").read_text(encoding="utf-8"))
     assert asked.returncode == 0
@@ -307,7 +315,7 @@ def started(*args: str) -> subprocess.Popen[str]:
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
 def test_a_signal_ends_it_cleanly(number: signal.Signals) -> None:
     Path("log.sql").write_text(f"{ALL};\n", encoding="utf-8")
-    process = started("watch", "-c", "keyhole.toml", "--follow", "log.sql", "--format", "json")
+    process = started("watch", "log.sql", "-c", "keyhole.toml", "--format", "json")
     assert process.stdout is not None
     line = json.loads(process.stdout.readline())
     assert (line["verdict"], line["sql"], line["who"]) == ("published", ALL, [])
@@ -333,7 +341,7 @@ def killed(folder: Path, kills: int, count: int, seed: int) -> None:
     log = folder / "log.sql"
     log.write_text("", encoding="utf-8")
     for _ in range(kills):
-        process = started("watch", "-c", "keyhole.toml", "--follow", "log.sql", "--log-format", "sql")
+        process = started("watch", "log.sql", "-c", "keyhole.toml", "--log-format", "sql")
         size = rng.randrange(1, max(2, 2 * len(waiting) // (kills + 1)))
         some, waiting = waiting[:size], waiting[size:]
         for text in some:

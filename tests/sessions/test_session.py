@@ -345,7 +345,7 @@ def test_ctrl_c_says_that_what_was_answered_is_in_the_book(folder: Path, monkeyp
     monkeypatch.undo()
     monkeypatch.chdir(folder)
     code, out, _ = call("ask", "--anyway", "-c", "private.toml", COUNT)
-    assert (code, "cost epsilon 0, left epsilon " in out) == (0, True)
+    assert (code, "free; " in out) == (0, True)
 
 
 def test_a_publication_that_was_not_kept_does_not_hide_what_others_answered(
@@ -399,7 +399,7 @@ def test_a_dry_run_tells_no_number_and_writes_nothing(
             assert [reply["cost"] for reply in said["replies"]] == [0.1, 0.0]
             assert (
                 call("ask", "--anyway", "-c", "private.toml", "--dry-run", COUNT)[1].splitlines()[1]
-                == "  would cost epsilon 0.1: laplace, epsilon 0.1"
+                == "  costs 10 % of your budget (epsilon 0.1); 10 such questions left; laplace, epsilon 0.1"
             )
 
 
@@ -455,7 +455,7 @@ def test_what_is_sealed_is_in_no_output(folder: Path) -> None:
     people = "".join(f"p{at},{'ab'[at % 2]},{at % 2},{at % 100}\n" for at in range(2000))
     (folder / "staff.csv").write_text("name,dept,level,pay\n" + people, encoding="utf-8")
     how = ("-c", "private.toml", "--mechanism", "online-ic", "--epsilon", "1000", "--accuracy", "0.5")
-    code, _, err = call("answer", "q.sql", *how)
+    code, _, err = call("ask", "-f", "q.sql", *how)
     assert code == 0, err
     secret = "987654321987654321"
     with sqlite3.connect("private.keyhole") as db:  # a threshold that stands out
@@ -515,22 +515,26 @@ def test_an_auditor_goes_on_where_monitoring_stopped(folder: Path) -> None:
     code, out, err = call("ask", "-c", "monitored.toml", NOT_ANN)
     assert (code, "that no auditor admitted" in out) == (3, True)
     assert "the book has 1 publication that no verdict accounts for (Q2;" in err
-    code, _, err = call("watch", "-c", "monitored.toml", stdin=WHOLE)
+    code, _, err = call("ask", "--decide-only", "-c", "monitored.toml", stdin=WHOLE)
     assert (code, "1 publication that no verdict accounts for (Q2;" in err) == (3, True)
 
 
 def test_a_reply_says_each_time_that_the_book_has_what_was_not_judged(folder: Path) -> None:
     (folder / "pub.sql").write_text("SELECT MAX(pay) FROM staff; SELECT MIN(pay) FROM staff;")
-    _, _, err = call("watch", "-c", "audited.toml", "--load", "pub.sql", "--accept-unjudged", stdin="")
+    _, _, err = call("ask", "--decide-only", "-c", "audited.toml", "--load", "pub.sql", "--accept-unjudged", stdin="")
     assert "no verdict accounts for 2 statements of pub.sql; with --accept-unjudged we go on:" in err
     left = "2 statements in the book were not judged"
     code, out, _ = call("ask", "-c", "audited.toml", WHOLE)
-    assert (code, "exact; nobody is exposed by what was judged; " in out, f"; {left}; entry" in out) == (0, True, True)
+    assert (
+        code,
+        "exact answer; nobody is exposed by what was judged; " in out,
+        f"; {left}; recorded as entry" in out,
+    ) == (0, True, True)
     code, out, _ = call("ask", "-c", "audited.toml", WHOLE)
-    assert (code, f"exact; answered before; {left}" in out) == (0, True)
+    assert (code, f"exact answer; answered before; {left}" in out) == (0, True)
     replies = json.loads(call("ask", "-c", "audited.toml", "--format", "json", WHOLE, DEPT_A)[1])["replies"]
     assert [reply["reason"].endswith(left) for reply in replies] == [True, True]
-    _, out, _ = call("watch", "-c", "audited.toml", stdin=DEPT_A)
+    _, out, _ = call("ask", "--decide-only", "-c", "audited.toml", stdin=DEPT_A)
     assert out.strip().endswith(left)
 
 
@@ -588,7 +592,7 @@ def test_exit_codes_of_ask(folder: Path) -> None:
     assert call("ask", "-c", "audited.toml", "--data", "none.csv", WHOLE)[0] == 2
     assert call("ask", "-c", "audited.toml", "--out", "no/such/folder/x", WHOLE)[0] == 2
     code, out, _ = call("ask", "-c", "audited.toml", "-", stdin=f"{WHOLE};\n{DEPT_A};")
-    assert (code, out.count("exact; answered before")) == (0, 2)
+    assert (code, out.count("exact answer; answered before")) == (0, 2)
     code, out, _ = call("ask", "-c", "audited.toml", "--explain", NOT_ANN)
     assert (code, "exposed: Ann's pay" in out) == (3, True)
     assert "Ann's" not in call("ask", "-c", "audited.toml", NOT_ANN)[1]

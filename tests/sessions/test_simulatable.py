@@ -242,14 +242,14 @@ def exact_doors(seed: int) -> list[Door]:
         ask(first, "--format", "json"),
         ask(second),
         ask(second[:3], "--dry-run"),
-        Door(("watch", "-c", "keyhole.toml"), watched),
-        Door(("watch", "-c", "keyhole.toml", "--format", "json"), watched),
+        Door(("ask", "--decide-only", "-c", "keyhole.toml"), watched),
+        Door(("ask", "--decide-only", "-c", "keyhole.toml", "--format", "json"), watched),
     ]
 
 
 def private_doors(mechanism: str, seed: int) -> list[Door]:
     first, second = (statements(seed + k, 8) for k in (0, 1000))
-    how = ("answer", QUERIES, "-c", "keyhole.toml", "--mechanism", mechanism)
+    how = ("ask", "-f", QUERIES, "-c", "keyhole.toml", "--mechanism", mechanism)
     file = ";\n".join(text for text in second if ";" not in text) + ";\n"
     online = mechanism.startswith("online")
     doors = [Door((*how, "--format", "json"), file, online), Door((*how, "--accuracy", "0.9"), file, online)]
@@ -293,9 +293,8 @@ def test_all_that_is_nasty(seed: int, tmp_path: Path, monkeypatch: pytest.Monkey
         ("ask", "-c", "nothing.toml", "SELECT SUM(pay) FROM t"),
         ("ask", "-c", "keyhole.toml", "--private", "pay:0..", "SELECT SUM(pay) FROM t"),
         ("ask", "-c", "keyhole.toml", "--private", "age", "SELECT SUM(pay) FROM t"),
-        ("ask", "-c", "keyhole.toml", "--view", "SELECT name, 1 / 0 AS pay FROM t", "SELECT SUM(pay) FROM t"),
-        ("answer", "nothing.sql", "-c", "keyhole.toml"),
-        ("watch", "-c", "keyhole.toml", "--load", "nothing.sql"),
+        ("ask", "-f", "nothing.sql", "-c", "keyhole.toml"),
+        ("ask", "--decide-only", "-c", "keyhole.toml", "--load", "nothing.sql"),
     ],
 )
 def test_bad_input(args: tuple[str, ...], tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

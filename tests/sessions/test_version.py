@@ -67,7 +67,7 @@ def test_the_same_sum_in_two_epochs_is_denied(tmp_path: Path, insiders: int) -> 
     with audited(tmp_path, staff(RAISED), version="2", columns=columns) as session:
         said = session.ask(WHOLE)
         assert (str(said.outcome), said.exact) == ("deny", None)
-        assert "answered in an earlier epoch" in said.reason
+        assert "answered about an earlier version of the data" in said.reason
         assert "ask for a private answer" in said.reason
         assert session.book.state.epoch == 2
     with audited(tmp_path, staff(), version="3", columns=columns) as session:  # nobody's changed: it is denied as well
@@ -81,12 +81,12 @@ def test_watch_denies_it_too(tmp_path: Path) -> None:
     files = {"staff.csv": CSV, "keyhole.toml": EXACT}
     written(tmp_path, files)
     config = ("-c", str(tmp_path / "keyhole.toml"))
-    assert call("watch", *config, stdin=WHOLE)[:2] == (0, f"Q1 allow: nobody is exposed; {RISK}\n")
+    assert call("ask", "--decide-only", *config, stdin=WHOLE)[:2] == (0, f"Q1 allow: nobody is exposed; {RISK}\n")
     (tmp_path / "staff.csv").write_text(CSV.replace("Bob,a,1,20", "Bob,a,1,27"), encoding="utf-8")
-    code, out, err = call("watch", *config, stdin=WHOLE)
+    code, out, err = call("ask", "--decide-only", *config, stdin=WHOLE)
     assert (code, out, "private values of 'pay' changed" in err) == (2, "", True)
     written(tmp_path, {"keyhole.toml": files["keyhole.toml"].replace("'1'", "'2'")})
-    code, out, _ = call("watch", *config, stdin=WHOLE)
+    code, out, _ = call("ask", "--decide-only", *config, stdin=WHOLE)
     assert (code, out[:7]) == (3, "Q2 deny")
 
 
@@ -267,10 +267,10 @@ def test_a_book_in_memory_is_refused_everywhere(tmp_path: Path) -> None:
     (tmp_path / "q.sql").write_text(COUNT)
     calls = (
         ("ask", "-c", named, WHOLE),
-        ("watch", "-c", named),
-        ("answer", str(tmp_path / "q.sql"), "-c", named, "--epsilon", "1"),
-        ("watch", "-c", plain, "--book", ":memory:"),
-        ("answer", str(tmp_path / "q.sql"), "-c", plain, "--epsilon", "1", "--book", ":memory:"),
+        ("ask", "--decide-only", "-c", named),
+        ("ask", "-f", str(tmp_path / "q.sql"), "-c", named, "--epsilon", "1"),
+        ("ask", "--decide-only", "-c", plain, "--book", ":memory:"),
+        ("ask", "-f", str(tmp_path / "q.sql"), "-c", plain, "--epsilon", "1", "--book", ":memory:"),
     )
     for words in calls:
         code, out, err = call(*words, stdin=WHOLE)

@@ -108,7 +108,7 @@ def _rest(log: Log, gone: frozenset[str]) -> Log:
 
 @dataclass(frozen=True, slots=True)
 class RuledAnswer:
-    """An answer that fails a rule (`why` empty), or of which the rule cannot be told, and why not."""
+    """An answer that fails a rule (`why` empty), or of which the rule cannot be decided, and why not."""
 
     number: str
     sql: str

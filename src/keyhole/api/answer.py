@@ -56,7 +56,7 @@ class Answers:
         return render_answers_fragment(self.document())
 
     def document(self) -> AnswersDocument:
-        """What `keyhole answer --format json` writes."""
+        """What `keyhole ask -f FILE --format json` writes."""
         answers = (
             map(describe_price, self.prices) if self.dry_run else (describe_answer(a, self.n) for a in self.answers)
         )

@@ -44,7 +44,9 @@ def ask(
     if book is not None:
         named = replace(given.config.book, path=str(book))
         given = replace(given, config=replace(given.config, book=named))
-    return open_session(given, config, BudgetArguments(anyway=anyway), exact_above=exact_above, dry_run=dry_run)
+    return open_session(
+        given, config, BudgetArguments(anyway=anyway), AuditTerms(exact_above=exact_above), dry_run=dry_run
+    )
 
 
 def choose_policy(given: Settings) -> str:
@@ -57,17 +59,18 @@ def open_session(
     given: Settings,
     config: Config | str | Path | None,
     terms: BudgetArguments,
+    how: AuditTerms | None = None,
     *,
-    explain: bool = False,
-    exact_above: int | None = None,
     dry_run: bool = False,
 ) -> Session[Any]:
     """The session of merged settings, which came from `config`."""
-    match choose_policy(given):
+    how = how or AuditTerms()
+    match "private" if terms.epsilon is not None else choose_policy(given):
         case "private":
             return open_private_session(given, terms, config, dry_run=dry_run)
         case "monitored":
-            return open_audited_session(with_private(given), config, AuditTerms(), "monitored", dry_run=dry_run)[0]
+            return open_audited_session(
+                with_private(given), config, AuditTerms(how.book), "monitored", dry_run=dry_run
+            )[0]
         case _:
-            how = AuditTerms(explain=explain, exact_above=exact_above)
             return open_audited_session(with_private(given), config, how, "audited", dry_run=dry_run)[0]

@@ -131,7 +131,7 @@ def _wanted(where: str | None, people: Roster) -> NDArray[np.int64]:
     except QueryError as error:
         raise ConfigError(f"--target {where!r}: {error}") from None
     if not len(rows):
-        raise ConfigError(f"--target {where!r} matches nobody of the roster")
+        raise ConfigError(f"--target {where!r} matches nobody of the data")
     return np.asarray(rows, dtype=np.int64)
 
 
@@ -154,7 +154,7 @@ def _roster(given: Settings, warnings: list[str]) -> Roster:
     opened = open_table(given, Use.ATTACK)
     if opened.left_out:
         shown = ", ".join(repr(name) for name in sorted(opened.left_out))
-        warnings.append(f"the roster has the private column {shown}: an attacker would not have it; it is not read")
+        warnings.append(f"the data has the private column {shown}: an attacker would not have it; it is not read")
     return opened.roster
 
 

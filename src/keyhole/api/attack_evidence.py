@@ -40,7 +40,7 @@ def evidence_of_log(
     if mute and not lines:
         raise LogError(f'line {mute[0].at}: "answer" is missing; an attack needs the answers, null for SQL NULL')
     if not lines:
-        warnings.append("the transcript is empty: the prior is the answer")
+        warnings.append("the transcript is empty: the known range is the answer")
     for line in mute[:LISTED]:
         warnings.append(f'statement {line.number} is not used: line {line.at} has no "answer" (null is SQL NULL)')
     if len(mute) > LISTED:
@@ -144,7 +144,7 @@ def _without_unknown_nulls(log: Transcript, people: Roster, warnings: list[str])
         if column is None:
             kept.append(entry)
         else:
-            warnings.append(f"query {entry.number} is not used: the roster does not say where {column!r} is NULL")
+            warnings.append(f"query {entry.number} is not used: the data does not say where {column!r} is NULL")
     return replace(log, entries=tuple(kept))
 
 
@@ -153,7 +153,7 @@ def _refuse_unknown_groups(log: Transcript, people: Roster) -> None:
     for entry in log.entries:
         group = "." in entry.number and entry.answer is not None and entry.answer.value is not None
         if group and not len(people.support(entry.query)):
-            raise LogError(f"query {entry.number}: no such group in the roster (one of: {entry.sql})")
+            raise LogError(f"query {entry.number}: no such group in the data (one of: {entry.sql})")
 
 
 LARGEST = 200_000  # rows times groups up to which ranges are searched

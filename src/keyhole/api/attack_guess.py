@@ -284,7 +284,7 @@ def shown_rows(evidence: Evidence, people: Roster, warnings: list[str]) -> tuple
     if open_:
         warnings.append(
             f"{open_:,} conditions of people are tied by more than sums (several conditions, or several records of one "
-            "person): only what counts prove of them is told"
+            "person): only what counts prove of them is reported"
         )
     told = [each for each in found if each.chance is not None]
     told.sort(key=lambda each: (not each.proved, -abs(float(each.chance or 0) - 0.5)))

@@ -194,7 +194,7 @@ def true_values(
         values = _matched(known, people, ids, str(name), warnings)
     else:
         if len(rows) != people.n:
-            raise DataError(f"{name} has {len(rows)} rows, the roster {people.n}; name the id column with --id")
+            raise DataError(f"{name} has {len(rows)} rows, the data {people.n}; name the id column with --id")
         values = [row[-1] for row in rows]
     empty = sum(value is None for value in values)
     if empty:
@@ -211,7 +211,7 @@ def _matched(
         raise DataError(f"{name} has no record {', '.join(missing[0])!r} ({len(missing)} of {len(wanted)} are missing)")
     extra = sum(len(known[key]) for key in known.keys() - set(wanted))
     if extra:
-        warnings.append(f"{_records(extra)} of the truth {_is(extra)} not in the roster: left out of the score")
+        warnings.append(f"{_records(extra)} of the truth {_is(extra)} not in the data: left out of the score")
     if not people.schema.repeated:
         return [known[key][-1] for key in wanted]
     many = {key: iter(values) for key, values in known.items()}
@@ -219,9 +219,7 @@ def _matched(
     uneven = next((key for key, value in zip(wanted, found, strict=True) if value is people), None)
     uneven = uneven or next((key for key in wanted if next(many[key], people) is not people), None)
     if uneven is not None:
-        raise DataError(
-            f"{name} has not as many records of {', '.join(uneven)!r} as the roster: they cannot be matched"
-        )
+        raise DataError(f"{name} has not as many records of {', '.join(uneven)!r} as the data: they cannot be matched")
     warnings.append("records of one person are matched with the truth in their order")
     return found
 

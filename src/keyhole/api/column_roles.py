@@ -161,7 +161,7 @@ def _role(column: Surveyed, rows: int) -> Proposed:
     if column.kind is Kind.INTEGER and column.distinct > MANY:
         return Proposed(Role.PRIVATE, "a number with many values", guessed=True)
     if column.kind is Kind.TEXT and column.numerals > (rows - column.nulls) * 4 // 5 and column.distinct > 2:
-        why = "numbers written as text: --decimal and --thousands name their signs"
+        why = "numbers written as text: decimal and thousands under [source] name their signs"
         return Proposed(Role.PRIVATE, why, guessed=True)
     told_apart = column.distinct == rows and rows > FEW_ROWS
     if column.kind in (Kind.TEXT, Kind.OTHER) and (told_apart or column.distinct > max(MANY, rows // 2)):

@@ -61,7 +61,7 @@ def _method(problem: Problem) -> tuple[str, str]:
     finite = problem.target.categories is not None or 0 < (problem.target.levels or 0) <= EVERY_VALUE
     if problem.m == 0 and "facts" not in problem.wishes and not (finite and problem.order):
         method = "integer" if finite else "bounded" if problem.wishes else "least-squares"
-        return (method, "nothing was observed: the prior is the answer")
+        return (method, "nothing was observed: the known range is the answer")
     if problem.csr is not None and not (finite and problem.p <= UNITS and problem.m * problem.p <= DENSE_LIMIT):
         if problem.wishes or interval or (problem.law == NoiseLaw.LAPLACE).any():
             return (

@@ -34,7 +34,7 @@ ROUNDED_WEIGHTS = (
 )
 
 
-SHORT_LIST = "all values of a small group are told, and each of its people has one of them"
+SHORT_LIST = "all values of a small group are known, and each of its people has one of them"
 
 
 @dataclass(frozen=True, slots=True)

@@ -30,7 +30,8 @@ FIELDS = {
     "certificate.known": {"record", "row", "column", "status", "value", "lo", "hi", "proof", "certificate"},
 }
 VERDICT = {
-    *("sentence", "records", "people", "queries", "statements", "complete", "atoms", "rank", "promise", "assumed"),
+    *("sentence", "measures", "proved", "records", "people", "queries", "statements", "complete", "atoms", "rank"),
+    *("promise", "assumed"),
     *("source", "exposed", "features", "grades", "groups", "rows", "intervals", "unjudged", "refused"),
     *("contradictions", "warnings", "by_assumption", "accepted", "advice", "rules", "by", "analyst"),
 }
@@ -99,7 +100,8 @@ NEEDED = {
 }
 TYPES: dict[str, dict[str, str]] = {
     "verdict": {
-        **dict.fromkeys(("sentence", "promise"), TEXT),
+        **dict.fromkeys(("sentence", "promise", "proved"), TEXT),
+        "measures": TEXTS,
         **dict.fromkeys(("records", "queries", "atoms", "rank"), f"{WHOLE}{MAY_BE_NULL}"),
         **dict.fromkeys(("statements", "assumed", "grades"), OBJECT),
         **dict.fromkeys(("unjudged", "refused", "contradictions", "warnings"), "entries:statement"),

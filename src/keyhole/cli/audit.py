@@ -14,7 +14,7 @@ from keyhole.cli.shared.progress import Said, progress_on_stderr
 from keyhole.cli.shared.terminal import exit_with
 from keyhole.cli.shared.verdict_output import Signing, VerdictOutput, Withholding
 from keyhole.cli.verdict.review import read_key
-from keyhole.config.arguments import Format, OutputArguments, TableArguments
+from keyhole.config.arguments import Detail, Format, OutputArguments, TableArguments
 from keyhole.errors import ConfigError, LogError
 
 if TYPE_CHECKING:
@@ -27,28 +27,19 @@ if TYPE_CHECKING:
 NO_TIME = "the time limit was reached while the log was read: give it more (--time-limit)"
 HELP = """Prove who is exposed by a log of aggregate queries.
 
-LOG is a .sql file (statements; the answers are computed from the data), a .jsonl transcript
-(one {"sql": ..., "answer": ...} a line), the query history of PostgreSQL, DuckDB, BigQuery, Snowflake,
-MySQL, SQL Server (Query Store), Redshift, Databricks, Trino, dbt, Metabase or Superset, or - for standard input.
+LOG is a .sql file (the answers are computed from the data), a .jsonl transcript (one {"sql": ..., "answer": ...}
+a line), the query history of a database or a dashboard (--log-format), or - for standard input.
 
 \b
 Examples
   keyhole audit log.sql --data patients.csv --id Name --private "Blood sugar"
-  keyhole audit transcript.jsonl --data roster.csv --id Name --private salary:0..500000:1 --format json
-  keyhole audit log.sql -c keyhole.toml --group-size 3 --out verdict.json --format json
-  keyhole audit log.sql --data staff.csv --private salary:0..500000 --within 5% --knowledge facts.toml
-  keyhole audit postgresql.csv --data staff.parquet --private salary --log-format postgres-csvlog
-  keyhole audit postgresql.csv -c keyhole.toml --by analyst --progress
-  keyhole audit log.sql --data staff.csv --id name --private salary --advise --rule "N<3" --rule "dominance 85%"
   keyhole audit log.sql -c keyhole.toml --advise --format html --out report.html
-  keyhole audit log.sql -c keyhole.toml --baseline verdict.json --format sarif --out keyhole.sarif
 
 \b
 Exit code
   0 nobody is exposed, every statement was judged, and the verdict is complete
-  1 somebody is exposed or narrowed down (with --baseline: newly)
-  3 nobody is, but some statement was refused or not judged, there was none to judge, or the rules that
-    judged it can miss something (the text says why)
+  1 somebody is exposed, or something new is known of somebody
+  3 nobody is, but something was not judged or proved; the text says what
   2 could not run
 """
 
@@ -66,9 +57,9 @@ Exit code
     options.ROUNDING,
     options.WITHIN,
     options.TIME_LIMIT,
-    options.KNOWLEDGE,
     options.BASELINE,
     options.output(Format.TEXT, Format.JSON, Format.SARIF, Format.JUNIT, Format.HTML, Format.BASELINE),
+    options.DETAIL,
     options.PROOF_SQL,
     options.NO_VALUES,
     options.REDACT,
@@ -93,6 +84,7 @@ def audit(
     time_limit: float | None,
     baseline: Path | None,
     output: OutputArguments,
+    detail: Detail,
     proof_sql: Path | None,
     no_values: bool,
     redact: bool,
@@ -112,7 +104,7 @@ def audit(
     if redact and rule:
         raise ConfigError("--rule names groups of people: leave it away with --redact")
     secret = read_key(key)
-    shown = VerdictOutput.of(output, proof_sql, baseline, Withholding(no_values, redact), secret)
+    shown = VerdictOutput.of(output, proof_sql, baseline, Withholding(no_values, redact), secret, detail)
     signing = Signing.of(accept, fail_on, secret, baseline, used=output.format is Format.BASELINE)
     clock = Deadline(time_limit)
     with progress_on_stderr(progress) as said:

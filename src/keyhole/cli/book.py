@@ -18,12 +18,11 @@ if TYPE_CHECKING:
 HELP = """Show, verify or export what was asked, answered and paid.
 
 It says by whom and when, too. A book is append-only and each entry is bound to the one before it. It belongs to the
-custodian. What a prepaid run keeps secret is in none of these outputs.
+owner. What a prepaid run keeps secret is in none of these outputs.
 
 \b
 Examples
   keyhole book show book.keyhole
-  keyhole book verify book.keyhole --witness /elsewhere/witness
   keyhole book export book.keyhole --out transcript.jsonl
   keyhole book setup --role keyhole_book --schema hr | psql books
   keyhole book adopt postgresql://keyhole_book@db/books DIGEST --witness witness
@@ -82,7 +81,6 @@ def export(path: str, out: Path | None) -> None:
 ROLE = click.Option(["--role"], default="keyhole_book", help="The role that gateways log in as.", show_default=True)
 SCHEMA = click.Option(["--schema"], default="keyhole", help="The schema of this book.", show_default=True)
 DIGEST = click.Argument(["digest"], metavar="DIGEST")
-NEW_WITNESS = click.Option(["--witness"], type=options.FILE, required=True, help="The file that this gateway keeps.")
 
 
 @options.command("setup", None, ROLE, SCHEMA)
@@ -98,8 +96,8 @@ def setup(role: str, schema: str) -> None:
     exit_with(0)
 
 
-@options.command("adopt", None, PATH, DIGEST, NEW_WITNESS)
-def adopt(path: str, digest: str, witness: Path) -> None:
+@options.command("adopt", None, PATH, DIGEST, WITNESS)
+def adopt(path: str, digest: str, witness: Path | None) -> None:
     """Begin the witness of another gateway.
 
     DIGEST is that of the last entry, read where the book is in use (keyhole book verify). A copy that does not have it
@@ -107,6 +105,8 @@ def adopt(path: str, digest: str, witness: Path) -> None:
     """
     from keyhole.book import Book
 
+    if witness is None:
+        raise ConfigError("name the file that this gateway keeps: --witness FILE")
     with Book.open(path, witness=witness, adopt=digest) as book:
         emit(f"{witness} has seen entry {book.state.seq} of {path}", None)
     exit_with(0)

@@ -48,14 +48,11 @@ OPERATORS = click.Option(
     metavar="OP,...",
     help="What conditions may use, of =,<>,<,>,BETWEEN,IN,OR.",
 )
-TABLE_ARGUMENTS = options.table(  # a header is named in keyhole.toml: --columns are those of questions
-    *(each for each in options.TABLE_ARGUMENTS.options if each.opts != COLUMNS.opts)
-)
 RUN = options.flag("--run", "Ask the questions through a session, and show the value or the denial.")
 
 HELP = """Find the fewest questions that give somebody away, or prove that none do.
 
-Sees the roster alone: who there is, with the columns anybody may know. A question is a SUM of the private column over a
+Sees public columns alone: who there is, with what anybody may know. A question is a SUM of the private column over a
 group of at least --min-group people, with conditions on at most --max-columns public columns. For a person you get the
 SQL, the formula that turns the answers into the value, and the auditor's confirmation; or the proof that it cannot be
 done: who shares all public columns, or a second table that answers every such question alike. Of a private column of
@@ -67,9 +64,7 @@ could do it at best (proved), a formula for each person, and what the auditor co
 \b
 Examples
   keyhole plan --data people.csv --id Name --private "Blood sugar" --target "Name = 'Jeremy Doe'"
-  keyhole plan --data people.csv --id Name --private "Blood sugar" --target "Name = 'Jeremy Doe'" --run
   keyhole plan --data staff.parquet --id name --private salary --target all --min-group 10
-  keyhole plan -c keyhole.toml --target "name = 'Ann'" --operators "=,<,>" --columns "age,zip" --format json
 
 \b
 With --run the plan is asked: through the session of -c keyhole.toml (its book, its policy), or without one
@@ -85,7 +80,7 @@ Exit code
     "plan",
     HELP,
     TARGET,
-    TABLE_ARGUMENTS,
+    options.TABLE_ARGUMENTS,
     MIN_GROUP,
     COLUMNS,
     MAX_COLUMNS,

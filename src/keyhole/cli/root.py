@@ -40,15 +40,20 @@ ENTRIES = (
         "keyhole.cli.verdict.report",
         "Write a verdict or a book as one self-contained page: no network, any browser, light and dark, prints.",
     ),
-    Subcommand("watch", "keyhole.cli.watch", "Decide before each answer whether it would expose anybody."),
     Subcommand(
         "attack", "keyhole.cli.attack.command", "Rebuild private values from a transcript of questions and answers."
     ),
-    Subcommand("oracle", "keyhole.cli.oracle.command", "Learn what a system hides that says only yes or no."),
+    Subcommand(
+        "oracle", "keyhole.cli.oracle.command", "Learn what a system hides that says only yes or no, or names a class."
+    ),
     Subcommand("plan", "keyhole.cli.plan", "Find the fewest questions that give somebody away, or prove that none do."),
     Subcommand("simulate", "keyhole.cli.simulate.command", "Play attacks and defences against simulated databases."),
-    Subcommand("ask", "keyhole.cli.ask", "Ask one question, or several, and get an answer that is safe to give."),
-    Subcommand("answer", "keyhole.cli.answer", "Answer COUNT, SUM and AVG with differential privacy."),
+    Subcommand(
+        "ask", "keyhole.cli.session.ask", "Ask one question, or a file of them, and get answers that are safe to give."
+    ),
+    Subcommand(
+        "watch", "keyhole.cli.session.watch", "Follow a log as it is written, and say at once whom a statement exposes."
+    ),
     Subcommand("engine", "keyhole.cli.setup.engine", "Let the data stay in PostgreSQL: set up, check, take away."),
     Subcommand("book", "keyhole.cli.book", "Show, verify or export what was asked, answered and paid."),
     Subcommand("serve", "keyhole.cli.serve", "Serve questions over HTTP, MCP and the PostgreSQL protocol."),
@@ -63,20 +68,14 @@ Start with `keyhole demo`, then
     keyhole init patients.csv
   audit what was answered
     keyhole audit log.sql --data patients.csv --id Name --private "Blood sugar"
-  verify what it proved
-    keyhole verify verdict.json --data patients.csv
-  watch before each answer
-    keyhole watch -c keyhole.toml < statements.sql
-  attack as an outsider
-    keyhole attack transcript.jsonl --data people.csv --id Name --private "Blood sugar"
-  plan what an attacker would ask
-    keyhole plan --data people.csv --id Name --private "Blood sugar" --target "Name = 'Jeremy Doe'"
   learn from an oracle that says only yes or no
     keyhole oracle simulate --noise uniform:0.25 --learner sequential
   ask one question, safely
     keyhole ask -c keyhole.toml "SELECT AVG(pay) FROM staff"
-  answer with noise and a budget
-    keyhole answer queries.sql --data patients.csv -c keyhole.toml --epsilon 1
+  follow a server's log
+    keyhole watch server.log -c keyhole.toml
+  attack as an outsider
+    keyhole attack transcript.jsonl --data people.csv --id Name --private "Blood sugar"
 """
 
 

@@ -72,3 +72,20 @@ class OutputArguments:
 
     format: Format = Format.TEXT
     out: Path | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Detail:
+    """How much of a verdict is printed: `everybody` (--all), the `ranges` of those who stay open, `technical` (-v)."""
+
+    everybody: bool = False
+    ranges: bool = False
+    technical: bool = False
+
+    def limit(self, few: int) -> int:
+        """How many lines of one sort are printed."""
+        return 10**9 if self.everybody else few
+
+
+SCREEN = Detail()
+EVERYTHING = Detail(everybody=True, ranges=True, technical=True)

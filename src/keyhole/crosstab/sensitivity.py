@@ -193,7 +193,7 @@ def read_contributors(
 def find_sensitive_cells(
     publication: Publication, known: Mapping[Key, Contributions], rules: Iterable[SensitivityRule]
 ) -> tuple[list[Sensitive], dict[SensitivityRule, int]]:
-    """The cells that fail each rule, and of how many each rule cannot be told."""
+    """The cells that fail each rule, and of how many each rule cannot be decided."""
     found, unknown = [], {}
     for rule in rules:
         verdicts = {key: rule.sensitive(known[key]) if key in known else None for key in publication.cells}
@@ -239,7 +239,7 @@ class ProtectionInterval:
 
 
 def find_protection_level(rule: SensitivityRule, cell: Contributions) -> Fraction | None:
-    """How far above the total, and below it, a range must reach; None: the rule asks for none, or it cannot be told.
+    """How far above the total, and below it, a range must reach; None: the rule asks for none, or it cannot be decided.
 
     >>> cell = Contributions.of([Fraction(90), Fraction(6), Fraction(4)])
     >>> rules = [SensitivityRule.parse(rule) for rule in ("p 10%", "dominance 75%", "N<3")]

@@ -37,7 +37,8 @@ def check_names(there: Sequence[str], roles: Columns, absent: tuple[str, ...]) -
                     ". Without it no answer can be computed: a list of people alone needs a log with answers (.jsonl)"
                 )
             if no_header(there):  # what stands there are values, and not ours to tell
-                hint = f"; its first line looks like data, not names: name its {len(there)} columns with --columns"
+                hint = "; its first line looks like data, not names: "
+                hint += f"name its {len(there)} columns with columns = [...] under [source]"
             raise ConfigError(f"the table has no column {name!r} to be {role}{hint}")
 
 
@@ -57,7 +58,7 @@ def check_ids(con: Connection, schema: Schema, *, records: bool) -> bool:
         who = ", ".join(f"{n} = {v}" for n, v in zip(names, twice, strict=False))
         raise DataError(
             f"{who} stands in {twice[-1]} rows, but here one row is one person (`keyhole audit`, `watch` and `attack` "
-            f"take them as records of one): aggregate first, for example --view 'SELECT {listed}, SUM(...) FROM "
+            f"take them as records of one): aggregate first, for example view = 'SELECT {listed}, SUM(...) FROM "
             f"{schema.table} GROUP BY {listed}'",
             told="two rows have one id, but here one row is one person. Every row needs an id of its own (or, for "
             "private answers, rows_per_person = K with a delta under [budget])",

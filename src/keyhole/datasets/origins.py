@@ -202,9 +202,9 @@ def _explain_failure(error: duckdb.Error, data: object, asked: str | None) -> Co
             )
         return DataError(f"cannot read {name_data(data)}: {in_our_words(error)}")
     if isinstance(error, duckdb.ParserException | duckdb.BinderException | duckdb.CatalogException):
-        return ConfigError(f"--view does not run: {message}. It may read from: {asked}.")
-    told = "--view does not run: the engine fails on some row; no value is shown here"
-    return DataError(f"--view does not run: {message}. It may read from: {asked}.", told=told)
+        return ConfigError(f"[source] view does not run: {message}. It may read from: {asked}.")
+    told = "[source] view does not run: the engine fails on some row; no value is shown here"
+    return DataError(f"[source] view does not run: {message}. It may read from: {asked}.", told=told)
 
 
 def name_data(data: object) -> str:

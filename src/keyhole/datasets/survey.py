@@ -213,7 +213,8 @@ def _detect_layout(path: Path, layout: FileLayout, life: ExitStack) -> FileLayou
     names, *below = first_rows(plain, separation) or [[]]
     if not layout.columns and no_header(names, below):
         raise ConfigError(
-            f"the first line of {path.name} looks like data, not names: name its {len(names)} columns with --columns"
+            f"the first line of {path.name} looks like data, not names: name its {len(names)} columns with "
+            "columns = [...] under [source], in a file that --bounds names"
         )
     check_escapes(plain, separation)
     con = life.enter_context(duckdb.connect(":memory:"))

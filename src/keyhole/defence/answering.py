@@ -11,6 +11,7 @@ from fractions import Fraction
 from typing import Any, Protocol, TypeAlias
 
 from keyhole.basis.cells.domain import Domain
+from keyhole.basis.cells.possible_range import PossibleRange
 from keyhole.book import BookEntry
 from keyhole.defence.budget.ledger import KeptRelease, Ledger, Purchase
 from keyhole.defence.budget.loss import Loss, Neighbours
@@ -51,6 +52,23 @@ class PrivateAnswer:
     source: ReleasedStatement | None = None
     entry: int | None = None  # of the book, that has what was released
     own: Fraction = Fraction(0)
+    ranges: tuple[PossibleRange, ...] = ()  # of each number of the SELECT list, for showing
+
+    def shown(self) -> tuple[tuple[GroupKey, tuple[Estimate, ...]], ...]:
+        """The groups as they are shown: no number outside its possible range, no bar wider than it."""
+        return tuple(
+            (key, tuple(map(self._clamp, estimates, self._each_range(estimates)))) for key, estimates in self.groups
+        )
+
+    def _each_range(self, estimates: Sequence[Estimate]) -> Sequence[PossibleRange]:
+        return self.ranges if len(self.ranges) == len(estimates) else [PossibleRange()] * len(estimates)
+
+    @staticmethod
+    def _clamp(estimate: Estimate, possible: PossibleRange) -> Estimate:
+        if estimate.value is None or estimate.bar is None:
+            return estimate
+        value, bar = possible.clamp(estimate.value, estimate.bar)
+        return replace(estimate, value=value, bar=bar)
 
 
 @dataclass(frozen=True, slots=True)
@@ -194,6 +212,11 @@ class Answering:
     def schema(self) -> Schema:
         """The columns as they are asked about."""
         return self._schema
+
+    @property
+    def declared_columns(self) -> dict[str, object]:
+        """The columns with a finite domain."""
+        return {column.name: column for column in self._domain.columns}
 
     def read(self, sql: str) -> PosedStatement:
         """A statement as questions over cells; `QueryError` from the text and the declaration alone."""

@@ -19,7 +19,7 @@ from keyhole.model.predicate import Scalar, conjunction
 from keyhole.model.query import Aggregate, AllOf, AnyOf, Query, Statement, Term, Test, Threshold, questions
 from keyhole.model.transcript import Answer
 
-OPEN = "HAVING has several tests of private values, and which of them decided is not told"
+OPEN = "HAVING has several tests of private values, and which of them decided is not shown"
 NOISY_GROUPS = "groups may have been shown or left out for their noise: nothing is read from that"
 PRIVATE_GROUPS = "which groups HAVING left out depends on private values, and they are not listed: leave HAVING out"
 

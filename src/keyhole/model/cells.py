@@ -109,7 +109,7 @@ def _pieces(column: Column, leaves: Sequence[Leaf], prior: Prior) -> Iterable[tu
     likes = tuple(leaf for leaf in leaves if isinstance(leaf, Like))
     if column.kind is Kind.OTHER and not all(isinstance(value, str) for value in constants):
         raise UnsupportedQuery(
-            f"{column.name} has a type that cannot be compared with a constant here: cast it in --view"
+            f"{column.name} has a type that cannot be compared with a constant here: cast it in a view"
         )
     if column.kind in (Kind.TEXT, Kind.OTHER):
         yield from _text_pieces(sorted(map(str, constants)), leaves, likes)

@@ -382,7 +382,7 @@ class CustomNoise:
                 "the noise has no density at 0 (its cdf is flat there): a central threshold learns nothing"
             )
         if slopes[2] > 5 * slopes[0] and slopes[1] > 2 * slopes[0]:
-            raise ModelError("the noise has an atom at 0 (its cdf jumps there): the model needs a density at 0")
+            raise ModelError("the noise has a point mass at 0 (its cdf jumps there): the model needs a density at 0")
         middles, mass = (knots[1:] + knots[:-1]) / 2, np.diff(values)
         mean = float(np.sum(middles * mass))
         object.__setattr__(self, "knots", knots)

@@ -52,7 +52,7 @@ class Spelling:
             if not isinstance(constant, str) or constant in held:
                 continue
             if (meant := self._nearest(column.name, constant)) is not None:
-                blanks = ", or take the blanks off with --trim (trim = true under [source])"
+                blanks = ", or take the blanks off with trim = true under [source]"
                 there = "one that differs in blanks or capital letters" if column.role is Role.ID else literal(meant)
                 return (
                     f"nobody has {column.name} = {literal(constant)}, but there is {there}: "

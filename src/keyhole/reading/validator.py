@@ -366,7 +366,7 @@ def explain_refusal(sql: str) -> str:
     if links > MANY_LINKS:
         return (
             f"the engine gives up on it: it has {links:,} queries that read from one another, and some hundreds are "
-            "the most; write it as fewer of them, or put the first ones into --view"
+            "the most; write it as fewer of them, or put the first ones into a view"
         )
     word = re.search(r"\b(?:from|join)\s+([a-z]+)\b", sql, re.IGNORECASE)
     if word is None or word[1].upper() not in RESERVED.split():

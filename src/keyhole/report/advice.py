@@ -55,7 +55,7 @@ def others(found: Alternatives) -> Iterator[str]:
     if found.amplified is not None:
         yield (
             f"noise of standard deviation s on each answer: the best recovered value is off by {found.amplified:.2g} s "
-            "(standard deviation), and no proof holds any more; `keyhole answer` calibrates it"
+            "(standard deviation), and no proof holds any more; a private policy (`keyhole ask`) calibrates it"
         )
 
 

@@ -110,7 +110,7 @@ def _describe_kind(entry: BookEntry) -> str:
         case Mark.TOLD:
             entries = f"{'entry' if len(body['of']) == 1 else 'entries'} {', '.join(map(str, body['of']))}"
             paid = f", which {entries} paid for" if body["of"] else ""
-            return f"told again: entry {body['entry']}{paid}" if "entry" in body else f"told{paid}"
+            return f"shown again: entry {body['entry']}{paid}" if "entry" in body else f"shown{paid}"
         case Mark.FOLLOWED:
             return f"read {body['file']} up to byte {body['offset']}"
         case Mark.ACCEPTED:

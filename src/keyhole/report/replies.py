@@ -14,7 +14,7 @@ from keyhole.defence.answering import PriceQuote, PrivateAnswer
 from keyhole.report.documents.json_text import Value, json_number
 from keyhole.report.documents.sessions import AnsweredGroup, ReplyDocument
 from keyhole.report.words.digits import with_bar
-from keyhole.sessions.reply import Outcome, Reply
+from keyhole.sessions.reply import BudgetState, Outcome, Reply
 
 
 def describe_reply(reply: Reply, *, explain: bool = False, n: int | None = None) -> ReplyDocument:
@@ -43,13 +43,13 @@ def describe_reply(reply: Reply, *, explain: bool = False, n: int | None = None)
     return document if reply.entry is None else replace(document, entry=reply.entry, receipt=reply.receipt)
 
 
-def render_reply(reply: Reply, *, explain: bool = False, unit: str = "epsilon") -> Iterator[str]:
-    """For people: the statement, its numbers or why there are none; prices are in `unit`."""
-    if reply.noisy is not None:
-        yield from render_answer(reply.noisy, unit)
+def render_reply(reply: Reply, *, explain: bool = False, budget: BudgetState | None = None) -> Iterator[str]:
+    """For people: the statement, its numbers or why there are none; prices are held against the budget."""
+    if reply.noisy is not None and budget is not None:
+        yield from render_answer(reply.noisy, budget)
         return
-    if reply.price is not None:
-        yield from render_price(reply.price, unit)
+    if reply.price is not None and budget is not None:
+        yield from render_price(reply.price, budget)
         return
     yield " ".join(reply.sql.split())
     if reply.exact is not None:
@@ -58,12 +58,13 @@ def render_reply(reply: Reply, *, explain: bool = False, unit: str = "epsilon") 
             yield f"  {label}" + ", ".join(_format_value(v) for v in values)
         if not reply.exact:
             yield "  no row"
-        yield f"  exact; {reply.reason}; entry {reply.entry}" if reply.reason else f"  exact; entry {reply.entry}"
+        why = f"; {reply.reason}" if reply.reason else ""
+        yield f"  exact answer{why}; recorded as entry {reply.entry}"
         return
     word = "denied" if reply.outcome is Outcome.DENIED else str(reply.outcome)
     yield f"  {word}: {reply.reason}"
     if reply.instead is not None:
-        yield f"  allowed now: {' '.join(reply.instead.split())}"
+        yield f"  Try instead: {' '.join(reply.instead.split())}"
     if explain and reply.admission is not None:
         yield from explain_admission(reply.admission)
 
@@ -89,7 +90,8 @@ def describe_answer(a: PrivateAnswer, n: int | None) -> ReplyDocument:
         return ReplyDocument(sql=a.sql, refused=a.refused.reason)
     widest: list[Value] = []
     shares: list[Value] = []
-    for column in zip(*(estimates for _, estimates in a.groups), strict=True):
+    shown = a.shown()
+    for column in zip(*(estimates for _, estimates in shown), strict=True):
         bars = [estimate.bar for estimate in column if estimate.bar is not None]
         bar = max(bars) if len(bars) == len(column) else None
         widest.append(_json_fraction(bar))
@@ -105,8 +107,8 @@ def describe_answer(a: PrivateAnswer, n: int | None) -> ReplyDocument:
         how=a.how,
         notes=tuple(a.notes),
     )
-    if not a.grouped and len(a.groups) == 1 and len(a.groups[0][1]) == 1:
-        estimate = a.groups[0][1][0]
+    if not a.grouped and len(shown) == 1 and len(shown[0][1]) == 1:
+        estimate = shown[0][1][0]
         return replace(document, value=_json_fraction(estimate.value), error=widest[0], ranks=estimate.ranks)
     groups = tuple(
         AnsweredGroup(
@@ -114,7 +116,7 @@ def describe_answer(a: PrivateAnswer, n: int | None) -> ReplyDocument:
             values=tuple(_json_fraction(estimate.value) for estimate in estimates),
             error=tuple(_json_fraction(estimate.bar) for estimate in estimates),
         )
-        for key, estimates in a.groups
+        for key, estimates in shown
     )
     return replace(document, groups=groups)
 
@@ -131,37 +133,43 @@ def describe_price(p: PriceQuote) -> ReplyDocument:
     return ReplyDocument(sql=p.sql, cost=float(p.cost), how=p.how, notes=tuple(p.notes))
 
 
-def render_price(p: PriceQuote, unit: str) -> Iterator[str]:
-    """For people: the statement, and what it would cost, in epsilon or rho."""
+def render_price(p: PriceQuote, budget: BudgetState) -> Iterator[str]:
+    """For people: the statement, and what it would cost."""
     yield " ".join(p.sql.split())
-    yield f"  refused: {p.refused}" if p.refused is not None else f"  would cost {unit} {float(p.cost):.4g}: {p.how}"
+    yield f"  refused: {p.refused}" if p.refused is not None else f"  {budget.describe_price(p.cost)}; {p.how}"
     for note in p.notes:
         yield f"  note: {note}"
 
 
-def render_answer(a: PrivateAnswer, unit: str) -> Iterator[str]:
-    """For people: the statement, each group with its numbers and bars, what it cost in epsilon or rho."""
+def render_answer(a: PrivateAnswer, budget: BudgetState) -> Iterator[str]:
+    """For people: the statement, each group with its numbers and bars, and what it cost."""
     yield " ".join(a.sql.split())
     if a.refused is not None:
         yield f"  refused: {a.refused}"
         return
-    for key, made in a.groups:
+    for key, made in a.shown():
         label = "".join(f"{k} = {_describe_key(v)}  " for k, v in key)
         yield f"  {label}" + ", ".join(_format_estimate(e.value, e.bar, e.ranks) for e in made)
-    own = (
-        f" (and {unit} {float(a.own):.4g} of the analyst's own share, as for everybody who is told it)" if a.own else ""
-    )
-    yield (
-        f"  cost {unit} {float(a.cost):.4g}{own}, left {unit} {format_remainder(a.left)}; {a.neighbours}; bars hold "
-        f"with probability {1 - a.beta:g}; {a.how}"
-    )
+    if bars := _describe_bars(a):
+        yield f"  {bars}"
+    unit = budget.unit
+    own = f" (and {unit} {float(a.own):.4g} of the analyst's own share, as for everybody who sees it)" if a.own else ""
+    price = BudgetState(unit, budget.total, a.left).describe_price(a.cost)
+    yield f"  {price}{own}; {a.neighbours}; bars hold with probability {1 - a.beta:g}; {a.how}"
     for note in a.notes:
         yield f"  note: {note}"
 
 
-def format_remainder(left: Fraction) -> str:
-    """What is left, for people."""
-    return f"{float(left):.4g}" if left >= 0 else "0 (the cap was lowered below what had been spent)"
+def _describe_bars(a: PrivateAnswer) -> str:
+    """Which share of its possible range each bar is, at worst."""
+    found: dict[str, Fraction] = {}
+    for _, estimates in a.shown():
+        for possible, estimate in zip(a.ranges, estimates, strict=False):
+            share = None if estimate.bar is None or estimate.ranks is not None else possible.share(estimate.bar)
+            if share is not None and possible.lo is not None and possible.hi is not None:
+                span = f"{float(possible.lo):.6g} to {float(possible.hi):.6g}"
+                found[span] = max(share, found.get(span, Fraction(0)))
+    return "; ".join(f"the bar is {float(100 * s):.2g} % of the possible range ({span})" for span, s in found.items())
 
 
 def _format_estimate(value: Fraction | None, bar: Fraction | None, ranks: int | None = None) -> str:

@@ -144,7 +144,7 @@ class TablesVerdict:
         if self.verdict.plain.gap:
             return self.verdict.plain.gap
         if any(self.untold.values()):
-            return "a rule cannot be told for some cells: too little is known of their contributors"
+            return "a rule cannot be decided for some cells: too little is known of their contributors"
         if publication.radius and not publication.said:
             return ROUNDING_READ_OFF
         if self.loosely:

@@ -10,6 +10,7 @@ import numpy as np
 from msgspec.structs import replace
 
 from keyhole.auditing.base import Exposure, Finding, Group
+from keyhole.config.arguments import SCREEN, Detail
 from keyhole.extras import import_extra
 from keyhole.gather.evidence import Contradiction, Evidence, Unjudged
 from keyhole.model.transcript import Refusal
@@ -19,7 +20,7 @@ from keyhole.report.documents.verdict import StatementCounts, VerdictDocument
 from keyhole.report.exposure import describe_exposure
 from keyhole.report.formats.document import describe_verdict, lists_everybody
 from keyhole.report.words.proofs import explain_case, format_formula
-from keyhole.report.words.text import render_lines
+from keyhole.report.words.text import render_lines, render_views
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -169,9 +170,9 @@ class Verdict:
         """
         return explain_case(self._case(finding))
 
-    def text(self) -> str:
-        """What `keyhole audit` prints."""
-        return "\n".join(line.rstrip() for line, _ in self.lines())
+    def text(self, detail: Detail = SCREEN) -> str:
+        """What `keyhole audit` prints: one screen, or more `detail`."""
+        return "\n".join(line.rstrip() for line, _ in self.lines(detail))
 
     def to_frame(self) -> pd.DataFrame:
         """One row a finding: id, column, status, value, lo, hi, singled_out, proof. Needs the `frames` extra."""
@@ -235,13 +236,11 @@ class Verdict:
         views = {name: view.without(what, people) for name, view in zip(names, self.views.values(), strict=True)}
         return Verdict(self.exposure, told, what, views)
 
-    def lines(self) -> Iterator[tuple[str, str]]:
+    def lines(self, detail: Detail = SCREEN) -> Iterator[tuple[str, str]]:
         """What `keyhole audit` prints, each line with its style."""
-        yield from render_lines(self.plain)
+        yield from render_lines(self.plain, detail)
         if self.views:
-            from keyhole.report.words.text import render_views
-
-            yield from render_views({who: view.plain for who, view in self.views.items()})
+            yield from render_views({who: view.plain for who, view in self.views.items()}, detail)
 
     def _everybody(self) -> Sequence[Record]:
         if self.withheld == "all" or not lists_everybody(self.plain):

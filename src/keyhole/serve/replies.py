@@ -147,7 +147,7 @@ NoisyRows: TypeAlias = tuple[tuple[str, ...], tuple[tuple[Cell, ...], ...], tupl
 def list_noisy_rows(reply: Reply, schema: Schema) -> NoisyRows:
     """Names, cells and bars of a private answer as its SELECT list has them; keys first where that is not known."""
     assert reply.noisy is not None
-    groups = [(dict(key), estimates) for key, estimates in reply.noisy.groups]
+    groups = [(dict(key), estimates) for key, estimates in reply.noisy.shown()]
     try:
         statement = lower_statement(reply.sql, schema)
     except KeyholeError:

@@ -405,7 +405,7 @@ def explain_incomplete(book: Book) -> str:
     return (
         f"the book {book.name} is incomplete: {count} of the log {first['log']} cannot be represented, so no decision "
         f"would account for them (the first is entry {left[0].seq}: {str(first['error']).splitlines()[0]}). Look at "
-        "them with `keyhole book show`; if they gave nothing away, go on with `keyhole watch --accept-unjudged`"
+        "them with `keyhole book show`; if they gave nothing away, go on with --accept-unjudged"
     )
 
 

@@ -44,7 +44,7 @@ class DecisionSettings:
 def rebuild_auditor(book: Book, roster: Roster, key: bytes, how: DecisionSettings) -> OnlineAuditor:
     """Rebuilt from the book: rows that were told in earlier epochs, and statements of this one.
 
-    People are matched across epochs by keyed digests of their ids. Without an id, and where a person has several
+    People are matched across versions by keyed digests of their ids. Without an id, and where a person has several
     records, of which no id says which is which, there is one epoch.
     """
     if roster.schema.repeated or not roster.schema.of_role(Role.ID):
@@ -75,7 +75,7 @@ def _check_columns(book: Book, roster: Roster, rows: tuple[ToldRow, ...]) -> Non
     if gone:
         raise BookError(
             f"the book {book.path} has answers about the private column {gone[0]!r}, and there is none of that name "
-            "(capitals count): what was told of it still counts, so it keeps its name and stays private"
+            "(capitals count): what was answered about it still counts, so it keeps its name and stays private"
         )
     ids = [c.name for c in roster.schema.of_role(Role.ID)]
     for seq in book.state.people.values():
@@ -131,7 +131,7 @@ def describe_arrivals(book: Book, roster: Roster) -> str | None:
         return None
     new, gone = len(epochs[-1].added), epochs[-1].people - roster.n
     return (
-        f"version {book.state.epochs[-1]['version']!r} opens an epoch: {new} of {roster.n} people were never in the "
+        f"version {book.state.epochs[-1]['version']!r} begins: {new} of {roster.n} people were never in the "
         f"book, {gone} who were are not in the data. Are these ids spelled as before?"
     )
 
@@ -190,7 +190,7 @@ def _add_missing_rows(book: Book, auditor: OnlineAuditor) -> None:
             continue
         if entry.epoch != book.state.epoch:
             raise BookError(
-                f"the book {book.path} has statements of an earlier version without what they told: open it once with "
+                f"the book {book.path} has statements of an earlier version without their answers: open it once with "
                 "the data of that version"
             )
         before = read_past_statement(entry)

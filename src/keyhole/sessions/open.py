@@ -269,7 +269,7 @@ def _make_cap(budget: BudgetTable, terms: BudgetArguments, unit: Unit) -> Cap:
     amount: Number | None = terms.epsilon if terms.epsilon is not None else budget.epsilon
     if amount is None:
         raise ConfigError(
-            "no budget: write epsilon = ... under [budget] in keyhole.toml (`keyhole answer` takes --epsilon too)"
+            "no budget: write epsilon = ... under [budget] in keyhole.toml (`keyhole ask` takes --epsilon too)"
         )
     slack: Number = terms.delta if terms.delta is not None else budget.delta
     if budget.delta_for_keys and budget.neighbours != "add-remove":

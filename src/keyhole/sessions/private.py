@@ -2,19 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass, field
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from fractions import Fraction
 from typing import Any
 
 from keyhole.auditing.online.admission import Admission
+from keyhole.basis.cells.possible_range import PossibleRange, find_possible_ranges
 from keyhole.defence.answering import Answering, PriceQuote, PrivateAnswer
 from keyhole.defence.budget.loss import Loss
 from keyhole.defence.planner.planner import Planner
 from keyhole.errors import QueryError
 from keyhole.model.query import Refused
 from keyhole.model.schema import Schema
-from keyhole.sessions.reply import Outcome, Reply
+from keyhole.sessions.reply import BudgetState, Outcome, Reply
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -34,6 +35,11 @@ class Private:
         """What the budget is counted in: epsilon or rho."""
         return str(self.answering.setting.ledger.cap.total.unit)
 
+    def budget(self, analyst: str | None) -> BudgetState:
+        """What prices are held against."""
+        ledger = self.answering.setting.ledger
+        return BudgetState(self.unit, ledger.cap.total.amount, max(ledger.left(analyst), Fraction(0)))
+
     def read(self, text: str) -> Any:
         """COUNT, SUM and AVG over declared cells."""
         try:
@@ -45,7 +51,7 @@ class Private:
         """What was released before and is good enough; it counts for an analyst who is told it first."""
         self._ready(analyst)
         found = self.answering.recall(request, analyst)
-        return None if found is None else self._reply(found)
+        return None if found is None else self._reply(request, found)
 
     def remember(self, request: Any, analyst: str | None) -> None:
         """Nothing: what somebody is told first is written down."""
@@ -56,15 +62,25 @@ class Private:
     def release(self, request: Any, admission: Admission | None, analyst: str | None) -> Reply:
         """Charge, draw, write down."""
         self.answering.setting.ledger.charged.clear()
-        return self._reply(self.answering.answer(request, analyst))
+        return self._reply(request, self.answering.answer(request, analyst))
 
-    def _reply(self, made: PrivateAnswer) -> Reply:
+    def _reply(self, request: Any, answer: PrivateAnswer) -> Reply:
+        made = replace(answer, ranges=self._find_ranges(request))
         if made.refused is not None:
             return Reply(made.sql, Outcome.REFUSED, made.refused.reason, noisy=made)
         if made.entry is None:  # it is public
             return Reply(made.sql, Outcome.ANSWERED, made.how, noisy=made)
         receipt = self.answering.setting.ledger.book.receipt(made.entry)
         return Reply(made.sql, Outcome.ANSWERED, made.how, noisy=made, entry=made.entry, receipt=receipt)
+
+    def _find_ranges(self, request: Any) -> tuple[PossibleRange, ...]:
+        """Between which numbers each number of the statement lies, from declarations and public n."""
+        columns: Mapping[str, object]
+        if isinstance(self.answering, Planner):
+            statement, columns = request.question.statement, self.answering.columns.columns
+        else:
+            statement, columns = request.statement, self.answering.declared_columns
+        return find_possible_ranges(statement.queries, columns, self.answering.setting.n)
 
     def _ready(self, analyst: str | None) -> None:
         self.answering.setting.ledger.check_analyst(analyst)

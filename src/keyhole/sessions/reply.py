@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from decimal import Decimal
 from enum import StrEnum
+from fractions import Fraction
 from typing import TypeAlias
 
 from keyhole.auditing.online.admission import Admission
@@ -77,3 +78,28 @@ class Reply:
     def answered(self) -> bool:
         """Was it answered, or may it be?"""
         return self.outcome in (Outcome.ANSWERED, Outcome.ALLOWED)
+
+
+@dataclass(frozen=True, slots=True)
+class BudgetState:
+    """What a price is held against: the cap of the book and what is left of it, in its unit."""
+
+    unit: str
+    total: Fraction
+    left: Fraction
+
+    def describe_price(self, cost: Fraction) -> str:
+        """`costs 1 % of your budget (epsilon 0.011); 97 such questions left`."""
+        if not cost:
+            return f"free; {self._share(self.left)} of your budget left ({self.unit} {format_remainder(self.left)})"
+        more = max(int(self.left / cost), 0)
+        questions = "1 such question" if more == 1 else f"{more} such questions"
+        return f"costs {self._share(cost)} of your budget ({self.unit} {float(cost):.4g}); {questions} left"
+
+    def _share(self, amount: Fraction) -> str:
+        return f"{float(100 * max(amount, Fraction(0)) / self.total):.2g} %" if self.total else "all"
+
+
+def format_remainder(left: Fraction) -> str:
+    """What is left, for people."""
+    return f"{float(left):.4g}" if left >= 0 else "0 (the cap was lowered below what had been spent)"

@@ -33,7 +33,7 @@ class SolverStatus(Enum):
 
 
 _CURES = {
-    SolverStatus.PRIOR: "nothing was observed: the values are the prior",
+    SolverStatus.PRIOR: "nothing was observed: the values are the known range",
     SolverStatus.CONVERGED: "the solver met its tolerance",
     SolverStatus.OPTIMAL: "the solver proved that no better answer exists",
     SolverStatus.FEASIBLE: "every answer is met, but another table may meet them too",

@@ -150,7 +150,7 @@ def _note(found: Marginals, *, settled: bool) -> str:
     """`settled`: every record has one value left. One state of every group need not be one table: totals are shared."""
     kinds = [way for way in _WORDS if way in found.ways]
     if found.stopped:
-        return "stopped: groups not yet computed keep their prior"
+        return "stopped: groups not yet computed keep their known range"
     if kinds == ["enumerated"]:
         if found.tables == 1:
             return "the only table that meets every answer" if settled else f"{_WORDS['enumerated']}: {_SHARED}"

@@ -234,7 +234,7 @@ def _bounds(
             wishes.add("facts")
         mask = system.atoms.mask(bound.where)
         if not mask.any():
-            raise ConfigError(f"fact {bound.fact} is about no record of the roster: is the name or condition right?")
+            raise ConfigError(f"fact {bound.fact} is about no record of the data: is the name or condition right?")
         if bound.lo is not None:
             least = np.where(mask, np.maximum(least, float(bound.lo)), least)
         if bound.hi is not None:

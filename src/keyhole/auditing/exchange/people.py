@@ -37,7 +37,7 @@ NO_TRUTH = (
     "what private conditions tell of people with several records is not shown to leave them open: without the data"
 )
 FACTS = "facts about single people are known, so that people cannot be exchanged"
-ALONE = "somebody with several records or rows is told apart from everybody else, and is not shown to be open"
+ALONE = "somebody with several records or rows differs from everybody else, and is not shown to be open"
 ALIKE = "people with several records or rows, whom the log does not tell apart, are alike in something"
 FIGURE = "public figures under conditions on private things were asked, and people of different figures are no pair"
 OTHER = "the answers are not those of the data, so that people cannot be exchanged in it"

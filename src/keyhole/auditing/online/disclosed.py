@@ -91,7 +91,7 @@ def _objection(query: Query, secret: frozenset[str], families: Mapping[str, str]
     for column in names:
         if epoch > 1 and families.get(column, "sum") != "sum":
             return (
-                f"the family of {column!r} is {families[column]}, and the table has changed since its first epoch: "
+                f"the family of {column!r} is {families[column]}, and the table has changed since its first version: "
                 "what extremes before and after a change give away is not decided"
             )
         if families.get(column, "sum") != "sum":

@@ -74,7 +74,7 @@ class ToldRow:
                 raise ValueError("a person beyond the last")
             return cls(str(fields["epoch"]), str(fields["column"]), premise, n, sparse)
         except (KeyError, TypeError, ValueError, AttributeError, ZeroDivisionError) as error:
-            raise LogError(f"this is no row that was told, or it is damaged: {type(error).__name__}") from None
+            raise LogError(f"this is no row that was reported, or it is damaged: {type(error).__name__}") from None
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -96,7 +96,7 @@ class Epochs:
 
     def __post_init__(self) -> None:
         if not self.population.epochs:
-            raise ConfigError("no epoch was opened yet")
+            raise ConfigError("no data version was opened yet")
         numbers = self.population.numbers(self.people)
         object.__setattr__(self, "numbers", numbers)
         object.__setattr__(self, "same", np.array_equal(numbers, np.arange(self.population.n)))
@@ -104,7 +104,7 @@ class Epochs:
         for each in self.told:
             at = self.population.at(each.epoch)
             if at < latest or each.people > self.population.epochs[at].people:
-                raise LogError(f"a row of epoch {each.epoch!r} is out of place: the book is damaged")
+                raise LogError(f"a row of data version {each.epoch!r} is out of place: the book is damaged")
             latest = at
 
     @property
@@ -124,7 +124,7 @@ class Epochs:
                 silent = sorted(set(columns) - epoch.written.keys())
                 if silent:
                     raise ConfigError(
-                        f"changes are public, but epoch {epoch.name!r} does not say whose {silent[0]!r} was written: "
+                        f"changes are public, but version {epoch.name!r} does not say whose {silent[0]!r} was written: "
                         "give the log of changes (an empty one if nobody's was), or keep changes secret"
                     )
 

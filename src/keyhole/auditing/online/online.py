@@ -154,7 +154,7 @@ class OnlineAuditor:
         `QueryError` of `record`.
         """
         if self._participants.epochs is None:
-            raise ConfigError("rows are kept over people: give the auditor its epochs")
+            raise ConfigError("rows are kept over people: give the auditor its data versions")
         return tuple(self._ready(query, number).told)
 
     def admit(self, query: Asked) -> Admission:

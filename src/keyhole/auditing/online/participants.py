@@ -127,7 +127,7 @@ class Participants:
         if self.epochs is None or self.epochs.count == 1:
             return {}
         if self.epochs.changes is Changes.SECRET:
-            return dict.fromkeys(people, "the value, if it is the same in all epochs")
+            return dict.fromkeys(people, "the value, if it is the same in all versions of the data")
         versions = np.bincount(self.epochs.population.versions(column)[0])
         mix = "the value, a change of it or a mix of its {} versions"
         return {person: mix.format(versions[person]) for person in people if versions[person] > 1}
@@ -142,7 +142,7 @@ def _owners(roster: Roster, insiders: int) -> Ints | None:
     if len(owner) * int(largest.sum() + 1) > MOST_CELLS:
         raise ConfigError(
             f"{largest[0]:,} of {len(owner):,} records are of one person: what a sum over some of them gives away is "
-            "decided for fewer. Aggregate them with --view, one row a person, or ask for private answers ([budget])"
+            "decided for fewer. Aggregate them with a view, one row a person, or ask for private answers ([budget])"
         )
     return owner
 

@@ -36,7 +36,7 @@ def person_keys(roster: Roster, key: bytes) -> tuple[bytes, ...]:
     an id that is NULL: such people could not be found again.
     """
     if not roster.schema.of_role(Role.ID):
-        raise ConfigError("people are matched across epochs by their id: declare one ([columns] id)")
+        raise ConfigError("people are matched across versions by their id: declare one ([columns] id)")
     signed = roster.sign_ids(key)
     if signed is None:
         return tuple(id_key(label.values(), key) for label in roster.labels(np.arange(roster.n)))
@@ -53,7 +53,7 @@ def _spelled(value: Scalar | None) -> str:
     if isinstance(value, str):
         return value
     if value is None:
-        raise ConfigError("an id is NULL: whose record it is in the next epoch could not be told")
+        raise ConfigError("an id is NULL: whose record it is in the next version could not be known")
     if isinstance(value, int | float | Decimal):
         return str(Fraction(value))
     return str(value)
@@ -95,7 +95,7 @@ class Epoch:
             written = {str(name): bits_of(text, n) for name, text in fields["written"].items()}
             return cls(str(fields["epoch"]), added, n, bits_of(fields["present"], n), written, str(fields["mark"]))
         except (KeyError, TypeError, ValueError, AttributeError) as error:
-            raise LogError(f"this is no epoch, or it is damaged: {type(error).__name__}") from None
+            raise LogError(f"this is no data version, or it is damaged: {type(error).__name__}") from None
 
 
 class Population:
@@ -118,7 +118,7 @@ class Population:
                 raise LogError(f"epoch {epoch.name!r} does not go on from those before it: one is missing or damaged")
         self._number = {key: k for k, key in enumerate(self.keys)}
         if len(self._number) != len(self.keys):
-            raise LogError("a person was added twice: the epochs are damaged")
+            raise LogError("a person was added twice: the data versions are damaged")
 
     @property
     def n(self) -> int:
@@ -155,7 +155,7 @@ class Population:
         present = unpack(self.epochs[-1].present, self.n)
         if len(found) != int(present.sum()) or not present[found].all() or (found < 0).any():
             raise ConfigError(
-                f"the people of the table are not those of epoch {self.epochs[-1].name!r}: other data are a new epoch"
+                f"the people of the table are not those of version {self.epochs[-1].name!r}: other data are a new one"
             )
         return found
 
@@ -200,4 +200,4 @@ def _mark(keys: list[bytes]) -> str:
 
 def _each_once(people: Sequence[bytes]) -> None:
     if len(set(people)) != len(people):
-        raise ConfigError("two records have one id: people are matched across epochs by it, so it must be theirs alone")
+        raise ConfigError("two records have one id: people are matched across versions by it, so it must be unique")

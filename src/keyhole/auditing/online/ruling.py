@@ -56,8 +56,8 @@ Prover: TypeAlias = Callable[[ColumnState, Any, Premise, list[Finding]], tuple[F
 
 
 CROSSES = (
-    "it depends on what was answered in an earlier epoch: whoever knows who changed since would learn by how much; "
-    "ask for a private answer (with noise)"
+    "it depends on what was answered about an earlier version of the data: whoever knows who changed since would "
+    "learn by how much; ask for a private answer (with noise)"
 )
 
 

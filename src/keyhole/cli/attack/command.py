@@ -67,10 +67,6 @@ keyhole.toml) are used for who has such a row.
 Examples
   keyhole attack transcript.jsonl --data roster.csv --id Name --private "Blood sugar"
   keyhole attack transcript.jsonl --data roster.csv --id Name --private "Blood sugar:3..10:0.1" --truth people.csv
-  keyhole attack transcript.jsonl --data roster.csv --private "Blood sugar:3..10:0.1" --id Name \\
-    --truth people.csv --compare --format html --out attack.html
-  keyhole attack noisy.jsonl --data roster.csv --id Name --private smoker:0..1:1 --noise laplace:2 --format json
-  keyhole attack counts.jsonl --data roster.csv --id client --private status=A,B,C,D --noise auto --by confidence
 
 \b
 Exit code
@@ -83,8 +79,6 @@ Exit code
     HELP,
     click.Argument(["transcript"]),
     options.TABLE_ARGUMENTS,
-    options.ROSTER,
-    options.KNOWLEDGE,
     options.LOG_FORMAT,
     options.DIALECT,
     options.NOISE,

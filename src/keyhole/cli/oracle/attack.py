@@ -48,7 +48,6 @@ The first line says how far an entry is off: what is estimated (one standard err
 Examples
   keyhole oracle attack http://localhost:8000/above --queries queries.csv --record answers.jsonl --budget 5000
   keyhole oracle attack mine:above --queries queries.jsonl --noise gaussian:0.3 --range 0..1
-  keyhole oracle attack mine:above --queries queries.jsonl --noise gaussian:0.3 --range 0..1 --learner mine:Nudger
 
 \b
 Exit code

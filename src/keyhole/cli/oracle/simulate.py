@@ -51,11 +51,6 @@ certifies for the average error. contained: the box held w to the end.
 Examples
   keyhole oracle simulate --learner sequential --queries 100000
   keyhole oracle simulate --noise laplace:1 --stream spread
-  keyhole oracle simulate --queries 100000 --format html --out error.html
-  keyhole oracle simulate --dimension 64 --subspace 16 --stream spread --format json
-  keyhole oracle simulate --learner mine:Nudger --queries 10000
-  keyhole oracle simulate --queries 60 --seeds 1 --log asked.jsonl
-  keyhole audit asked.jsonl --data asked.csv --id id --private w:0..1
 
 \b
 Exit code

@@ -31,7 +31,6 @@ one label for each input that is kept back for the score (--score 0: neither).
 \b
 Examples
   keyhole oracle steal http://localhost:8000/classify --inputs mails.csv --labels 1000
-  keyhole oracle steal served:classify --inputs mails.csv --labels 2000 --classes spam,ham,news
   keyhole oracle steal served:classify --inputs plane.csv --labels 600 --features mine:squares --format json
 
 \b

@@ -15,15 +15,13 @@ from keyhole.config.arguments import Format, OutputArguments
 HELP = """Rebuild the rows behind published statistics, and prove whether they are the only ones.
 
 STATISTICS is a .toml file with figures per group (count, mean, median, sum, min, max), one or several tables of counts
-(.csv, .xlsx, as in keyhole tables), or an integer model (.lp, .lp.gz). Nothing else is known: no roster, no names. If
+(.csv, .xlsx, as in keyhole tables), or an integer model (.lp, .lp.gz). Nothing else is known: no people, no names. If
 the rows are not the only ones, those that all solutions share are printed, and proved.
 
 \b
 Examples
   keyhole reconstruct block.toml
   keyhole reconstruct block.toml --time-limit 300 --format json
-  keyhole reconstruct towns.csv sizes.csv --value n --suppressed x=1..3
-  keyhole reconstruct model.lp.gz
 
 \b
 A file of statistics

@@ -28,13 +28,9 @@ recovered comes with the sum of shown cells that gives it.
 
 \b
 Examples
-  keyhole tables towns.csv sizes.csv --value n --suppressed x --nested town:county --nested town:size
   keyhole tables towns.csv sizes.csv --value n --suppressed x=1..3 --nested town:county --nested town:size
-  keyhole tables wide.xlsx --value turnover --across size --suppressed "(D)" --within 5%
   keyhole tables cj.csv size.csv --value TOT --count N_OBS --largest MAX --nested ACTIVITY:nace.csv \\
       --rule "N<3" --rule "dominance 85%"
-  keyhole tables t.csv --value TOT --suppressed c --rule "p 15%" --contributors firms.csv
-  keyhole tables towns.csv sizes.csv --value n --suppressed x --nested town:county --nested town:size --suggest
 
 \b
 Hierarchies

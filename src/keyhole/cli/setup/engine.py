@@ -22,14 +22,12 @@ ACTION is one of
   teardown   print the SQL that takes schema and roles away
 
 With --execute the SQL is executed in one transaction instead, by the role of the address. Then say stay = true under
-[source], with the roster's address as data and the source's as secrets.
+[source], with the address of keyhole_roster as data and that of keyhole_source as secrets.
 
 \b
 Examples
   keyhole engine setup -c keyhole.toml | psql hr
-  keyhole engine setup --data postgresql://owner@db/hr --table hr.staff --id name --private pay --execute
   keyhole engine check --data postgresql://keyhole_roster@db/hr --private pay
-  keyhole engine teardown --data postgresql://owner@db/hr --execute
 
 \b
 Exit code

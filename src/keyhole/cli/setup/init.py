@@ -31,8 +31,6 @@ tables.
 \b
 Examples
   keyhole init patients.csv
-  keyhole init patients.csv --yes --id Name --private "Blood sugar"
-  keyhole init adult.data --columns age,workclass,... --yes
   keyhole init staff.xlsx --yes --bounds bounds.toml --out staff.toml
 
 \b
@@ -45,15 +43,15 @@ FORCE = options.flag("--force", "Write over settings that are there.")
 BOUNDS = click.Option(
     ["--bounds"],
     type=options.FILE,
-    help="What everybody knows of private columns: a TOML file with [columns.private.NAME] tables.",
+    help="A TOML file: what is known of private columns ([columns.private.NAME]), and how DATA is written ([source]).",
 )
 
 
 @options.command(
     "init",
     HELP,
-    click.Argument(["data"], type=options.DATA_FILE, callback=options.with_layout),
-    options.table(options.TABLE, options.ID, options.PRIVATE, options.HIDDEN, *options.LAYOUT),
+    click.Argument(["data"], type=options.DATA_FILE),
+    options.table(options.TABLE, options.ID, options.PRIVATE, options.HIDDEN),
     BOUNDS,
     options.YES,
     FORCE,
@@ -68,8 +66,8 @@ def init(
 ) -> None:
     """Look, propose, ask, write."""
     from keyhole.api.init import elsewhere, proposal, toml, unsure
-    from keyhole.config import Columns, Config, FileLayout, parse_private
-    from keyhole.config.settings import FILE, File
+    from keyhole.config import Columns, Config, parse_private
+    from keyhole.config.settings import FILE
     from keyhole.datasets.survey import Survey
     from keyhole.engines.engine import is_url
     from keyhole.model.schema import Role
@@ -85,10 +83,9 @@ def init(
     bare = {n: c for n, c in said.items() if c == type(c)()}
     with ExitStack() as life:
         data, named = table["data"], table["table"]
-        place, layout = (data.path, data) if isinstance(data, File) else (data, FileLayout())
-        where = str(place) if is_url(place) else Path(str(place))
-        survey = Survey(where, layout, life, named)
-        if named is not None and is_url(place):
+        where = str(data) if is_url(data) else Path(str(data))
+        survey = Survey(where, known.source, life, named)  # its [source] may say how the file is written
+        if named is not None and is_url(data):
             named = next(iter(survey.tables))
         if named is not None and named not in survey.tables:
             raise ConfigError(f"{survey.name} has no table {named!r}; it has {', '.join(survey.tables)}")

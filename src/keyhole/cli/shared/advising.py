@@ -63,21 +63,21 @@ class Additions:
         return replace(document, rules=rules, advice=None if self.advice is None else _describe_advice(self.advice))
 
     def exit_code(self, code: int) -> int:
-        """An answer that fails a rule counts as a finding; one that cannot be told is no all-clear."""
+        """An answer that fails a rule counts as a finding; one that cannot be decided is no all-clear."""
         if any(check.failing for check in self.rules):
             return 1
         return 3 if code == 0 and any(check.untold for check in self.rules) else code
 
 
 def rule_lines(check: RuleCheck) -> Lines:
-    """One rule on a log: which answers fail it, and of which it cannot be told."""
+    """One rule on a log: which answers fail it, and of which it cannot be decided."""
     failing, untold = len(check.failing), len(check.untold)
     yield "", ""
-    more = f", {untold} cannot be told" if untold else ""
+    more = f", {untold} cannot be decided" if untold else ""
     fail = "fails" if failing == 1 else "fail"
     yield f"Rule {check.rule}: {failing} of {check.answers} answers {fail}{more}.", "bold red" if failing else "bold"
     yield from ((f"  fails: {_named(each)}", "") for each in check.failing[:FEW])
-    yield from ((f"  cannot be told: {_named(each)}: {each.why}", "") for each in check.untold[:FEW])
+    yield from ((f"  cannot be decided: {_named(each)}: {each.why}", "") for each in check.untold[:FEW])
     for listed in (check.failing, check.untold):
         if len(listed) > FEW:
             yield f"  ... and {len(listed) - FEW} more (--format json lists all)", ""

@@ -14,7 +14,7 @@ from typing import Any, cast
 
 import click
 
-from keyhole.config.arguments import BudgetArguments, Format, OutputArguments, TableArguments
+from keyhole.config.arguments import BudgetArguments, Detail, Format, OutputArguments, TableArguments
 from keyhole.errors import ConfigError
 from keyhole.logs.importers import LogFormat
 
@@ -40,16 +40,6 @@ class FileOrAddress(click.Path):
 
 DATA_FILE = FileOrAddress(path_type=Path)
 
-
-FORMATS = {
-    Format.TEXT: "text for people",
-    Format.JSON: "JSON for machines",
-    Format.SARIF: "SARIF for code scanning, without values",
-    Format.JUNIT: "JUnit XML for pipelines, without values",
-    Format.TRANSCRIPT: "a transcript of what was released, for `keyhole attack`",
-    Format.HTML: "one self-contained page, to look at",
-    Format.BASELINE: "fingerprints for --baseline, without names or values",
-}
 
 # What a log may be written for: the values of `sql.Dialect` (tied by a test; that module is not light).
 DIALECTS = (
@@ -111,29 +101,80 @@ def command(
             packed = {group.name: group.pack(values) for group in groups}
             function(**values, **packed)
 
-        return click.Command(name, callback=call, help=help or function.__doc__, params=params)
+        return GroupedCommand(name, callback=call, help=help or function.__doc__, params=params)
 
     return make
 
 
+# what the first screen of a help leaves out: --help-all shows it
+RARE = """
+--now --among --rounding --key --by --proof-sql --progress --fail-on --baseline --accept --delta --mechanism --beta
+--horizon --spend --clip --insiders --load --ignore --accept-unjudged --same-values --rate --record --range --learner
+--basis --levels --calibrate --test --tolerance --compare --max-columns --operators
+""".split()  # noqa: SIM905 - forty words, to be read
+PEOPLE = ("--data", "--table", "--id", "--private", "--hidden", "--config")
+SHOWING = "--format --out --all --ranges --verbose --no-values --redact --proof-sql --progress".split()  # noqa: SIM905
+FIRST_SCREEN = 20  # options that a help shows at once
+
+
+class GroupedCommand(click.Command):
+    """A command whose help has its options in groups, the usual ones first."""
+
+    def get_params(self, ctx: click.Context) -> list[click.Parameter]:
+        """With --help-all, where the help does not show all options."""
+        params = super().get_params(ctx)
+        if not self._list_rare():
+            return params
+        more = click.Option(
+            ["--help-all"], is_flag=True, expose_value=False, is_eager=True, callback=_show_all, help="All options."
+        )
+        return [*params, more]
+
+    def _list_rare(self) -> list[click.Option]:
+        named = [p for p in self.params if isinstance(p, click.Option)]
+        return [p for p in named if p.opts[-1] in RARE] if len(named) > FIRST_SCREEN else []
+
+    def format_options(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        """People, privacy, output; of the rare ones only the names, unless all are wanted."""
+        rare = [] if ctx.meta.get(ALL_OPTIONS) else self._list_rare()
+        groups: dict[str, list[tuple[str, str]]] = {"People": [], "Privacy": [], "Output": []}
+        for param in self.get_params(ctx):
+            record = param.get_help_record(ctx)
+            if record is None or param in rare or not isinstance(param, click.Option):
+                continue
+            word = param.opts[-1]
+            shows = word in SHOWING or word.startswith("--help")
+            groups["People" if word in PEOPLE else "Output" if shows else "Privacy"].append(record)
+        for title, records in groups.items():
+            if records:
+                with formatter.section(title):
+                    formatter.write_dl(records, col_max=26)
+        if rare:
+            formatter.write_paragraph()
+            formatter.write_text(f"More, with --help-all: {', '.join(p.opts[-1] for p in rare)}.")
+
+
+ALL_OPTIONS = "keyhole.all_options"
+
+
+def _show_all(ctx: click.Context, _param: click.Parameter, value: bool) -> None:
+    """Print the help with all options."""
+    if value:
+        ctx.meta[ALL_OPTIONS] = True
+        click.echo(ctx.get_help(), color=ctx.color)
+        ctx.exit()
+
+
 def formats(*accepted: Format) -> click.Option:
     """--format, with the formats that a command can write; the first is the default."""
-    told = ", ".join(FORMATS[each] for each in accepted)
     return click.Option(
         ["--format"],
         type=OneOf(Format, accepted),
         default=accepted[0],
         show_default=str(accepted[0]),
-        help=f"{told[0].upper()}{told[1:]}.",
+        metavar="WORD",
+        help=f"How the result is written: {', '.join(accepted)}.",
     )
-
-
-def settings_here(table: TableArguments) -> TableArguments:
-    """The same, with the settings in the working folder where neither settings nor data were named."""
-    here = Path("keyhole.toml")
-    if table.get("config") is None and table.get("data") is None and here.is_file():
-        return {**table, "config": here}
-    return table
 
 
 def flag(name: str, help: str) -> click.Option:  # noqa: A002 - the word of click
@@ -141,94 +182,41 @@ def flag(name: str, help: str) -> click.Option:  # noqa: A002 - the word of clic
     return click.Option([name], is_flag=True, default=False, help=help)
 
 
-# how a file is written: these words go with the file (`config.settings.File`), whichever command it is for
-LAYOUT_KEY = "keyhole.layout"
-
-
-def with_layout(ctx: click.Context, _param: click.Parameter, value: Path | None) -> Any:
-    """The file with what was said of how it is written; the path alone if nothing was."""
-    said = ctx.meta.get(LAYOUT_KEY)
-    if not said:
-        return value
-    from keyhole.config.settings import File
-
-    try:
-        return File(path=value, **said)
-    except ValueError as error:
-        raise click.UsageError(f"{error}.") from None
-
-
-def _layout(name: str, metavar: str | None, help: str, *, listed: bool = False) -> click.Option:  # noqa: A002
-    """An option about how a file is written: it goes with the file (`keyhole.config.settings.File`)."""
-    key = name.removeprefix("--")
-
-    def said(ctx: click.Context, _param: click.Parameter, value: Any) -> None:
-        given = tuple(part.strip() for text in value for part in text.split(",")) if listed else value
-        if given:
-            ctx.meta.setdefault(LAYOUT_KEY, {})[key] = given
-
-    kind: dict[str, Any] = {"is_flag": True, "default": False} if metavar is None else {"metavar": metavar}
-    if listed:
-        kind["multiple"] = True
-    return click.Option([name], expose_value=False, is_eager=True, callback=said, help=help, **kind)
-
-
-LAYOUT = (
-    _layout("--columns", "A,B,...", "Names of the columns, for a file without a header.", listed=True),
-    _layout("--encoding", "NAME", "Encoding of a text file (default: UTF-8, UTF-16 and latin-1 are recognised)."),
-    _layout("--delimiter", "SIGN", "What separates the fields of a text file (default: found)."),
-    _layout("--decimal", "SIGN", "The sign before decimals in numbers: , or . (default)."),
-    _layout("--thousands", "SIGN", "The sign between thousands in numbers, such as . or ,"),
-    _layout("--null", "WORD,...", "Words that stand for an empty value, such as NA or ?", listed=True),
-    _layout("--trim", None, "Take blanks off the ends of all values."),
-    _layout("--sheet", "NAME", "Sheet of an Excel file (default: the first)."),
-)
-
 # who is who
 DATA = click.Option(
     ["--data"],
     type=DATA_FILE,
-    callback=with_layout,
-    help="The table: CSV or other text, Excel, Parquet, JSON or DuckDB, whatever its extension, or the address of a "
-    "database (postgresql://USER@HOST/DB); one row per person, or several with the same --id.",
+    help="The table: text, Excel, Parquet, JSON or DuckDB file, or postgresql://USER@HOST/DB; a row or more a person.",
 )
-TABLE = click.Option(["--table"], help="The table's name in FROM (default: the file stem; more names: [source] names).")
-VIEW = click.Option(["--view"], help="A SELECT over the file that gives one row per person, for joins and sums.")
+TABLE = click.Option(["--table"], help="The table's name in FROM (default: the name of the file).")
 ID = click.Option(["--id"], multiple=True, metavar="COL", help="Column that names the person. Repeatable.")
 PRIVATE = click.Option(
     ["--private"],
     multiple=True,
-    metavar="COL[:min..max[:step]]",
-    help="Private column, with its possible values; COL=flu,cold for categories, COL:real if any number is possible. "
-    "Repeatable.",
+    metavar="COL[:LO..HI]",
+    help="Private column and its possible values: pay:0..900:0.5, ill=flu,cold or pay:real. Repeatable.",
 )
 HIDDEN = click.Option(
     ["--hidden"], multiple=True, metavar="COL", help="Column nobody knows and nobody asks about. Repeatable."
 )
-CONFIG = click.Option(["-c", "--config"], type=FILE, help="Settings, a keyhole.toml; options here override them.")
+CONFIG = click.Option(["-c", "--config"], type=FILE, help="Settings (default without --data: keyhole.toml here).")
 LOG_FORMAT = click.Option(
     ["--log-format"],
     type=click.Choice([str(kind) for kind in LogFormat]),
     default=str(LogFormat.AUTO),
     show_default=True,
-    help="What the log was written by; auto goes by its extension and header.",
+    help="What wrote the log (auto: found).",
 )
-OUT = click.Option(
-    ["--out"], type=FILE, help="Write here instead: complete or not at all (watch: line by line, as it decides)."
-)
+OUT = click.Option(["--out"], type=FILE, help="Write to this file instead of the terminal.")
 
 
 def _pack_table(values: dict[str, Any]) -> TableArguments:
-    """Who is who, and where; `--roster` and `--knowledge` are other names of `--data` and `--config`."""
+    """Who is who, and where; keyhole.toml in the working folder where neither data nor settings are named."""
     known = TableArguments.__annotations__.keys() & values.keys()
     found = cast(TableArguments, {key: values.pop(key) for key in known})
-    roster, knowledge = values.pop("roster", None), values.pop("knowledge", None)
-    if found.get("config") is not None and knowledge is not None:
-        raise click.UsageError("-c and -k are two names of one option: give the settings once, with facts and all.")
-    if knowledge is not None:
-        found["config"] = knowledge
-    if getattr(roster, "path", roster) is not None:
-        found["data"] = roster
+    here = Path("keyhole.toml")
+    if "config" in found and found["config"] is None and found.get("data") is None and here.is_file():
+        found["config"] = here
     return found
 
 
@@ -252,14 +240,13 @@ def table(*options: click.Option) -> OptionGroup:
     return OptionGroup("table", options, _pack_table)
 
 
-TABLE_ARGUMENTS = table(DATA, TABLE, VIEW, ID, PRIVATE, HIDDEN, CONFIG, *LAYOUT)
+TABLE_ARGUMENTS = table(DATA, TABLE, ID, PRIVATE, HIDDEN, CONFIG)
 
 # audit, attack; watch and ask: of the statements that they are given
 DIALECT = click.Option(
     ["--dialect"],
     type=click.Choice(DIALECTS),
-    help="The engine the log was written for (default: what it was exported from; for .sql and .jsonl the engine of "
-    "--data, which is duckdb for files).",
+    help="The engine the log was written for (default: what wrote it, or duckdb).",
 )
 NOW = click.Option(
     ["--now"],
@@ -271,7 +258,8 @@ GROUP_SIZE = click.Option(
     type=click.IntRange(min=1),
     default=1,
     show_default=True,
-    help="Also report groups of up to this many people whose total is determined.",
+    metavar="K",
+    help="Also report groups of up to K people whose total is determined.",
 )
 AMONG = click.Option(
     ["--among"],
@@ -283,15 +271,13 @@ AMONG = click.Option(
 WITHIN = click.Option(
     ["--within"],
     metavar="WIDTH|SHARE%",
-    help="A proved range of at most this width (0.5), or share of its larger end (5%), counts as inferred. A range "
-    "from 0 is never a small share: give a width for those.",
+    help="A proved range of at most this width (0.5), or share of its larger end (5%), counts as a finding.",
 )
 TIME_LIMIT = click.Option(
     ["--time-limit"],
     type=click.FloatRange(min=0, min_open=True),
     metavar="SECONDS",
-    help="audit: for all of it, advice included; what is not read by then is not judged, and what is proved is kept "
-    "(default: none, but 60 for ranges in each system of columns). Elsewhere: for the search.",
+    help="Stop after so long: what is proved is kept, the rest is not judged.",
 )
 BASELINE = click.Option(
     ["--baseline"],
@@ -305,6 +291,16 @@ BY_ANALYST = click.Option(
 )
 PROGRESS = flag("--progress", "Say on standard error how far it has come, also where that is no terminal.")
 YES = flag("--yes", "Ask nothing: take what is proposed (review: accept all; needs --signed-by and --why).")
+ALL = flag("--all", "Everybody, every proof and every statement, not one screen of them.")
+RANGES = flag("--ranges", "Also those whose possible range became narrower, with the reasons.")
+VERBOSE = click.Option(
+    ["-v", "--verbose"], is_flag=True, default=False, help="Also the technical lines: classes, rank, conditions."
+)
+DETAIL = OptionGroup(
+    "detail",
+    (ALL, RANGES, VERBOSE),
+    lambda values: Detail(values.pop("all"), values.pop("ranges"), values.pop("verbose")),
+)
 ACCEPT = click.Option(
     ["--accept"], type=FILE, help="Waivers that `keyhole review` wrote: what they sign off does not count."
 )
@@ -318,8 +314,8 @@ FAIL_ON = click.Option(
 KEY = click.Option(
     ["--key"], type=FILE, help="Waivers and baselines are for single people: a secret file of 16 bytes or more."
 )
-NO_VALUES = flag("--no-values", "Names and proofs, but no private value and no answer, in every format.")
-REDACT = flag("--redact", "No names, values, literals, answers or file names, in every format: to be passed on.")
+NO_VALUES = flag("--no-values", "Names and proofs, but no private value and no answer.")
+REDACT = flag("--redact", "No names, values, literals, answers or file names: to be passed on.")
 PROOF_SQL = click.Option(
     ["--proof-sql"], type=FILE, help="Also write the proofs as SQL that a sceptic runs in his own database."
 )
@@ -348,9 +344,6 @@ LOAD = click.Option(
     ["--load"], type=FILE, multiple=True, help="A log of what was published earlier: it counts too. Repeatable."
 )
 SAME_VALUES = flag("--same-values", "You vouch that no private value changed since the book began; it has no digest.")
-FOLLOW = click.Option(
-    ["--follow"], type=FILE, metavar="LOG", help="Enter the statements of a growing log as published; deny nothing."
-)
 IGNORE = click.Option(
     ["--ignore"],
     multiple=True,
@@ -360,7 +353,7 @@ IGNORE = click.Option(
 ACCEPT_UNJUDGED = flag(
     "--accept-unjudged", "Go on although no verdict accounts for some of --load, or of a log that was followed."
 )
-EXPLAIN = flag("--explain", "Also say whom and by which proof; for the custodian, not the analyst.")
+EXPLAIN = flag("--explain", "Also say whom and by which proof; for the owner, not the analyst.")
 
 ROUNDING = click.Option(
     ["--rounding"],
@@ -369,13 +362,6 @@ ROUNDING = click.Option(
 )
 
 # attack
-ROSTER = click.Option(
-    ["--roster"],
-    type=DATA_FILE,
-    callback=with_layout,
-    help="Another name of --data: the public half of the table suffices.",
-)
-KNOWLEDGE = click.Option(["-k", "--knowledge"], type=FILE, help="Another name of --config.")
 NOISE = click.Option(
     ["--noise"],
     metavar="KIND:SCALE|auto",
@@ -404,7 +390,7 @@ HORIZON = click.Option(
 SPEND = click.Option(
     ["--spend"], metavar="SHARE", help="Share of what is left that this file may spend (planner; default 0.1; 1: all)."
 )
-ANYWAY = flag("--anyway", "Also sell answers whose bar is more than half of all they could be.")
+ANYWAY = flag("--anyway", "Answer even if the error bar covers more than half of the possible range.")
 ANALYST = click.Option(["--analyst"], help="Who asks, if the budget is kept per analyst.")
 DRY_RUN = flag("--dry-run", "Show what each statement would cost; spend nothing.")
 
@@ -451,8 +437,6 @@ RULE = click.Option(
     ["--rule"],
     multiple=True,
     metavar="RULE",
-    help='A classical rule: "N<3", "dominance 85%" or "p 15%". Repeatable: each is a check of its own.',
+    help='A classical rule: "N<3", "dominance 85%" or "p 15%". Repeatable.',
 )
-ADVISE = flag(
-    "--advise", "Also the fewest statements to withhold so that nobody is exposed, verified, and what else would do."
-)
+ADVISE = flag("--advise", "Also the fewest statements to withhold, verified, and alternatives.")

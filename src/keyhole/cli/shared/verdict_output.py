@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 import click
 
 from keyhole.cli.shared.terminal import check_out, emit, emit_json, emit_lines, emit_xml
-from keyhole.config.arguments import Format, OutputArguments
+from keyhole.config.arguments import SCREEN, Detail, Format, OutputArguments
 from keyhole.errors import ConfigError
 
 if TYPE_CHECKING:
@@ -64,6 +64,7 @@ class VerdictOutput:
     known: Baseline | None
     withholding: Withholding
     key: bytes | None = None
+    detail: Detail = SCREEN
 
     @classmethod
     def of(
@@ -73,6 +74,7 @@ class VerdictOutput:
         baseline: Path | None,
         withholding: Withholding,
         key: bytes | None = None,
+        detail: Detail = SCREEN,
     ) -> VerdictOutput:
         """As the options say; what cannot be written is said before anything is read."""
         check_out(output.out)
@@ -87,7 +89,7 @@ class VerdictOutput:
             from keyhole.report.formats.baseline import Baseline
 
             known = Baseline.load(baseline, key)
-        return cls(output.format, output.out, proof_sql, known, withholding, key)
+        return cls(output.format, output.out, proof_sql, known, withholding, key, detail)
 
     def exit_code(self, verdict: Verdict) -> int:
         """The verdict's, or that of what is new."""
@@ -127,7 +129,7 @@ class VerdictOutput:
             compared = () if known is None else _compared(verdict.plain, told.plain, known)
             signed = [("", ""), *((line, "bold") for line in said)] if said else []
             more = () if additions is None else additions.lines()
-            emit_lines([*told.lines(), *compared, *signed, *more], self.out)
+            emit_lines([*told.lines(self.detail), *compared, *signed, *more], self.out)
         else:
             self._for_pipelines(told, read, said, known, _views(told, log, read))
         if self.proof_sql is not None:

@@ -21,13 +21,12 @@ HELP = """Attack your own private answers: how well people are guessed, against 
 
 For each epsilon the statements of a log are answered privately, with a whole budget of their own in a book that is
 thrown away; everything that was released goes to `keyhole attack`, and its guesses are held against the data. For the
-custodian: the data is read, nothing is charged to your book, and what is shown is how far off guesses are on average.
+owner: the data is read, nothing is charged to your book, and what is shown is how far off guesses are on average.
 
 \b
 Examples
   keyhole simulate attack questions.sql -c keyhole.toml
   keyhole simulate attack questions.sql -c keyhole.toml --epsilon 0.1 --epsilon 1 --epsilon 100 --format json
-  keyhole simulate attack questions.sql -c keyhole.toml --format html --out attack.html
 
 \b
 Exit code
@@ -54,7 +53,7 @@ def attack(
     from keyhole.config.settings import settings
     from keyhole.logs.open import read_log
 
-    given = settings(**options.settings_here(table))
+    given = settings(**table)
     check_out(output.out)
     statements = [line.sql for line in read_log(queries)]
     if not statements:

@@ -37,8 +37,6 @@ pmw-tuned, pmw-bypass: private multiplicative weights with a sparse vector. onli
 Examples
   keyhole simulate release --queries 2000
   keyhole simulate release --workload citibike --queries 500 --mechanism planner --mechanism cache
-  keyhole simulate release --workload dashboard.sql -c keyhole.toml
-  keyhole simulate release --queries 2000 --format html --out prices.html
 
 \b
 Exit code

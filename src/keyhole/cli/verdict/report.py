@@ -21,7 +21,6 @@ and people, which a verdict file does not hold, and takes a book as its log.)
 Examples
   keyhole report verdict.json --out report.html
   keyhole report book.keyhole --out book.html
-  keyhole audit log.sql -c keyhole.toml --format html --out report.html
 """
 
 

@@ -27,7 +27,6 @@ and until when. It holds no names of people and no values, so it may live beside
 Examples
   keyhole review verdict.json --signed-by "A. Officer" --until 2027-06-30
   keyhole review verdict.json --signed-by "A. Officer" --only unjudged --why "dashboard of 2025, retired in May" --yes
-  keyhole audit log.sql -c keyhole.toml --accept waivers.toml
 
 A waiver counts for whoever the same statements expose in the same column. With --key FILE (any file of 16
 random bytes or more, kept with the data) it counts for that person alone; `audit --accept` then needs the key too.

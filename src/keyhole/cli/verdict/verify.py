@@ -27,7 +27,6 @@ what the printed answers give. It checks what is claimed, not that nobody is mis
 \b
 Examples
   keyhole verify verdict.json --data patients.csv
-  keyhole verify verdict.json -c keyhole.toml
   keyhole verify verdict.json --log log.sql --data patients.csv --format json
 
 A verdict of audit --no-values or --redact holds no proofs: none of it can be replayed (3). With --log every statement
@@ -43,7 +42,8 @@ Exit code
     "verify",
     HELP,
     click.Argument(["verdict"], type=options.FILE),
-    options.table(options.DATA, options.VERIFY_LOG, options.TABLE, options.VIEW, options.CONFIG, *options.LAYOUT),
+    options.table(options.DATA, options.TABLE, options.CONFIG),
+    options.VERIFY_LOG,
     options.output(Format.TEXT, Format.JSON),
 )
 def verify(

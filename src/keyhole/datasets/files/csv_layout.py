@@ -27,7 +27,7 @@ QUOTES = (('"', '"'), ('"', "\\"), ("'", "'"))  # and what is put before a quote
 SAMPLE = 1 << 16  # characters
 ROWS = 200
 TRUTHS = ("true", "false", "t", "f", "yes", "no", "y", "n", "on", "off")  # what engines take for truth values
-CURE = 'inside quotes a quote is written twice (""), and --delimiter names what separates the fields'
+CURE = 'inside quotes a quote is written twice (""), and delimiter under [source] names what separates the fields'
 TIMES = "timestampformat='%Y-%m-%d %H:%M:%S'"
 DATES = "dateformat='%Y-%m-%d'"  # other forms stay text: whether 03/04 is in March or in April is not guessed
 

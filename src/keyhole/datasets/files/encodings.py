@@ -87,7 +87,7 @@ def _of_single_bytes(path: Path) -> str:
             if good and bad:
                 raise DataError.of_file(
                     f"{path.name} mixes encodings: line {good} is UTF-8 and line {bad} is not. Write it in one, or "
-                    "say which counts with --encoding (encoding = ... under [source])"
+                    "say which counts with encoding = ... under [source]"
                 )
     return "cp1252" if high else "latin-1"
 
@@ -117,8 +117,8 @@ def transcode(path: Path, encoding: str, to: Path) -> None:
             out.write(decoder.decode(b"", final=True))
     except UnicodeError:
         raise DataError.of_file(
-            f"{path.name} is not {encoding}: it cannot be read from about line {line} on. Try --encoding latin-1, "
-            "cp1252 or utf-16, or leave it out"
+            f"{path.name} is not {encoding}: it cannot be read from about line {line} on. Try "
+            "encoding = 'latin-1', 'cp1252' or 'utf-16' under [source], or leave it out"
         ) from None
     except (OSError, EOFError) as error:
         raise DataError.of_file(f"cannot read {path.name}: {error.args[-1] if error.args else error}") from None

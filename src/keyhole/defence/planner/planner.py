@@ -165,9 +165,7 @@ class Planner:
                 self._buy(request, choice, analyst)
                 choice = self.chooser.choose_after(question, analyst, choice)
             if not self._may_be_told(choice, analyst):
-                why = (
-                    f"what was released before would answer this, and being told of it would pass the cap of {analyst}"
-                )
+                why = f"what was released before would answer this, and showing it would pass the cap of {analyst}"
                 return self.refused(request.sql, Refused(why), analyst)
         except BudgetExhausted as error:
             return self.refused(

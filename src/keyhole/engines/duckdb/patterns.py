@@ -129,13 +129,13 @@ def explain_grouping(
     lines.append(f"keys: {made.keys.shape[1]} word(s) a record; {looked}")
     lines.append(
         f"memory: keys {_in_bytes(made.keys.nbytes)}, tables {_in_bytes(made.tables.nbytes)}, "
-        f"at most {_in_bytes(_most_bytes(made, n))} if every record is an atom"
+        f"at most {_in_bytes(_most_bytes(made, n))} if every record is a class of its own"
     )
     return "\n".join(lines)
 
 
 def _most_bytes(made: _Prepared, n: int) -> int:
-    """Bytes at the widest point of `_grouped` if every record is an atom."""
+    """Bytes at the widest point of `_grouped` if every record is a class of its own."""
     words, bits = made.keys.shape[1], len(made.plan.terms)
     if made.plan.combined:
         bits += 64 * (len(made.plan.outputs) // 64 + 1)

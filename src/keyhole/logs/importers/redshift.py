@@ -10,7 +10,7 @@ from keyhole.logs.records import Text, records
 from keyhole.sql import Dialect
 
 LONGEST = 4000  # characters that both views keep
-BREAKS = "its line breaks are written as \\n, and it cannot be told which of them end a comment or stand in a text"
+BREAKS = "its line breaks are written as \\n, and it cannot be decided which of them end a comment or stand in a text"
 _QUOTED = re.compile(r"'(?:[^']|'')*'|\"[^\"]*\"")
 _NOT_YET = frozenset({"planning", "queued", "running"})
 
@@ -49,7 +49,7 @@ def read(text: Text, name: str) -> Iterator[Exported]:
 
 
 def _lines(sql: str) -> str | None:
-    r"""The text with its line breaks: Redshift writes them as two characters. None if it cannot be told where they are.
+    r"""The text with its line breaks: Redshift writes them as two characters. None if nothing says where they are.
 
     >>> _lines(r"SELECT SUM(x)\nFROM t"), _lines(r"SELECT SUM(x) FROM t -- all\nWHERE a = 1")
     ('SELECT SUM(x)\nFROM t', None)

@@ -75,7 +75,7 @@ def certify_without_edge(
         matrix[j, j] = least
     inverse = np.linalg.inv(matrix) if np.linalg.cond(matrix) < 1e9 else -np.ones_like(matrix)
     if np.any(inverse < 0):
-        return EdgeFreeCertificate(centre, np.full(space.d, math.inf), "the directions cannot be told apart")
+        return EdgeFreeCertificate(centre, np.full(space.d, math.inf), "the directions cannot be distinguished")
     return EdgeFreeCertificate(centre, np.asarray(inverse @ limits * (1 + 1e-9), dtype=np.float64))
 
 

@@ -21,7 +21,7 @@ class ReplyDocument(Document, frozen=True, kw_only=True):
     """What a statement was told: numbers, a price, or why there are none."""
 
     sql: str
-    refused: str | None = None  # by `keyhole answer`
+    refused: str | None = None  # by `keyhole ask -f`
     outcome: str | None = None  # of `keyhole ask`
     reason: str | None = None
     value: Value | UnsetType = UNSET
@@ -53,7 +53,7 @@ class AskDocument(Document, frozen=True, kw_only=True):
 
 
 class AnswersDocument(Document, frozen=True, kw_only=True):
-    """What `keyhole answer --format json` writes."""
+    """What `keyhole ask -f FILE --format json` writes."""
 
     answers: tuple[ReplyDocument, ...]
     spent: float

@@ -289,7 +289,7 @@ class StatementAdvice(Document, frozen=True, kw_only=True):
 
 
 class RuledStatement(Document, frozen=True, kw_only=True):
-    """An answer that fails a classical rule, or of which it cannot be told."""
+    """An answer that fails a classical rule, or of which it cannot be decided."""
 
     query: str
     sql: str
@@ -328,6 +328,8 @@ class VerdictDocument(Document, frozen=True, kw_only=True):
 
     analyst: str | None = None  # of a view: who asked the statements
     sentence: str
+    measures: tuple[str, ...] = ()
+    proved: str = ""
     records: int
     people: int
     queries: int

@@ -42,7 +42,7 @@ PUBLIC_ROWS: dict[str, Any] = {
 WITHOUT_PART: dict[str, Any] = {"kind": "none", "why": "a total less what is known of one cell has no certificate yet"}
 NOT_TOLD: dict[str, Any] = {
     "kind": "none",
-    "why": "a range that follows from values that were assumed is not told, so there is nothing to replay",
+    "why": "a range that follows from values that were assumed is not shown, so there is nothing to replay",
 }
 SHORT_LIST_UNCERTIFIED: dict[str, Any] = {
     "kind": "none",
@@ -60,7 +60,7 @@ class Certifier:
 
     def __init__(self, exposure: Exposure, *, assumed: bool = False) -> None:
         self._exposure = exposure
-        self._assumed = assumed  # what was assumed is not told: a replay reads it off the data
+        self._assumed = assumed  # what was assumed is not shown: a replay reads it off the data
         self._index = exposure.index
         self._systems = exposure.evidence.systems
         entries = list(exposure.evidence.transcript.entries)

@@ -35,6 +35,7 @@ from keyhole.report.documents.verdict import (
     UnjudgedStatement,
     VerdictDocument,
 )
+from keyhole.report.words.measures import name_promise, suggest_measures
 from keyhole.report.words.proofs import explain_case
 from keyhole.report.words.sentence import summarize_verdict
 
@@ -61,6 +62,8 @@ def describe_verdict(verdict: PlainVerdict, everybody: Sequence[Record]) -> Verd
 
     return VerdictDocument(
         sentence=summarize_verdict(verdict),
+        measures=tuple(suggest_measures(verdict)),
+        proved=name_promise(verdict),
         records=verdict.records,
         people=verdict.people,
         queries=verdict.queries,

@@ -31,16 +31,17 @@ from keyhole.report.documents.verdict import (
 )
 from keyhole.report.formats.document import describe_verdict
 from keyhole.report.html.page import Tile, render_fragment, render_page
+from keyhole.report.words.measures import name_promise, suggest_measures
 from keyhole.report.words.proofs import SHOWN as REASONS
 from keyhole.report.words.proofs import describe_claim, explain_cases, format_formula, list_statements
 from keyhole.report.words.sentence import counted, summarize_verdict
 from keyhole.report.words.text import (
     ASSUMED_TITLE,
     GROUPS_TITLE,
-    describe_size,
+    LISTED,
     list_problems,
-    select_findings,
     select_proved,
+    sort_by_width,
 )
 
 SHOWN = 300  # findings with their proofs; the rest is a table of names
@@ -91,7 +92,6 @@ def render_audit_page(verdict: VerdictDocument, log: str = "", notes: Sequence[s
         by_assumption=[(group, _list_cited(group.proof)) for group in verdict.by_assumption[:SHOWN]],
         groups=[(", ".join(map(name_record, group.records)), group) for group in verdict.groups[:SHOWN]],
         measures=list(_list_measures(verdict.advice)) if verdict.advice is not None else [],
-        needs_advice=bool(findings or verdict.groups),
         ranges=draw_value_ranges(verdict),
         growth=draw_growth(verdict.statements.total, completed),
         counts=_count_by_origin(findings),
@@ -214,7 +214,7 @@ def _list_measures(advice: StatementAdvice) -> Iterator[tuple[str, str, str]]:
     if other.noise is not None:
         yield (
             "Answer privately",
-            "noise of standard deviation s on each answer; keyhole answer calibrates and accounts for it",
+            "noise of standard deviation s on each answer; keyhole ask with a budget calibrates and accounts for it",
             f"no proof holds any more; the best guess is off by {other.noise:.2g} s (standard deviation)",
         )
 
@@ -359,7 +359,7 @@ class CaseRow:
 def render_verdict_fragment(verdict: PlainVerdict) -> str:
     """The verdict for a notebook: the sentence, who is exposed and why, what could not be judged, and the ranges."""
     by_name = [case for case in verdict.findings if not case.assumed]
-    cases = select_findings(by_name)
+    cases = sort_by_width(by_name)[:LISTED]
     proved = select_proved(cases)
     return render_fragment(
         "notebook/verdict.html.jinja",
@@ -372,7 +372,8 @@ def render_verdict_fragment(verdict: PlainVerdict) -> str:
         groups_title=GROUPS_TITLE,
         groups=[f"{case.who}: {format_formula(case)}" for case in verdict.groups[:REASONS]],
         problems=list(list_problems(verdict)),
-        size=describe_size(verdict),
+        measures=suggest_measures(verdict),
+        proved=name_promise(verdict),
         ranges=draw_value_ranges(describe_verdict(verdict, ())),
     )
 

@@ -65,7 +65,7 @@ class AnswerCard:
 
 
 def render_answers_page(answers: AnswersDocument | AskDocument) -> str:
-    """One page of what `keyhole answer --format json` or a private `keyhole ask --format json` says."""
+    """One page of what `keyhole ask -f FILE --format json` or a private `keyhole ask --format json` says."""
     replies = _list_replies(answers)
     answered = [r for r in replies if r.refused is None and r.outcome not in ("deny", "refused")]
     refused = len(replies) - len(answered)
@@ -197,7 +197,7 @@ class HeldStatement:
 
 
 def render_watch_page(replies: Sequence[Mapping[str, Any]]) -> str:
-    """One page of the lines that `keyhole watch --format json` prints."""
+    """One page of the lines that `keyhole ask --decide-only --format json` prints."""
     counts = Counter(r["verdict"] for r in replies)
     exposing = sum(bool(r.get("who")) and r["verdict"] == "published" for r in replies)
     parts = ", ".join(f"{counts[v]:,} {VERDICT_WORDS[v]}" for v in VERDICT_WORDS if counts[v])
@@ -295,7 +295,7 @@ def render_book_page(book: BookDocument, file: str = "") -> str:
         "book.html.jinja",
         "book",
         sentence,
-        notes=[f"{file}: the population {book.population!r}, {versions} of the data.", "For the custodian."],
+        notes=[f"{file}: the population {book.population!r}, {versions} of the data.", "For the owner."],
         tiles=tiles,
         spending=draw_spending(book, unit),
         unit=unit,

@@ -130,7 +130,7 @@ def render_attacked_defence_page(simulation: Mapping[str, Any]) -> str:
         "simulate/attack.html.jinja",
         "simulation",
         sentence,
-        notes=["For the custodian: guesses are held against the true data. Nothing was charged to a book."],
+        notes=["For the owner: guesses are held against the true data. Nothing was charged to a book."],
         tiles=[Tile(f"{statements:,}", "statements"), Tile(f"{len(scored):,}", "attacks")],
         errors=_draw_against_epsilon(scored, "error", "mean error of a guess"),
         exact=_draw_against_epsilon(scored, "exact", "share of people guessed exactly"),

@@ -13,7 +13,7 @@ from keyhole.model.numbers import format_fraction
 from keyhole.report.cases import Bounding, Case, EndArgument
 from keyhole.report.tables import TablesVerdict
 from keyhole.report.words.proofs import SHOWN, describe_claim, describe_known, format_sum
-from keyhole.report.words.text import count_left_out, sort_by_width
+from keyhole.report.words.text import sort_by_width
 
 LONGEST = 12  # addends of a formula that are written out
 
@@ -68,7 +68,7 @@ def render_tables(found: TablesVerdict) -> Iterator[tuple[str, str]]:
         yield "Open, in a range that follows:", "bold"
         shown = sort_by_width(found.ranges)[:SHOWN]
         for case in shown:
-            outer = "" if case.tight else " (outer, not shown to be reached)"
+            outer = "" if case.tight else " (it may be narrower still)"
             yield f"  {case.who}: {describe_claim(case)}{outer}", ""
         yield from ((f"  {line}", "") for line in count_left_out(found.ranges))
         yield from ((line, "dim") for line, _ in _explain_cells(found, shown))
@@ -77,6 +77,12 @@ def render_tables(found: TablesVerdict) -> Iterator[tuple[str, str]]:
     yield from ((line, "yellow") for line in count_left_out(found.contradictions, "more contradictions"))
     yield "", ""
     yield _explain_reading(found), "dim"
+
+
+def count_left_out(items: Sequence[object], what: str = "more") -> Iterator[str]:
+    """How many are not shown, if any."""
+    if len(items) > SHOWN:
+        yield f"... and {len(items) - SHOWN} {what} (--format json lists all)"
 
 
 def explain_cell(found: TablesVerdict, case: Case) -> list[str]:
@@ -180,7 +186,7 @@ def _render_rules(found: TablesVerdict) -> Iterator[tuple[str, str]]:
         shown = [s for s in failing if s.key in found.hidden.publication.values]
         told = f"Rule {rule}: {len(failing)} cells are sensitive, {len(shown)} of them shown"
         if found.untold.get(rule):
-            told += f"; {found.untold[rule]} shown cells cannot be told (no contributors are given)"
+            told += f"; {found.untold[rule]} shown cells cannot be decided (no contributors are given)"
         yield f"{told}.", "red" if shown else ""
         yield from ((f"  shown: {label(s.key)}", "") for s in shown[:SHOWN])
         yield from _render_unprotected([p for p in found.unprotected if p.rule == rule])

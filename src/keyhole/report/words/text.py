@@ -8,13 +8,15 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from decimal import Decimal
 from fractions import Fraction
 
-from keyhole.auditing.base import query_order, visible
+from keyhole.auditing.base import visible
+from keyhole.config.arguments import SCREEN, Detail
 from keyhole.errors import DIFFERS
 from keyhole.model.prior import Prior
 from keyhole.model.transcript import HandedOut
 from keyhole.report.cases import EXPOSED, INFERRED, Case, PlainVerdict
 from keyhole.report.documents.verdict import Completion
 from keyhole.report.words.digits import digits
+from keyhole.report.words.measures import name_promise, name_queries, suggest_measures
 from keyhole.report.words.proofs import (
     SHOWN,
     WIDTH,
@@ -28,78 +30,88 @@ from keyhole.report.words.proofs import (
     list_statements,
     shorten_sql,
 )
-from keyhole.report.words.sentence import counted, format_statement_count, summarize_verdict
+from keyhole.report.words.sentence import counted, format_statement_count, list_notes, summarize_verdict
 
 KEPT = "\ue000"  # stands for a blank at which no line is broken
+REASON_LINES = 2  # of a proof with its arithmetic, or of a statement
 FEW = 4  # people of whom the same is known have a line each; more of them share one
 WIDEST = 60  # places of a column; what is longer pushes the rest of its line
-NAMED = 8  # statements that one reason names
 COMPLETED = 5  # people that one line of completed findings names
+LISTED = 20  # people, or groups of people of whom the same is known
+REASONS = 5  # of each sort: proofs, statements that proofs cite, reasons not to judge
 RANGES_TITLE = "Open, in a range that follows from the answers and what is known:"
 ASSUMED_TITLE = "Determined if only the values that the data have are possible (nothing is declared):"
 ROWS_TITLE = "Rows handed out, with private values or of people chosen by them:"
-GROUPS_TITLE = (
-    "Groups whose total is determined (the general search is hard; these were found by testing atoms, "
-    "queries, differences and reduced rows):"
-)
+GROUPS_TITLE = "Groups whose total is determined:"
 
 
-def render_text(verdict: PlainVerdict) -> str:
+def render_text(verdict: PlainVerdict, detail: Detail = SCREEN) -> str:
     """The lines without colours, as one text."""
-    return "\n".join(line.rstrip() for line, _ in render_lines(verdict))
+    return "\n".join(line.rstrip() for line, _ in render_lines(verdict, detail))
 
 
-def render_lines(verdict: PlainVerdict) -> Iterator[tuple[str, str]]:
-    """The verdict as lines, each with the style in which a terminal shows it."""
+def render_lines(verdict: PlainVerdict, detail: Detail = SCREEN) -> Iterator[tuple[str, str]]:
+    """The verdict as lines, each with the style in which a terminal shows it: who is exposed and why, what to do, what
+    was not judged, what is proved of everybody else.
+    """
     colour = {0: "green", 1: "red"}.get(verdict.exit_code, "yellow")
     yield summarize_verdict(verdict), f"bold {colour}"
-    by_name = [case for case in verdict.findings if not case.assumed]
-    shown = select_findings(by_name)
-    if shown:
+    for part in (_render_findings, _render_assumed, _render_rows, _render_groups, _render_ranges, _render_measures):
+        lines = list(part(verdict, detail))
+        if lines:
+            yield "", ""
+            yield from lines
+    problems = list(list_problems(verdict, detail.limit(REASONS)))
+    if problems:
         yield "", ""
-        yield from _render_table(shown, verdict.priors)
-        if left := len(by_name) - len(shown):
-            yield f"... and {left} more narrowed down (--format json lists all)", ""
-        yield "", ""
-        yield "Why:", "bold"
-        proved = select_proved(shown)
-        yield from wrap_proofs(proved)
-        if len(proved) < len(shown):
-            yield f"  ... and {len(shown) - len(proved)} more proofs (--format json lists all)", ""
-        yield from (part for line in list_statements(proved) for part in wrap_line(line, "dim"))
-        yield from (part for line in name_completions(shown) for part in wrap_line(line, ""))
-    if verdict.by_assumption:
-        yield "", ""
-        yield from _render_assumed(verdict)
-    if verdict.rows:
-        yield "", ""
-        yield ROWS_TITLE, "bold"
-        yield from (part for rows in verdict.rows[:SHOWN] for part in wrap_line(describe_rows(rows), ""))
-        if left := len(verdict.rows) - SHOWN:
-            yield from [(f"  ... and {left} more (--format json lists all)", "")] if left > 0 else []
-    if verdict.narrowed:
-        yield "", ""
-        yield from _render_ranges(verdict)
-    if verdict.groups:
-        yield "", ""
-        yield GROUPS_TITLE, "bold"
-        yield from (
-            part for case in verdict.groups[:SHOWN] for part in wrap_line(f"{case.who}: {format_formula(case)}", "")
-        )
-    yield from ((line, "yellow") for line in list_problems(verdict))
+        yield from ((line, "yellow") for line in problems)
     yield "", ""
-    yield describe_size(verdict), "dim"
+    yield from (part for line in list_warnings(verdict) for part in wrap_line(line, "yellow", ""))
+    yield from wrap_line(name_promise(verdict), "bold", "")
+    if detail.technical:
+        yield from ((line, "dim") for line in describe_size(verdict).splitlines())
 
 
-def select_findings(findings: Sequence[Case]) -> list[Case]:
-    """Everybody who is exposed; then those who are narrowed down, a page of what is known, the narrowest first."""
-    ordered = sort_by_width(findings)
-    exposed, rest = (
-        [c for c in ordered if c.status == EXPOSED],
-        [(c, (c.column, describe_known(c))) for c in ordered if c.status != EXPOSED],
-    )
-    page = dict.fromkeys(list(dict.fromkeys(key for _, key in rest))[:SHOWN])
-    return [*exposed, *(case for case, key in rest if key in page)]
+def _render_findings(verdict: PlainVerdict, detail: Detail) -> Iterator[tuple[str, str]]:
+    """Who is exposed and why: a table, then the proofs of the first, and the statements that these cite."""
+    by_name = [case for case in verdict.findings if not case.assumed]
+    if not by_name:
+        return
+    folded = fold_findings(sort_by_width(by_name), verdict.priors)
+    shown = folded[: detail.limit(LISTED)]
+    yield from _render_table([row for row, _ in shown])
+    yield from count_rest(sum(len(cases) for _, cases in folded[len(shown) :]), "more")
+    yield "", ""
+    yield "Why:", "bold"
+    proved = select_proved([case for _, cases in shown for case in cases])
+    reasons = list(explain_cases(proved))
+    for reason in reasons[: detail.limit(REASONS)]:
+        yield from shorten_lines(wrap_reason(reason), detail)
+    yield from count_rest(len(reasons) - detail.limit(REASONS), "more reasons")
+    cited = list(list_statements(proved))
+    for line in cited[: detail.limit(REASONS)]:
+        yield from shorten_lines(wrap_line(line, "dim"), detail)
+    yield from count_rest(len(cited) - detail.limit(REASONS), "more statements")
+    firsts = list(name_completions(case for _, cases in shown for case in cases))
+    yield from (part for line in firsts[: detail.limit(REASONS)] for part in wrap_line(line, ""))
+    yield from count_rest(len(firsts) - detail.limit(REASONS), "more statements that completed a finding")
+
+
+def shorten_lines(lines: Iterable[tuple[str, str]], detail: Detail) -> Iterator[tuple[str, str]]:
+    """The first two of the lines of one proof or statement, unless everything is wanted."""
+    whole = list(lines)
+    if detail.everybody or len(whole) <= REASON_LINES:
+        yield from whole
+        return
+    *before, (last, style) = whole[:REASON_LINES]
+    yield from before
+    yield f"{last} ... (--all)", style
+
+
+def count_rest(number: int, what: str) -> Iterator[tuple[str, str]]:
+    """How many are not shown, if any."""
+    if number > 0:
+        yield f"  ... and {number} {what}, --all", ""
 
 
 def sort_by_width(cases: Iterable[Case]) -> list[Case]:
@@ -115,20 +127,28 @@ def sort_by_width(cases: Iterable[Case]) -> list[Case]:
     return sorted(cases, key=place)
 
 
-def _render_table(cases: Sequence[Case], priors: Mapping[str, Prior]) -> Iterator[tuple[str, str]]:
-    """Who and what, in columns as wide as what they hold."""
-    rows = [("who", "column", "what is known", "singled out")]
-    folded: dict[tuple[str, ...], list[str]] = {}
+Row = tuple[str, str, str, str]
+
+
+def fold_findings(cases: Sequence[Case], priors: Mapping[str, Prior]) -> list[tuple[Row, list[Case]]]:
+    """The rows of the table, each with whom it is about; many of whom the same is known share one."""
+    folded: dict[tuple[str, ...], list[Case]] = {}
     for at, case in enumerate(cases):
-        said = (
-            case.column,
-            f"{describe_known(case)}{describe_declared(case, priors)}",
-            "yes" if case.singled_out else "no",
-        )
-        folded.setdefault(said if case.status != EXPOSED else (*said, str(at)), []).append(case.named)
-    for (column, told, alone, *_), names in folded.items():
-        listed = names if len(names) <= FEW else [join_names(names, FEW - 1)]
-        rows += [(who, column, told, alone) for who in listed]
+        known = f"{describe_known(case)}{describe_declared(case, priors)}"
+        row = (case.column, known, "yes" if case.singled_out else "no")
+        folded.setdefault(row if case.status != EXPOSED else (*row, str(at)), []).append(case)
+    rows: list[tuple[Row, list[Case]]] = []
+    for (column, known, alone, *_), same in folded.items():
+        if len(same) <= FEW:
+            rows += [((case.named, column, known, alone), [case]) for case in same]
+        else:
+            rows.append(((join_names([case.named for case in same], FEW - 1), column, known, alone), same))
+    return rows
+
+
+def _render_table(found: Sequence[Row]) -> Iterator[tuple[str, str]]:
+    """Who and what, in columns as wide as what they hold."""
+    rows = [("who", "column", "what is known", "singled out"), *found]
     widths = [min(max(_measure_width(row[k]) for row in rows), WIDEST) for k in range(4)]
     for number, row in enumerate(rows):
         cells = (cell + " " * (width - _measure_width(cell)) for cell, width in zip(row, widths, strict=True))
@@ -161,19 +181,24 @@ def select_proved(shown: Sequence[Case]) -> list[Case]:
 def wrap_proofs(cases: Sequence[Case]) -> Iterator[tuple[str, str]]:
     """The proofs with their arithmetic, wrapped."""
     for reason in explain_cases(cases):
-        line, *worked = reason.splitlines()
-        worked = [each for each in worked if len(set(each.split(" = "))) > 1]  # 5 = 5 says nothing
-        yield from wrap_line(line, "")
-        yield from (part for each in worked for part in wrap_line(each, "dim"))
+        yield from wrap_reason(reason)
 
 
-def wrap_line(line: str, style: str) -> Iterator[tuple[str, str]]:
+def wrap_reason(reason: str) -> Iterator[tuple[str, str]]:
+    """A formula and the arithmetic under it."""
+    line, *worked = reason.splitlines()
+    worked = [each for each in worked if len(set(each.split(" = "))) > 1]  # 5 = 5 says nothing
+    yield from wrap_line(line, "")
+    yield from (part for each in worked for part in wrap_line(each, "dim"))
+
+
+def wrap_line(line: str, style: str, indent: str = "  ") -> Iterator[tuple[str, str]]:
     """A line of a proof, with its style, on as many lines as it needs."""
     parts = textwrap.wrap(
         line.replace("→ ", f"→{KEPT}"),
         WIDTH,
-        initial_indent="  ",
-        subsequent_indent="      ",
+        initial_indent=indent,
+        subsequent_indent=f"{indent}    " if indent else "  ",
         break_long_words=False,
         break_on_hyphens=False,
     )
@@ -191,19 +216,47 @@ def name_completions(cases: Iterable[Case]) -> Iterator[str]:
         yield f"First known with {first}: {', '.join(whose[:COMPLETED])}{more}"
 
 
-def _render_assumed(verdict: PlainVerdict) -> Iterator[tuple[str, str]]:
+def _render_assumed(verdict: PlainVerdict, detail: Detail) -> Iterator[tuple[str, str]]:
     """By statement and group: who follows where only the values that the data have are possible. No value, no name."""
-    yield ASSUMED_TITLE, "bold"
     found = verdict.by_assumption
-    for each in found[:SHOWN]:
+    if not found:
+        return
+    yield ASSUMED_TITLE, "bold"
+    shown = found[: detail.limit(REASONS)]
+    for each in shown:
         yield from wrap_line(f"{each.column}: {each.why}", "")
-    if len(found) > SHOWN:
-        yield f"  ... and {len(found) - SHOWN} more (--format json lists all)", ""
-    yield from (
-        part for line in cite_statements(s for f in found[:SHOWN] for s in f.steps) for part in wrap_line(line, "dim")
-    )
-    for name in dict.fromkeys(f.column for f in found):
+    yield from count_rest(len(found) - len(shown), "more")
+    cited = list(cite_statements(step for each in shown for step in each.steps))
+    for line in cited[: detail.limit(REASONS)]:
+        yield from shorten_lines(wrap_line(line, "dim"), detail)
+    yield from count_rest(len(cited) - detail.limit(REASONS), "more statements")
+    for name in dict.fromkeys(each.column for each in found):
         yield from wrap_line(f"If {name} can have other values, {verdict.declaring[name]}.", "")
+
+
+def _render_rows(verdict: PlainVerdict, detail: Detail) -> Iterator[tuple[str, str]]:
+    """The statements that hand out rows."""
+    if not verdict.rows:
+        return
+    yield ROWS_TITLE, "bold"
+    yield from (part for rows in verdict.rows[: detail.limit(REASONS)] for part in wrap_line(describe_rows(rows), ""))
+    yield from count_rest(len(verdict.rows) - detail.limit(REASONS), "more")
+
+
+def _render_groups(verdict: PlainVerdict, detail: Detail) -> Iterator[tuple[str, str]]:
+    """Small groups whose total is determined."""
+    if not verdict.groups:
+        return
+    yield GROUPS_TITLE, "bold"
+    for case in verdict.groups[: detail.limit(REASONS)]:
+        yield from shorten_lines(wrap_line(f"{case.who}: {format_formula(case)}", ""), detail)
+    yield from count_rest(len(verdict.groups) - detail.limit(REASONS), "more")
+
+
+def _render_measures(verdict: PlainVerdict, _detail: Detail) -> Iterator[tuple[str, str]]:
+    """What to do: there is always something to say."""
+    yield "What to do:", "bold"
+    yield from (part for line in suggest_measures(verdict) for part in wrap_line(line, ""))
 
 
 def describe_rows(rows: HandedOut) -> str:
@@ -216,18 +269,24 @@ def describe_rows(rows: HandedOut) -> str:
     return f"Q{rows.number} shows{columns}{whose}{of_them}: {shorten_sql(rows.sql, WIDTH)}"
 
 
-def _render_ranges(verdict: PlainVerdict) -> Iterator[tuple[str, str]]:
-    """Those who stay open in a narrower range; people who share a proof share its line."""
+def _render_ranges(verdict: PlainVerdict, detail: Detail) -> Iterator[tuple[str, str]]:
+    """What follows besides; with --ranges those who stay open in a narrower range, each with the reason."""
+    notes = list(list_notes(verdict))
+    if notes and verdict.narrowed and not detail.ranges:
+        notes[-1] = f"{notes[-1].rstrip('.')} (keyhole audit --ranges)."
+    yield from (part for line in notes for part in wrap_line(line, "", ""))
+    if not verdict.narrowed or not detail.ranges:
+        return
     yield RANGES_TITLE, "bold"
-    shown = sort_by_width(verdict.narrowed)[:SHOWN]
+    shown = sort_by_width(verdict.narrowed)[: detail.limit(SHOWN)]
     for case in shown:
         early = "; a limit ended the search" if (case.rows[0], case.column) in verdict.limited else ""
-        outer = "" if case.tight else f" (outer, not shown to be reached{early})"
+        outer = "" if case.tight else f" (it may be narrower still{early})"
         yield (
             f"  {case.named}: {case.column} {describe_claim(case)}{describe_declared(case, verdict.priors)}{outer}",
             "",
         )
-    yield from ((f"  {line}", "") for line in count_left_out(verdict.narrowed))
+    yield from count_rest(len(verdict.narrowed) - len(shown), "more")
     shared: dict[int, list[Case]] = {}
     for case in shown:
         shared.setdefault(id(case.argument), []).append(case)
@@ -240,12 +299,12 @@ def _render_ranges(verdict: PlainVerdict) -> Iterator[tuple[str, str]]:
     yield from (part for line in list_statements(shown) for part in wrap_line(line, "dim"))
 
 
-def list_problems(verdict: PlainVerdict) -> Iterator[str]:
-    """One line a reason, and how many reasons more there are."""
+def list_problems(verdict: PlainVerdict, most: int = SHOWN) -> Iterator[str]:
+    """What was not judged, one line a reason, and how many reasons more there are."""
     reasons = list(dict.fromkeys(c.reason for c in verdict.contradictions))
-    yield from (f"Contradiction: {reason}" for reason in reasons[:SHOWN])
+    yield from (f"Contradiction: {reason}" for reason in reasons[:most])
     unjudged = group_by_reason((u.reason, u.number, u.sql) for u in verdict.unjudged)
-    for reason, (numbers, sql) in list(unjudged.items())[:SHOWN]:
+    for reason, (numbers, sql) in list(unjudged.items())[:most]:
         first = ", the first" if len(numbers) > 1 else ""
         yield f"Not judged: {name_queries(numbers)} ({reason}){first}: {shorten_sql(sql)}"
         if reason == DIFFERS:
@@ -253,7 +312,7 @@ def list_problems(verdict: PlainVerdict) -> Iterator[str]:
 
             yield f"  to report, without its constants: {remove_constants(sql)}"
     refused = group_by_reason((r.error.partition("\n")[0], r.number, r.error) for r in verdict.refused)
-    for numbers, error in list(refused.values())[:SHOWN]:
+    for numbers, error in list(refused.values())[:most]:
         yield f"Refused: {name_queries(numbers[:1])}: {error}"
         if len(numbers) > 1:
             yield f"  and likewise {name_queries(numbers[1:])}"
@@ -262,7 +321,7 @@ def list_problems(verdict: PlainVerdict) -> Iterator[str]:
         ("reasons not to judge", unjudged),
         ("reasons to refuse", refused),
     ):
-        yield from count_left_out(list(found), f"more {what}")
+        yield from (line.strip() for line, _ in count_rest(len(found) - most, f"more {what}"))
 
 
 def group_by_reason(found: Iterable[tuple[str, str, str]]) -> dict[str, tuple[list[str], str]]:
@@ -282,49 +341,35 @@ def group_by_reason(found: Iterable[tuple[str, str, str]]) -> dict[str, tuple[li
     }
 
 
-def name_queries(numbers: Sequence[str]) -> str:
-    """The statements by number, the first few of many.
-
-    >>> name_queries(["1"]), name_queries(["1", "2", "5"]), name_queries([str(n) for n in range(1, 31)])
-    ('Q1', 'Q1, Q2 and Q5', 'Q1, Q2, Q3, Q4, Q5, Q6, Q7, Q8 and 22 more')
-    """
-    told = [n if n.startswith("fact") else f"Q{n}" for n in sorted(numbers, key=query_order)]
-    if len(told) > NAMED + 1:
-        told = [*told[:NAMED], f"{len(told) - NAMED} more"]
-    return told[0] if len(told) == 1 else f"{', '.join(told[:-1])} and {told[-1]}"
-
-
-def count_left_out(items: Sequence[object], what: str = "more") -> Iterator[str]:
-    """How many are not shown, if any."""
-    if len(items) > SHOWN:
-        yield f"... and {len(items) - SHOWN} {what} (--format json lists all)"
+def list_warnings(verdict: PlainVerdict) -> Iterator[str]:
+    """What a reader of the log should look at: statements that failed or match nobody, and doubts about the table."""
+    if verdict.statements.failed:
+        yield f"{counted(verdict.statements.failed, 'statement')} of the log failed when run: passed over."
+    if verdict.statements.ignored:
+        yield f"{counted(verdict.statements.ignored, 'statement')} of the log read ignored tables alone: passed over."
+    if unmatched := [each.number for each in verdict.nobody if not each.of_table]:
+        yield f"Warning: nobody matches {name_queries(unmatched)}; is that what was meant?"
+    yield from (f"Warning: {each.reason}." for each in verdict.nobody if each.of_table)
 
 
 def describe_size(verdict: PlainVerdict) -> str:
-    """The last lines: how large it was, what is promised, and what was assumed."""
+    """The technical lines: how large it was, under which conditions the promise holds, and what was assumed."""
     parts = f" with {verdict.queries} parts" if verdict.queries > verdict.statements.total else ""
-    size = f"{format_statement_count(verdict)}{parts}, {counted(verdict.atoms, 'atom')}, rank {verdict.rank}"
+    size = (
+        f"{format_statement_count(verdict)}{parts}, {counted(verdict.atoms, 'class', 'classes')}, rank {verdict.rank}"
+    )
     whose = f" of {verdict.people} people" if verdict.people != verdict.records else ""
     records = f"{verdict.records} {'records' if whose else 'people'}{whose}"
-    said = f"{records}, {size} (keyhole explain atoms). Promise: {verdict.promise}."
-    if verdict.statements.failed:
-        said += f"\n{counted(verdict.statements.failed, 'statement')} of the log failed and told nothing: passed over."
-    if verdict.statements.ignored:
-        said += (
-            f"\n{counted(verdict.statements.ignored, 'statement')} of the log read ignored tables alone: passed over."
-        )
-    if unmatched := [each.number for each in verdict.nobody if not each.of_table]:
-        said += f"\nWarning: nobody matches {name_queries(unmatched)}; is that what was meant?"
-    said += "".join(f"\nWarning: {each.reason}." for each in verdict.nobody if each.of_table)
+    lines = [f"{records}, {size} (keyhole explain class).", f"Promise: {verdict.promise}."]
     if verdict.source.dialect != "duckdb":
-        said += f"\nWritten for {verdict.source.dialect}; taken as given: columns are of the same kinds there as here."
-    if not verdict.assumed:
-        return said
-    kinds = ", ".join(f"{name} {kind}" for name, kind in verdict.assumed.items())
-    return f"{said}\nAssumed, from the values: {kinds} (kind = ... in keyhole.toml declares it)."
+        lines.append(f"Written for {verdict.source.dialect}; columns are taken to be of the same kinds there as here.")
+    if verdict.assumed:
+        kinds = ", ".join(f"{name} {kind}" for name, kind in verdict.assumed.items())
+        lines.append(f"Assumed, from the values: {kinds} (kind = ... in keyhole.toml declares it).")
+    return "\n".join(lines)
 
 
-def render_views(views: Mapping[str, PlainVerdict]) -> Iterator[tuple[str, str]]:
+def render_views(views: Mapping[str, PlainVerdict], detail: Detail = SCREEN) -> Iterator[tuple[str, str]]:
     """Lines with their styles: a table of all analysts, then who is exposed to each of them, and why."""
     yield "", ""
     yield "By analyst, each from his own questions alone (above: all of them together):", "bold"
@@ -338,15 +383,17 @@ def render_views(views: Mapping[str, PlainVerdict]) -> Iterator[tuple[str, str]]
         yield "  " + "  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip(), ""
     for who, view in views.items():
         by_name = [case for case in view.findings if not case.assumed]
-        shown = select_findings(by_name)
-        if not shown and not view.exit_code:
+        if not by_name and not view.exit_code:
             continue
         yield "", ""
         yield f"To {visible(who)} alone: {summarize_verdict(view)}", "bold"
-        yield from wrap_proofs(select_proved(shown))
-        yield from (part for line in name_completions(shown) for part in wrap_line(line, ""))
-        yield from ((f"  {line}", "") for line in count_left_out(by_name))
-        for each in view.by_assumption[:SHOWN]:
+        reasons = list(explain_cases(select_proved(sort_by_width(by_name))))
+        for reason in reasons[: detail.limit(REASON_LINES)]:
+            yield from shorten_lines(wrap_reason(reason), detail)
+        yield from count_rest(len(reasons) - detail.limit(REASON_LINES), "more reasons")
+        if detail.everybody:
+            yield from (part for line in name_completions(by_name) for part in wrap_line(line, ""))
+        for each in view.by_assumption[: detail.limit(REASON_LINES)]:
             yield from wrap_line(f"{each.column}: {each.why}", "")
 
 

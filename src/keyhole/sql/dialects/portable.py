@@ -18,7 +18,7 @@ from keyhole.sql.dialects.portable_functions import PortableFunctions, is_part_o
 from keyhole.sql.dialects.translator import COMPARED, ORDER_OF_TEXTS, ORDERED, UNLIKE, name_node
 
 MAY_IGNORE_CASE = (
-    ", and some engines compare texts without regard to case: name the engine, or put the comparison into --view as a "
+    ", and some engines compare texts without regard to case: name the engine, or put the comparison into a view as a "
     "column"
 )
 _LOGICAL = (*COMPARED, exp.And, exp.Or, exp.Not)
@@ -103,7 +103,7 @@ def _explain_node(node: exp.Expr, engine: EngineDialect, numbers: dict[str, Kind
     if type(node) not in _ALLOWED or unusual or (isinstance(node, _STATISTICAL) and not engine.statistics_as_in_duckdb):
         return UNLIKE.format(name_node(node))
     if isinstance(node, exp.Literal) and node.is_string and not node.name:
-        return ": an empty text is NULL in some engines: leave that comparison out, or put it into --view as a column"
+        return ": an empty text is NULL in some engines: leave that comparison out, or put it into a column of a view"
     if isinstance(node, exp.Like) and not engine.is_known:
         return MAY_IGNORE_CASE
     if isinstance(node, exp.Like) and engine.like_ignores_case:
@@ -176,7 +176,7 @@ def _is_list_of_nodes(value: object) -> bool:
 
 WITHOUT_CASE = (
     ", where texts are compared without regard to case by default; the data are in DuckDB, where they are not: "
-    "compare numbers, or put the comparison into --view as a column"
+    "compare numbers, or put the comparison into a column of a view"
 )
 
 

@@ -106,7 +106,7 @@ class PostgresTranslator(Translator):
         if start is None or parts is None or (b is SqlType.INTEGER and a is not SqlType.DATE):
             raise NotPortable(
                 ": an interval is computed for constant dates only: write the resulting date, or put the expression "
-                "into --view as a column"
+                "into a column of a view"
             )
         moment: dt.date | None = start
         for amount, unit in parts:
@@ -328,7 +328,7 @@ class PostgresTranslator(Translator):
     def _letters(self, node: exp.Expr) -> SqlType:
         raise NotPortable(
             ": which letters are the same but for their case depends on the locale there: compare with = or LIKE, or "
-            "put the expression into --view as a column"
+            "put the expression into a column of a view"
         )
 
     rules: ClassVar[dict[type[exp.Expr], Rule]] = {

@@ -31,7 +31,7 @@ TRANSLATORS: dict[Dialect, type[Translator]] = {
 _DUCKDB = find_engine(Dialect.DUCKDB)
 _NO_QUESTION = re.compile(r"\s*(?!(?:SELECT|WITH|FROM)\b)[A-Z]+\b", re.IGNORECASE)  # refused in any dialect
 _OWN_CATALOGS = frozenset(("main", "temp", "system"))
-_NO_TRANSLATION = ", and it has no translation: put what it computes into --view as a column"
+_NO_TRANSLATION = ", and it has no translation: put what it computes into a column of a view"
 
 
 @dataclass(frozen=True, slots=True)
@@ -233,7 +233,7 @@ def transpile_to_duckdb(tree: exp.Expr, dialect: str) -> Translation:
     >>> transpile_to_duckdb(sqlglot.parse_one("SELECT TOP 3 a, SUM(x) FROM t GROUP BY a", read="tsql"), "tsql").sql
     'SELECT a, SUM(x) FROM t GROUP BY a LIMIT 3'
     >>> transpile_to_duckdb(sqlglot.parse_one("SELECT dbo.f(SUM(x)) FROM t", read="tsql"), "tsql").reason
-    'written for SQL Server, and F has no translation: put what it computes into --view as a column'
+    'written for SQL Server, and F has no translation: put what it computes into a column of a view'
     """
     made = spell_out_rollup(tree).transform(_replace_known_word)
     unknown = made.find(exp.Anonymous, exp.AnonymousAggFunc)
@@ -245,7 +245,7 @@ def transpile_to_duckdb(tree: exp.Expr, dialect: str) -> Translation:
         pass
     title = find_engine(dialect).title
     return Translation(
-        "", f"written for {title}, and {what} has no translation: put what it computes into --view as a column"
+        "", f"written for {title}, and {what} has no translation: put what it computes into a column of a view"
     )
 
 

@@ -24,8 +24,8 @@ from keyhole.sql.dialects.types import (
 )
 from keyhole.sql.statements.parse import strip_parentheses
 
-UNLIKE = ": {} may give something else there than in DuckDB, where the data are: put it into --view as a column"
-ORDER_OF_TEXTS = ": the order of texts depends on the collation there: compare with = or IN, or put it into --view"
+UNLIKE = ": {} may give something else there than in DuckDB, where the data are: put it into a column of a view"
+ORDER_OF_TEXTS = ": the order of texts depends on the collation there: compare with = or IN, or put it into a view"
 Rule = Callable[[Any, Any], SqlType]
 
 COMPARED = (exp.EQ, exp.NEQ, exp.GT, exp.GTE, exp.LT, exp.LTE, exp.Between, exp.In, exp.Is, exp.Like)

@@ -199,7 +199,7 @@ def coerce_constant(value: Value, kind: Kind, name: str, node: exp.Expr, source:
         raise source.refuse(f"{name} is true or false: write TRUE or FALSE", node)
     if kind in (Kind.DATE, Kind.TIMESTAMP):
         return _to_date(value, kind, name, node, source)
-    raise source.refuse(f"{name} has a type that cannot be compared with a constant here: cast it in --view", node)
+    raise source.refuse(f"{name} has a type that cannot be compared with a constant here: cast it in a view", node)
 
 
 def _to_number(value: Value, kind: Kind, name: str, node: exp.Expr, source: SourceText) -> int | Decimal:

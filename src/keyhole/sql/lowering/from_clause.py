@@ -31,11 +31,11 @@ from keyhole.sql.statements.table_names import is_file_or_catalog
 SELECT = ("expressions", "from_", "where", "group", "having", "order", "limit", "offset", "with_")
 _CLAUSES_OF_SUBQUERY = ("expressions", "from_", "where", "with_")
 _CLAUSES = {
-    "joins": "joins are not judged: put the join in --view (one row per person)",
+    "joins": "joins are not judged: put the join into view under [source] (one row per person)",
     "distinct": "SELECT DISTINCT is not judged: the groups of GROUP BY are distinct already",
     "windows": "window functions are not judged: use GROUP BY",
     "qualify": "QUALIFY is not judged: use HAVING",
-    "laterals": "LATERAL is not judged: put it in --view",
+    "laterals": "LATERAL is not judged: put it in a view",
     "sample": "a sample changes from run to run: leave it out",
     "into": "SELECT INTO writes a table: only reading is judged",
     "locks": "FOR UPDATE is not judged: leave it out",
@@ -85,7 +85,7 @@ def _read_source(source: SourceText, schema: Schema, node: exp.Expr, tables: dic
         raise source.refuse("renaming columns behind an alias is not judged: use AS in a subquery", node)
     for name, value in node.args.items():
         if value and name not in ("this", "db", "catalog", "alias"):
-            raise source.refuse(_CLAUSES.get(name, f"{name.upper()} in FROM is not judged: put it in --view"), node)
+            raise source.refuse(_CLAUSES.get(name, f"{name.upper()} in FROM is not judged: put it in a view"), node)
     if isinstance(node, exp.Table) and isinstance(node.this, exp.Identifier):
         name = node.name
         if schema.table_named(name) is not None and folded(name) != folded(schema.table):
@@ -104,7 +104,7 @@ def _read_source(source: SourceText, schema: Schema, node: exp.Expr, tables: dic
     if isinstance(node, exp.Subquery) and isinstance(node.this, exp.Select):
         inner = _read_subquery(source, schema, node.this, tables)
         return replace(inner, qualifiers=frozenset((folded(alias.name),)) if alias is not None else frozenset())
-    raise source.refuse("FROM takes the one table, or a simple subquery over it: put the rest in --view", node)
+    raise source.refuse("FROM takes the one table, or a simple subquery over it: put the rest in a view", node)
 
 
 def _read_subquery(source: SourceText, schema: Schema, select: exp.Select, tables: dict[str, Scope]) -> Scope:
@@ -113,7 +113,7 @@ def _read_subquery(source: SourceText, schema: Schema, select: exp.Select, table
         if value and name not in _CLAUSES_OF_SUBQUERY:
             what = name.strip("_").upper()
             message = _CLAUSES.get(
-                name, f"{what} in a subquery is not judged: write one SELECT over the table, or use --view"
+                name, f"{what} in a subquery is not judged: write one SELECT over the table, or use a view"
             )
             raise source.refuse(message, value[0] if isinstance(value, list) else value)
     inner = read_from_clause(source, schema, select, tables)
@@ -223,7 +223,7 @@ class _Joins:
             if self.base is not None or how != INNER:
                 if isinstance(node, exp.Table):
                     raise refuse_unknown_table(self.source, self.schema, node.name, node)
-                raise self.source.refuse("a join with a subquery is not judged: use EXISTS, or put it in --view", node)
+                raise self.source.refuse("a join with a subquery is not judged: use EXISTS, or put it in a view", node)
             if isinstance(node, exp.Table) and self.parts and not self.schema.is_people((node.db, node.name)):
                 raise refuse_unknown_table(self.source, self.schema, node.name, node)
             self.base = _read_source(self.source, self.schema, node, self.tables)

@@ -126,9 +126,9 @@ RAN = "say when it ran (a time in the log, or --now of audit, watch and ask)"
 # what people reach for, and why it is refused
 REFUSED: dict[type[exp.Expr], str] = {
     exp.Window: "window functions are not judged: use GROUP BY",
-    exp.Subquery: "subqueries inside an expression are not judged: write the value, or put it into --view",
-    exp.Exists: "subqueries inside an expression are not judged: write the condition, or put it into --view",
-    exp.Select: "subqueries inside an expression are not judged: write the value, or put it into --view",
+    exp.Subquery: "subqueries inside an expression are not judged: write the value, or put it into a view",
+    exp.Exists: "subqueries inside an expression are not judged: write the condition, or put it into a view",
+    exp.Select: "subqueries inside an expression are not judged: write the value, or put it into a view",
     exp.Any: "subqueries inside an expression are not judged: write IN (...) with the values",
     exp.All: "subqueries inside an expression are not judged: write the values",
     exp.Placeholder: "a parameter has no value here: write the value",

@@ -148,7 +148,7 @@ def find_unclaimed(tree: exp.Expr) -> Unclaimed | None:
     >>> find_unclaimed(sqlglot.parse_one("SELECT a, COUNT(*) FROM t GROUP BY a LIMIT (SELECT 3)", read="duckdb")).reason
     'LIMIT is judged with a constant only: write the number'
     >>> find_unclaimed(sqlglot.parse_one("SELECT COUNT(*) FROM t TABLESAMPLE 10%", read="duckdb")).reason
-    'TABLE with SAMPLE is not judged: leave it out, or put it in --view'
+    'TABLE with SAMPLE is not judged: leave it out, or put it in a view'
     """
     return next((unclaimed for node in tree.walk() for unclaimed in _unclaimed_of(node)), None)
 
@@ -160,7 +160,7 @@ def _unclaimed_of(node: exp.Expr) -> Iterator[Unclaimed]:
     word = _WORDS.get(kind, word)
     claimed = CLAIMED.get(kind)
     if claimed is None and kind not in FUNCTIONS:
-        yield Unclaimed(node, f"{word} is not judged: leave it out, or put it in --view", whole_node=True)
+        yield Unclaimed(node, f"{word} is not judged: leave it out, or put it in a view", whole_node=True)
         return
     if isinstance(node, exp.AggFunc):
         for name, value in node.args.items():
@@ -170,10 +170,10 @@ def _unclaimed_of(node: exp.Expr) -> Iterator[Unclaimed]:
         for name, value in node.args.items():
             if value and name not in claimed:
                 what = name.strip("_").replace("_", " ").upper()
-                reason = f"{word} with {what} is not judged: leave it out, or put it in --view"
+                reason = f"{word} with {what} is not judged: leave it out, or put it in a view"
                 if name == "hints":  # as it is written, for whoever has to find it
                     written = ", ".join(hint.sql("tsql") for hint in value)
-                    reason = f"{written} may give something else there: leave it out, or put it in --view"
+                    reason = f"{written} may give something else there: leave it out, or put it in a view"
                 yield Unclaimed(node, reason, whole_node=False)
     if (check := _CHECKS.get(kind)) is not None and (reason := check(node)):
         yield Unclaimed(node, reason, whole_node=kind is exp.Anonymous)

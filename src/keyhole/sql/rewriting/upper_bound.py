@@ -71,13 +71,13 @@ class _UpperBound:
         known = self.named(node, known)
         if isinstance(node, exp.SetOperation):
             if self.query(node.this, known) or self.query(node.expression, known):
-                raise NoUpperBound("a UNION of records is not judged: put it in --view")
+                raise NoUpperBound("a UNION of records is not judged: put it in a view")
             return False
         if node.args.get("into"):
             raise NoUpperBound("SELECT INTO writes a table: only reading is judged")
         from_, joins = node.args.get("from_"), node.args.get("joins") or []
         if node.args.get("laterals") or node.args.get("sample") or node.args.get("pivots"):
-            raise NoUpperBound("LATERAL, PIVOT and samples are not judged: put them in --view")
+            raise NoUpperBound("LATERAL, PIVOT and samples are not judged: put them in a view")
         sources = [part.this for part in (*([from_] if from_ else []), *joins)]
         rows = [self.source(source, known) for source in sources]
         if not any(rows):
@@ -89,10 +89,10 @@ class _UpperBound:
             self.visible.pop()
             return False
         if len(rows) > 1:
-            raise NoUpperBound("a join with the records of the table is not judged: put it in --view")
+            raise NoUpperBound("a join with the records of the table is not judged: put it in a view")
         where = node.args.get("where")
         if where is not None and where.find(exp.Query) is not None:
-            raise NoUpperBound("a subquery in WHERE is not judged: write the value, or put the condition into --view")
+            raise NoUpperBound("a subquery in WHERE is not judged: write the value, or put the condition into a view")
         return self.select(node, known)
 
     def named(self, node: exp.Expr, known: dict[str, NamedQuery]) -> dict[str, NamedQuery]:
@@ -111,7 +111,7 @@ class _UpperBound:
         if isinstance(inner, _SPINES) and node.find(exp.Column, exp.Query) is None:
             return False  # a list of constants
         if not isinstance(node, exp.Table) or not isinstance(inner, exp.Identifier):
-            raise NoUpperBound("FROM takes the one table, or subqueries over it: put the rest in --view")
+            raise NoUpperBound("FROM takes the one table, or subqueries over it: put the rest in a view")
         named = known.get(folded(node.name)) if not node.args.get("db") else None
         return named is None or named.rows
 
@@ -120,7 +120,7 @@ class _UpperBound:
         for part in parts:
             for inner in _find_queries(part):
                 if self.query(inner, known):
-                    raise NoUpperBound("a subquery that lists records is not judged: put it in --view")
+                    raise NoUpperBound("a subquery that lists records is not judged: put it in a view")
 
     def check_names(self, parts: Iterable[exp.Expr]) -> None:
         """A name that no source of a query has means the records outside of it: `(SELECT MAX(pay))` is theirs."""

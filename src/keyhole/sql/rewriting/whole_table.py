@@ -72,7 +72,7 @@ class _WholeTable:
         if self.schema.several and len(self.tables) != 1:
             return self.tree, ()
         if len(self.tables) != 1 or self.schema.table_named(next(iter(self.tables))[-1]) is not None:
-            raise NoUpperBound("subqueries and windows over several tables are not judged: put them in --view")
+            raise NoUpperBound("subqueries and windows over several tables are not judged: put them in a view")
         for node in list(_find_outermost(self.tree)):
             self.replaced(node)
         if self.with_ is not None:
@@ -161,17 +161,17 @@ class _WholeTable:
             if isinstance(part, exp.Column):
                 self.check_column(part, named)
             elif type(part) not in ALLOWED:
-                raise NoUpperBound(f"{_name_node(part)} inside a subquery or window is not judged: put it in --view")
+                raise NoUpperBound(f"{_name_node(part)} inside a subquery or window is not judged: put it in a view")
             elif isinstance(part, exp.Star) and not isinstance(part.parent, exp.Count | exp.Select):
                 raise NoUpperBound("* inside a subquery is not judged: name the columns")
             elif isinstance(part, exp.Select) and any(part.args.get(n) for n in ("limit", "offset", "sample", "joins")):
-                raise NoUpperBound("LIMIT, samples and joins inside a subquery are not judged: put them in --view")
+                raise NoUpperBound("LIMIT, samples and joins inside a subquery are not judged: put them in a view")
             elif isinstance(part, exp.Select) and not isinstance(part.parent, exp.Exists):
                 if any(isinstance(item, exp.Star) or item.is_star for item in part.expressions):
                     raise NoUpperBound("* inside a subquery is not judged: name the columns")
             elif isinstance(part, _ADDED) and any(folded(c.name) in self.rough for c in part.find_all(exp.Column)):
                 raise NoUpperBound(
-                    "a sum of DOUBLE inside a subquery changes with the order of its rows: put it in --view"
+                    "a sum of DOUBLE inside a subquery changes with the order of its rows: put it in a view"
                 )
 
     def check_column(self, column: exp.Column, named: set[str]) -> None:

@@ -92,7 +92,7 @@ def parse_select(text: str) -> tuple[SourceText, exp.Select]:
     if len(text) > MAX_LENGTH:
         raise UnsupportedQuery(
             f"the statement has {len(text):,} characters and the limit is {MAX_LENGTH:,}: put long lists into a column "
-            "of the table (--view)",
+            "of the table (a view)",
             text,
             0,
         )

@@ -186,7 +186,7 @@ _ASSIGNED = re.compile(r"[^()]*\(\s*(?:SELECT|WITH)\b", _I)
 _INCLUDES = re.compile(r"\\(?:i|ir|include|include_relative)\b|\.read\b")
 _DUMPS = re.compile(r"\.dump\b")
 
-KEPT = "its result is kept in a table or view, and what is made of that is not known: audit what reads it, with --view"
+KEPT = "its result is kept in a table or view, and what is made of that is not known: audit what reads it, with a view"
 PLANNED = "EXPLAIN shows what the planner expects, not the answer: what that gives away is not judged"
 MEASURED = "EXPLAIN ANALYZE runs the query and shows how many rows each step found, not its answer: that is not judged"
 RUNS = "it runs a procedure or a text put together elsewhere: log the statements that it asked, and audit those"

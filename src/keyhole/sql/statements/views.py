@@ -15,7 +15,7 @@ from keyhole.sql.statements.table_names import is_with_query
 
 CYCLE = "its views read each other in a circle, so none of them has rows: is this the right script or manifest?"
 DROPPED = "it reads a view that was dropped before: nobody says what stands under that name now"
-UNREADABLE = "it reads a view whose query cannot be put into it: audit the query of the view with it, or use --view"
+UNREADABLE = "it reads a view whose query cannot be put into it: audit the query of the view with it, or use a view"
 
 HIDDEN = "it reads a view and has a query of WITH under the same name: give that query another name"
 
