@@ -28,6 +28,7 @@ import keyhole
 from keyhole.auditing import Status
 from keyhole.auditing.known import Claim, Known
 from keyhole.auditing.rules import order
+from keyhole.auditing.rules.worlds import worlds as search_worlds
 from keyhole.basis import Atoms
 from keyhole.basis.bits import pack
 from keyhole.checker import Outcome, replay
@@ -120,6 +121,7 @@ def judged(world: World) -> tuple[list[Claim], bool]:
     known = Known(Evidence(n, Transcript(), Knowledge({"x": prior}), (system,)), schema)
     while known.learn(order(system, known)):
         pass
+    known.learn(search_worlds()(system, known))
     assert not known.contradictions, world
     return known.claims("x"), bool(known.shown)
 

@@ -116,6 +116,7 @@ class Known:
         self.schema = schema
         self.roster = roster
         self.split: dict[int, str] = {}  # systems whose tables were looked at -> why not everybody is shown open
+        self.encoded: dict[int, str] = {}  # systems whose worlds were searched -> why not everybody is shown open
         self.put_in: set[str] = set()  # queries whose answers entered the search over all tables
         self.limits: set[int] = set()  # systems with more tables than are looked at
         self.progress = progress
@@ -174,6 +175,7 @@ class Known:
         self.limits |= other.limits & {number}
         self.searched |= {at: each for at, each in other.searched.items() if at == number}
         self.split |= {at: each for at, each in other.split.items() if at == number}
+        self.encoded |= {at: each for at, each in other.encoded.items() if at == number}
         self._solved |= {at: each for at, each in other._solved.items() if at == number}
         self._open_rows |= {at: each for at, each in other._open_rows.items() if at == number}
 
@@ -203,13 +205,6 @@ class Known:
         totals = Totals(system.atoms, system.features, system.partitions, self._source)
         wanted = [f for f, x in enumerate(system.features) if x.power == 1 and x.column and self.numeric(x.column)]
         return {f: totals.of_atoms(f) for f in wanted}
-
-    def holders(self, system: System, column: str, value: Fraction) -> set[int]:
-        """The atoms in which somebody has a value, by the true table; empty without it, or where it is of floats."""
-        values = None if self._source is None else self._source.values(column)
-        if values is None or values.units is None or (units := value * 10**values.digits).denominator != 1:
-            return set()
-        return set(system.atoms.of[(values.units == int(units)) & values.present].tolist())
 
     def open_rows(
         self, system: System, show_open: Callable[[System, Known, Source], Mapping[str, NDArray[np.bool_]] | None]

@@ -17,8 +17,6 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from keyhole.solve.cases import TooManyCases
-
 LIMIT = 100_000  # cases after one person
 STEPS = 2_000_000  # cases times options of one search
 WORK = 100_000_000  # the same times totals
@@ -26,6 +24,10 @@ WIDE = 2**62
 
 Integers = NDArray[np.int64]
 Verdicts = Sequence[bool | None]
+
+
+class TooManyCases(Exception):
+    """The limit was reached: neither a table nor a refutation was found."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)

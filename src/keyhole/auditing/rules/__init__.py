@@ -12,6 +12,7 @@ from keyhole.auditing.rules.order import order, within_order
 from keyhole.auditing.rules.persons import persons
 from keyhole.auditing.rules.rest import rest
 from keyhole.auditing.rules.squares import squares
+from keyhole.auditing.rules.worlds import worlds
 
 
 def quick_rules(within: Within | None = None) -> Rules:
@@ -25,7 +26,7 @@ def every_rule(within: Within | None = None, ranges: Rule | None = None) -> Rule
     People are shown open by exchange, however near their values are: not where a width counts.
     """
     exchanges = () if within is not None else (exchange,)
-    return (*quick_rules(within), *exchanges, ranges or interval(within), integer(within))
+    return (*quick_rules(within), *exchanges, worlds(within), ranges or interval(within), integer(within))
 
 
 RULES: Rules = every_rule()

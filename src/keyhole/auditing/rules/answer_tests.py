@@ -17,14 +17,14 @@ from itertools import accumulate
 from math import ceil, floor
 
 from keyhole.auditing.known import Known
+from keyhole.encode.order import is_shown
 from keyhole.gather.answers import interval, largest_end, noise_compared, radius
 from keyhole.gather.arithmetic import EXACT, Arithmetic, dyadic
 from keyhole.gather.evidence import ROUNDED, OrderFact
-from keyhole.gather.order import SURE
-from keyhole.model.meaning import OVER_ZERO, Value, holds, ranks, rounded, value
+from keyhole.model.meaning import OVER_ZERO, Value, holds, ranks, value
 from keyhole.model.predicate import Predicate
-from keyhole.model.query import CUT, ORDERED, ZERO, Aggregate, Query
-from keyhole.model.schema import Column, Kind
+from keyhole.model.query import Aggregate
+from keyhole.model.schema import Column
 from keyhole.model.transcript import Entry
 
 
@@ -138,12 +138,6 @@ class ValueCount:
     value: Fraction
 
 
-def is_order(query: Query) -> bool:
-    """Is it an order statistic of a column as it is?"""
-    term = query.terms[0] if query.terms else None
-    return query.aggregate in ORDERED and term is not None and term.weight is None and term.power == 1
-
-
 @dataclass(frozen=True, slots=True)
 class OrderTest:
     """Compares counts of each value, least first, with the answer of an order statistic."""
@@ -206,34 +200,10 @@ class OrderTest:
         found = (1 - share) * low + share * high
         if (fact.lo is not None and found < fact.lo) or (fact.hi is not None and found > fact.hi):
             return False
-        return True if fact.exact else self._exactly(found, low, high)
+        if fact.exact:
+            return True
+        return is_shown(fact, self.column, found, between=low != high, dyadic_ends=dyadic(low) and dyadic(high))
 
     def _at(self, counts: tuple[int, ...], rank: int) -> Fraction:
         """The value of a rank, from 1."""
         return next(v for v, so_far in zip(self.values, accumulate(counts), strict=True) if so_far >= rank)
-
-    def _exactly(self, found: Fraction, low: Fraction, high: Fraction) -> bool | None:
-        """Whether the engine shows this answer for a statistic, where its arithmetic is surely exact."""
-        query, answer = self.fact.query, self.fact.answer
-        assert answer is not None
-        shown, between = found * query.terms[0].factor, low != high
-        binary = self.column.kind is Kind.DOUBLE and dyadic(low) and dyadic(high)
-        if not (binary or self.column.kind in (Kind.INTEGER, Kind.DECIMAL)) or answer.noise is not None:
-            return None
-        if query.terms[0].factor.denominator != 1:
-            return None
-        if between:
-            digits = self.column.digits if self.column.kind is Kind.DECIMAL else 0
-            plain = query.level == Fraction(1, 2) and abs(query.terms[0].factor) == 1
-            if not plain or digits is None or abs(found) * 10**digits >= SURE:
-                return None
-            if query.aggregate in CUT and self.column.kind is Kind.DECIMAL:
-                shown = rounded(shown, ZERO, Fraction(1, 10**digits))
-        if query.test is not None:
-            told = answer.value
-            return holds(shown, query.test.op, Fraction(query.test.value)) is told if isinstance(told, bool) else None
-        if not isinstance(answer.value, Decimal):
-            return True if answer.value is None and not between else None  # an interval: it is inside
-        if query.digits is not None:
-            shown = rounded(shown, query.rounding, Fraction(1) / Fraction(10) ** query.digits)
-        return shown == Fraction(answer.value)

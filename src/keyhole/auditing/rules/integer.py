@@ -23,12 +23,11 @@ from keyhole.auditing.known import Claim, Known, Rule, ShownOpen
 from keyhole.auditing.numbers import Within
 from keyhole.auditing.rules.counts import left_of_cells
 from keyhole.auditing.rules.integer_model import Alternative, OptionModel, PeopleAlike, TooLarge, option_model, scalar
-from keyhole.auditing.rules.order_cases import components
+from keyhole.encode.encode import NOT_PUT_IN
 from keyhole.gather.evidence import Contradiction, System
 from keyhole.model.cells import Cell
 from keyhole.model.prior import Prior
-from keyhole.solve.cases import TooManyCases
-from keyhole.solve.tables import Alike, Condition, OptionsLeft, possible
+from keyhole.solve.tables import Alike, Condition, OptionsLeft, TooManyCases, possible
 
 IN_EVERY_TABLE = "in every table{grid} that gives these answers it is so"
 LISTED = 12  # values that are listed one by one
@@ -42,6 +41,9 @@ def integer(within: Within | None = None) -> Rule:
         number = known.number(system)
         if number in known.split or known.decided(system):
             return  # it looks at answers and knowledge alone, and they do not change
+        if system.order and known.encoded.get(number, NOT_PUT_IN) != NOT_PUT_IN:
+            known.split[number] = known.encoded[number]
+            return  # order statistics were judged with everything else
         known.split[number] = ""
         try:
             model = option_model(system, known)
@@ -203,6 +205,20 @@ class _Decided:
             return None
         narrow = self.within is not None and self.within.holds(values[0], values[-1])
         return Claim(-1, name, Status.INFERRED if narrow else Status.OPEN, None, low, high, proof)
+
+
+def components(groups: Sequence[set[int]]) -> list[tuple[int, ...]]:
+    """Which groups are tied by somebody who is in both, directly or through others.
+
+    >>> components([{1, 2}, {3}, {2, 4}])
+    [(0, 2), (1,)]
+    """
+    found: list[tuple[set[int], list[int]]] = []
+    for i, group in enumerate(groups):
+        tied = [each for each in found if each[0] & group]
+        merged = (set(group).union(*(rows for rows, _ in tied)), sorted([i, *(n for _, at in tied for n in at)]))
+        found = [each for each in found if each not in tied] + [merged]
+    return sorted(tuple(at) for _, at in found)
 
 
 def _moves(kind: Alike, condition: Condition) -> bool:

@@ -19,8 +19,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from keyhole.auditing.known import Known
-from keyhole.auditing.rules.answer_tests import MOST_VALUES, AnswerTest, OrderTest, ValueCount, is_order
+from keyhole.auditing.rules.answer_tests import MOST_VALUES, AnswerTest, OrderTest, ValueCount
 from keyhole.basis import Atoms
+from keyhole.encode.order import is_order
 from keyhole.gather.arithmetic import Computed, SummedPart
 from keyhole.gather.evidence import Bound, System
 from keyhole.model.cells import Cell, Partition, partition

@@ -14,7 +14,6 @@ from fractions import Fraction
 
 import numpy as np
 
-from keyhole.auditing.attained import attained
 from keyhole.auditing.base import Proof, Status, query_order
 from keyhole.auditing.bounded import BoundedSystem, bounded
 from keyhole.auditing.contradiction import conflict, off_grid
@@ -53,7 +52,7 @@ def interval(within: Within | None = None, seconds: float | None = SECONDS) -> R
         if not impossible:
             made = made.with_truth(known.truth(system))
             if system.order:
-                made = replace(made, question=replace(made.question, fits=attained(made, known) or no_table))
+                made = replace(made, question=replace(made.question, fits=no_table))
             found = ranges(made.question, seconds, progress=known.progress)
             known.searched[number] = Searched(made, found, apart, 1 if last is None else last.runs + 1, seconds)
             impossible = [conflict(made, known.evidence, weights) for weights in found.refuted]

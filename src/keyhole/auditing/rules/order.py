@@ -16,30 +16,25 @@ from fractions import Fraction
 import numpy as np
 from numpy.typing import NDArray
 
-from keyhole.auditing.base import SHORT_LIST, OrderSteps, Proof, RankUsed, Status, query_order
+from keyhole.auditing.base import OrderSteps, Proof, RankUsed, Status, query_order
 from keyhole.auditing.known import Claim, Known, Rule, ShownOpen
 from keyhole.auditing.numbers import Within, outward, written
-from keyhole.auditing.rules.linear import linear_proof
-from keyhole.auditing.rules.order_cases import MEMBERS, CutLine, GroupRank, decided, rows_of
 from keyhole.auditing.rules.order_open import everybody_open
 from keyhole.basis.bits import Words
+from keyhole.encode.order import sharpened
 from keyhole.gather.evidence import Contradiction, OrderFact, System
 from keyhole.model.meaning import ranks
-from keyhole.model.numbers import find_simplest_decimal, shorten_fraction
+from keyhole.model.numbers import shorten_fraction
 from keyhole.model.query import ORDERED
 from keyhole.solve.ranks import Narrowing, RankBounds, Ranked
 
 LARGEST = "it is the largest of a group in which nobody else can reach it"
 SMALLEST = "it is the smallest of a group in which nobody else can be so low"
 BY_RANK = "what is known of the others of a group leaves one value"
-BY_CASES = "in every table that gives these answers it is the same"
 ALONE = "it is about one person alone"
 WITHIN = "nobody of a group is above its greatest value, nor below its least"
 RANKED = "a median or quantile tells how many of a group are at most so much, and how many at least"
-PAIR = "one of the two has the least value and the other the greatest"
-FEW_PEOPLE = 3  # whose values together are a short list for each of them
-DUST = Fraction(1, 10**9)  # of a total: what floating point may leave of it
-FEW_VALUES = 10  # a list of three says little where there are no more possible values
+SEARCHED = 60  # classes up to which all tables are searched (`rules.worlds`): of more, witnesses are chosen here
 
 
 @dataclass(frozen=True, slots=True)
@@ -123,27 +118,28 @@ class _Ordered:
 
     def _placed(self, fact: OrderFact) -> RankedFact | None:
         """A fact as ranks, on the grid; None if it is about nobody, or cannot be true."""
+        answer = fact.answer
         assert fact.where is not None
-        assert fact.answer is not None
+        assert answer is not None
         atoms = self.system.atoms
         bits = atoms.bits(fact.where)
         n = int(atoms.sizes[atoms.mask(fact.where)].sum())
         if n == 0 and fact.query.test is not None:
             return None  # a comparison with NULL is NULL, and hides a group as "no" does
-        if (n == 0) is not fact.answer.null:
+        if (n == 0) is not answer.null:
             said = f"{n} records match it" if n else "nobody matches it"
-            answered = "NULL" if fact.answer.null else str(fact.answer.value)
+            answered = "NULL" if answer.null else str(answer.value)
             self._clash((fact.number,), f"Q{fact.number} was answered {answered}, but {said}")
             return None
         if n == 0:
             return None
         j, k, share = ranks(fact.query, n)
+        column = self.known.schema.find(self.column)
+        fact = sharpened(fact, column) if j == k and column is not None else fact
         inside = self.grid.between(fact.lo, fact.hi) if j == k else (fact.lo, fact.hi)
         low, high = self.grid.between(fact.lo, None), self.grid.between(None, fact.hi)
         if inside is None or low is None or high is None:
-            self._clash(
-                (fact.number,), f"Q{fact.number} was answered {fact.answer.value}, which its column cannot hold"
-            )
+            self._clash((fact.number,), f"Q{fact.number} was answered {answer.value}, which its column cannot hold")
             return None
         lo, hi = inside if j == k else (low[0], high[1])
         return RankedFact(fact, bits, n, j, k, share, lo, hi)
@@ -171,41 +167,16 @@ class _Ordered:
             return
         yield from self._determined()
         yield from self._ranges()
-        paired = [*self._pairs(), *self._short_lists()]
-        yield from paired
         ours = all(c.proof.order is not None for c in self.held)
-        if ours and self.known.evidence.prior(self.column).values is None and all(p.fact.exact for p in self.placed):
-            settled = np.zeros(len(self.bounds.sizes), dtype=np.bool_)
-            settled[self.of[[c.row for c in paired]]] = True
-            self.open = everybody_open(self.bounds, self.facts, settled)
-        if not self.open:
-            yield from self._cases(shown=ours and all(p.fact.exact for p in self.placed))
+        large = len(self.bounds.sizes) > SEARCHED
+        if (
+            large
+            and ours
+            and self.known.evidence.prior(self.column).values is None
+            and all(p.fact.exact for p in self.placed)
+        ):
+            self.open = everybody_open(self.bounds, self.facts)
         yield from self._narrowed(tight=self.open and _alone(self.system))
-
-    def _cases(self, *, shown: bool) -> Iterator[Claim | Contradiction]:
-        """What cases tell of few people; `shown`: the answers say no more than the facts."""
-        b, small = self.bounds, sum(p.n for p in self.placed) <= MEMBERS
-        if not small:
-            return
-        groups = [
-            GroupRank(rows_of(b.inside(f)[self.of]), p.j, p.k, p.lo, p.hi)
-            for p, f in zip(self.placed, self.facts, strict=True)
-        ]
-        named = {r for g in groups for r in g.rows}
-        ends = {r: (self._value(b.low[self.of[r]]), self._value(b.high[self.of[r]])) for r in named}
-        parts = list(decided(groups, ends, CutLine(self.values, self.grid)))
-        for part in parts:
-            touched = {r for i in part.facts for r in groups[i].rows}
-            by = {int(e[self.of[r]]) for r in touched for e in (b.low_by, b.high_by)}
-            proof = self._proof(tuple(by), BY_CASES, also=part.facts)
-            if part.clash:
-                names = tuple(proof.weights)
-                listed = ", ".join(n if n.startswith("fact") else f"Q{n}" for n in names)
-                yield Contradiction(names, f"{listed} cannot all be true: no table gives them", reducible=True)
-            for row, value in part.forced.items():
-                end = shorten_fraction(value)
-                yield Claim(row, self.column, Status.EXPOSED, end, end, end, proof)
-        self.open = shown and self.within is None and all(part.open for part in parts)
 
     def _value(self, code: np.int64) -> Fraction | None:
         return self.values[int(code) - 1] if 0 < code <= len(self.values) else None
@@ -271,7 +242,7 @@ class _Ordered:
         for i, p in enumerate(self.placed):
             if p.n > 1 or p.lo == p.hi:
                 continue
-            (row,) = rows_of(self.bounds.inside(self.facts[i])[self.of])
+            (row,) = np.flatnonzero(self.bounds.inside(self.facts[i])[self.of]).tolist()
             lo, hi = (None if end is None else outward(end, end)[k] for k, end in enumerate((p.lo, p.hi)))
             if (p.lo, p.hi) != self.grid.between(None, None):
                 yield Claim(row, self.column, Status.INFERRED, None, lo, hi, self._proof((), ALONE, also=(i,)))
@@ -302,104 +273,6 @@ class _Ordered:
             LARGEST if p.j == p.n and p.n > 1 else SMALLEST if p.k == 1 and p.n > 1 else BY_RANK if p.n > 1 else ALONE
         )
 
-    def _pairs(self) -> Iterator[Claim]:
-        """Two people, one of whom has the greatest value of a group and the other the least of one."""
-        least: dict[tuple[int, ...], int] = {}
-        most: dict[tuple[int, ...], int] = {}
-        for i, (p, fact) in enumerate(zip(self.placed, self.facts, strict=True)):
-            if fact.lo != fact.hi or p.j != p.k or p.n < 2 or p.k not in (1, p.n):
-                continue
-            inside = self.bounds.inside(fact)
-            top = p.k == p.n
-            can = self.bounds.reaching(fact, inside) if top else self.bounds.below(fact, inside)
-            if self.bounds.count(can) == 2:
-                rows = tuple(np.flatnonzero(can[self.of]).tolist())
-                (most if top else least).setdefault(rows, i)
-        for rows in sorted(set(least) & set(most)):
-            yield from self._pair(rows, least[rows], most[rows])
-
-    def _pair(self, rows: tuple[int, ...], i: int, k: int) -> Iterator[Claim]:
-        low, high = self.facts[i].lo, self.facts[k].hi
-        if low >= high:
-            return
-        by: set[int] = set()
-        for fact, reasons in ((self.facts[i], self.bounds.low_by), (self.facts[k], self.bounds.high_by)):
-            apart = self.bounds.inside(fact) & ~_mask(len(self.bounds.sizes), self.of[list(rows)])
-            by |= {int(e) for e in np.unique(reasons[apart]) if e >= 0}
-        one, two = (shorten_fraction(self.values[at - 1]) for at in (low, high))
-        proof = self._proof(tuple(by), PAIR, also=(i, k))
-        for row in rows:
-            yield Claim(row, self.column, Status.INFERRED, None, one, two, proof, allowed=(one, two))
-
-    def _short_lists(self) -> Iterator[Claim]:
-        """Two or three people whose values are all told, by ranks and their total: each has one of them."""
-        prior = self.known.evidence.prior(self.column)
-        possible = None if prior.numbers is None else len(prior.numbers)
-        if self.grid.step is not None and self.grid.lo is not None and self.grid.hi is not None:
-            possible = int((self.grid.hi - self.grid.lo) / self.grid.step) + 1
-        if possible is not None and possible <= FEW_VALUES:
-            return
-        told: dict[tuple[int, ...], dict[int, int]] = {}  # people -> rank -> the fact that tells its value
-        middles: dict[tuple[int, ...], int] = {}  # two people -> the fact that tells their median
-        for i, (p, fact) in enumerate(zip(self.placed, self.facts, strict=True)):
-            if 1 < p.n <= FEW_PEOPLE and _is_known_number(p.lo, p.hi):
-                rows = rows_of(self.bounds.inside(fact)[self.of])
-                if p.j == p.k:
-                    told.setdefault(rows, {}).setdefault(p.j, i)
-                elif p.n == 2 and p.fact.query.level == Fraction(1, 2):
-                    middles.setdefault(rows, i)
-        for rows, ranks_told in sorted(told.items()):
-            yield from self._short_list(rows, ranks_told, middles.get(rows))
-
-    def _short_list(self, rows: tuple[int, ...], ranks_told: dict[int, int], middle: int | None) -> Iterator[Claim]:
-        if len(ranks_told) < len(rows) - 1 or (len(rows) == 2 and len(ranks_told) == 2):
-            return  # of two, one of whom has the least value and one the greatest, the pair tells it
-        facts = tuple(ranks_told.values())
-        values = [Fraction(find_simplest_decimal(*self._find_ends(i))) for i in facts]
-        proof = self._proof((), SHORT_LIST, also=facts)
-        if len(values) < len(rows):
-            total, weights = self._total(rows) or (None, {})
-            if total is None and middle is not None:
-                total = (2 * self._find_ends(middle)[0], 2 * self._find_ends(middle)[1])
-                proof = self._proof((), SHORT_LIST, also=(*facts, middle))
-            if total is None:
-                return
-            rest = sum(values, Fraction(0))
-            values.append(Fraction(find_simplest_decimal(total[0] - rest, total[1] - rest)))
-            if any(sorted(values)[rank - 1] != value for rank, value in zip(ranks_told, values, strict=False)):
-                return  # they contradict each other: other rules say so
-            proof = replace(proof, weights={**proof.weights, **weights})
-        listed = tuple(shorten_fraction(v) for v in sorted(set(values)))
-        if len(listed) == 1 or not all(self.grid.between(v, v) for v in values):
-            return  # the bounds tell it, or it cannot be
-        for row in rows:
-            yield Claim(row, self.column, Status.INFERRED, None, listed[0], listed[-1], proof, allowed=listed)
-
-    def _find_ends(self, fact: int) -> tuple[Fraction, Fraction]:
-        """The value that a fact tells, up to the dust of floating point."""
-        low, high = self.placed[fact].lo, self.placed[fact].hi
-        assert low is not None
-        assert high is not None
-        return low, high
-
-    def _total(self, rows: tuple[int, ...]) -> tuple[tuple[Fraction, Fraction], dict[str, Fraction]] | None:
-        """The total of some people, up to the dust of floating point, with the weights that tell it; None if open."""
-        system, solved = self.system, self.known.solved(self.system)
-        target: dict[int, int] = {}
-        for atom in np.unique(system.atoms.of[list(rows)]).tolist():
-            unknowns = system.value_of(self.column, atom)
-            if unknowns is None:
-                return None
-            target |= unknowns
-        found = solved.space.express({solved.built.column(u): c for u, c in target.items()})
-        if found is None:
-            return None
-        proof = linear_proof(self.number, solved.built, found, target)
-        ends = proof.ends(solved.by_number)
-        if ends is None or ends[1] - ends[0] > DUST * max(Fraction(1), abs(ends[0])):
-            return None
-        return ends, dict(proof.weights)
-
     def _proof(self, by: Sequence[int], words: str, also: Sequence[int] = ()) -> Proof:
         """A proof that cites all facts behind some narrowings, and what was known before."""
         behind = sorted({*self.bounds.behind(by), *also})
@@ -410,9 +283,7 @@ class _Ordered:
         numbers = {p.fact.number for p in used} | {q for c in held for q in c.proof.weights}
         numbers |= {f"fact {b.fact}" for b in stated}
         weights = dict.fromkeys(sorted(numbers, key=query_order), Fraction(1))
-        steps = OrderSteps(
-            tuple(p.used for p in used), tuple((c.row, c.lo, c.hi, c.proof) for c in held), words == BY_CASES
-        )
+        steps = OrderSteps(tuple(p.used for p in used), tuple((c.row, c.lo, c.hi, c.proof) for c in held))
         extremes = all(p.j == p.k and p.k in (1, p.n) for p in used)
         return Proof(self.number, weights, rule=RANKED if words == WITHIN and not extremes else words, order=steps)
 
@@ -425,11 +296,6 @@ class _Ordered:
         else:
             reason = f"{listed} cannot all be true: nobody is left who can have what one was answered"
         return Contradiction(names, reason, reducible=True)
-
-
-def _is_known_number(low: Fraction | None, high: Fraction | None) -> bool:
-    """Is a number known, up to the dust of floating point?"""
-    return low is not None and high is not None and high - low <= DUST * max(Fraction(1), abs(low))
 
 
 def _ours(claim: Claim) -> bool:
@@ -455,10 +321,4 @@ def _members(of: NDArray[np.int64], wanted: NDArray[np.int64]) -> dict[int, list
     found: dict[int, list[int]] = {int(c): [] for c in wanted}
     for row in np.flatnonzero(np.isin(of, wanted)).tolist():
         found[int(of[row])].append(row)
-    return found
-
-
-def _mask(count: int, at: NDArray[np.int64]) -> NDArray[np.bool_]:
-    found = np.zeros(count, dtype=np.bool_)
-    found[at] = True
     return found

@@ -31,8 +31,8 @@ class Need:
     among: tuple[int, ...]
 
 
-def everybody_open(bounds: RankBounds, facts: Sequence[Ranked], settled: NDArray[np.bool_]) -> bool:
-    """Has everybody with more than one value left (those in `settled` classes aside) another value in a second table?
+def everybody_open(bounds: RankBounds, facts: Sequence[Ranked]) -> bool:
+    """Has everybody with more than one value left another value in a second table?
 
     Guarantee: True only if it is shown. For MAX alone, or MIN alone, it always is.
     """
@@ -45,7 +45,7 @@ def everybody_open(bounds: RankBounds, facts: Sequence[Ranked], settled: NDArray
     first = cover.chosen()
     if first is None:
         return False
-    critical = [c for c in sorted({*first[0], *first[1]}) if bounds.sizes[c] == 1 and not settled[c]]
+    critical = [c for c in sorted({*first[0], *first[1]}) if bounds.sizes[c] == 1]
     critical = [c for c in critical if bounds.low[c] < bounds.high[c] and cover.sole(first, c)]
     return len(critical) <= CRITICAL and all(cover.chosen(without=c, top=c in first[1]) for c in critical)
 

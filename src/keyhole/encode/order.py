@@ -1,0 +1,114 @@
+"""Order statistics as rows: how many of a group are at most the answer, and how many at least.
+
+The j-th least of n is at most hi iff n - j or fewer are above hi; the k-th is at least lo iff n - k + 1 or more are at
+least lo. A quantile between two values ties two people besides: a choice of who they are, for groups of at most
+`MIDDLE` people; of larger ones the two rows are said, and that it is not all.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from decimal import Decimal
+from fractions import Fraction
+
+from keyhole.gather.arithmetic import dyadic
+from keyhole.gather.evidence import OrderFact
+from keyhole.gather.order import SURE
+from keyhole.model.meaning import holds, ranks, rounded
+from keyhole.model.query import CUT, ORDERED, ZERO, Query
+from keyhole.model.schema import Column, Kind
+
+MIDDLE = 30  # people of a group whose two middle ones are chosen
+
+
+@dataclass(frozen=True, slots=True)
+class Ranked:
+    """An order statistic of n people: (1 - share) times the j-th least plus share times the k-th."""
+
+    fact: OrderFact
+    column: str
+    atoms: frozenset[int]
+    n: int
+    j: int
+    k: int
+    share: Fraction
+
+    @classmethod
+    def of(cls, fact: OrderFact, column: Column, atoms: frozenset[int], n: int) -> Ranked:
+        """Of n people of some atoms."""
+        j, k, share = ranks(fact.query, n)
+        return cls(sharpened(fact, column) if j == k else fact, column.name, atoms, n, j, k, share)
+
+    @property
+    def chosen(self) -> bool:
+        """Are the two people in the middle chosen?"""
+        return self.j != self.k and self.n <= MIDDLE
+
+    def given_by(self, values: Sequence[Fraction], column: Column) -> bool:
+        """Does the statistic of these values surely have the answer?"""
+        held = sorted(values)
+        low, high, fact = held[self.j - 1], held[self.k - 1], self.fact
+        found = (1 - self.share) * low + self.share * high
+        if (fact.lo is not None and found < fact.lo) or (fact.hi is not None and found > fact.hi):
+            return False
+        return (
+            fact.exact
+            or is_shown(fact, column, found, between=low != high, dyadic_ends=dyadic(low) and dyadic(high)) is True
+        )
+
+
+def is_order(query: Query) -> bool:
+    """Is it an order statistic of a column as it is?"""
+    term = query.terms[0] if query.terms else None
+    return query.aggregate in ORDERED and term is not None and term.weight is None and term.power == 1
+
+
+def sharpened(fact: OrderFact, column: Column) -> OrderFact:
+    """A statistic that is one person's value: nothing was interpolated, so no digit was cut and no dust is on it.
+
+    >>> from keyhole.model.query import Aggregate, Query, Term
+    >>> from keyhole.model.transcript import Answer
+    >>> median = OrderFact("1", Query(Aggregate.MEDIAN, (Term("pay"),)), None, Answer.exact(Decimal("5.2")))
+    >>> pay = Column("pay", Kind.DECIMAL, digits=1)
+    >>> sharpened(median, pay).lo, sharpened(median, pay).exact
+    (Fraction(26, 5), True)
+    """
+    query, answer = fact.query, fact.answer
+    plain = query.test is None and query.digits is None and query.terms[0].factor.denominator == 1
+    if not plain or answer is None or answer.noise is not None or not isinstance(answer.value, Decimal):
+        return fact
+    if column.kind not in (Kind.INTEGER, Kind.DECIMAL):
+        return fact
+    value = Fraction(answer.value) / query.terms[0].factor
+    return replace(fact, lo=value, hi=value, exact=True)
+
+
+def is_shown(fact: OrderFact, column: Column, found: Fraction, *, between: bool, dyadic_ends: bool) -> bool | None:
+    """Whether the engine shows this answer for a statistic; None where its arithmetic is not surely exact.
+
+    `between`: it lies between two values; `dyadic_ends`: these are halves, quarters and so on.
+    """
+    query, answer = fact.query, fact.answer
+    assert answer is not None
+    shown = found * query.terms[0].factor
+    binary = column.kind is Kind.DOUBLE and dyadic_ends
+    if not (binary or column.kind in (Kind.INTEGER, Kind.DECIMAL)) or answer.noise is not None:
+        return None
+    if query.terms[0].factor.denominator != 1:
+        return None
+    if between:
+        digits = column.digits if column.kind is Kind.DECIMAL else 0
+        plain = query.level == Fraction(1, 2) and abs(query.terms[0].factor) == 1
+        if not plain or digits is None or abs(found) * 10**digits >= SURE:
+            return None
+        if query.aggregate in CUT and column.kind is Kind.DECIMAL:
+            shown = rounded(shown, ZERO, Fraction(1, 10**digits))
+    if query.test is not None:
+        told = answer.value
+        return holds(shown, query.test.op, Fraction(query.test.value)) is told if isinstance(told, bool) else None
+    if not isinstance(answer.value, Decimal):
+        return True if answer.value is None and not between else None  # an interval: it is inside
+    if query.digits is not None:
+        shown = rounded(shown, query.rounding, Fraction(1) / Fraction(10) ** query.digits)
+    return shown == Fraction(answer.value)
