@@ -31,11 +31,11 @@ def test_different_values_in_an_atom_may_be_exchanged(tmp_path: Path, asked: str
     assert (found.exit_code, found.complete) == (0, True)
 
 
-def test_somebody_alone_or_near_is_not_shown_open(tmp_path: Path) -> None:
+def test_somebody_alone_is_open_by_all_tables_and_somebody_near_is_not(tmp_path: Path) -> None:
     log = ["SELECT MEDIAN(pay) FROM t", "SELECT MEDIAN(pay) FROM t WHERE id < 4"]
     assert judged(tmp_path, [1, 2, 5, 9, 6, 7], log).exit_code == 0
     alone = judged(tmp_path, [1, 2, 5, 9, 6, 7], [*log, "SELECT MEDIAN(pay) FROM t WHERE id <> 5"])
-    assert not alone.complete  # 5 is in an atom of his own
+    assert alone.complete  # 5 is in an atom of his own, and open by tables in which others change too
     assert not judged(tmp_path, [1, 2, 5, 9, 6, 7], log, within="3").complete
 
 
@@ -48,13 +48,13 @@ def test_answers_that_are_not_those_of_the_data_exchange_nobody(tmp_path: Path) 
     assert not keyhole.examine(told, data=file, id="id", private="pay").complete
 
 
-def test_what_makes_people_different_is_no_all_clear(tmp_path: Path) -> None:
+def test_what_makes_people_different_is_left_to_all_tables(tmp_path: Path) -> None:
     log, pay = ["SELECT g, MEDIAN(pay) FROM t GROUP BY g"], [3, 4, 8, 5, 9, 7, 4, 4]
     known = tmp_path / "keyhole.toml"
     known.write_text('[columns.private.pay]\n[[facts]]\nwhere = "id = 1"\nmin = 3\n', encoding="utf-8")
     assert judged(tmp_path, pay, log).complete
-    assert not judged(tmp_path, pay, log, config=known).complete
-    assert not judged(tmp_path, pay, [*log, "SELECT MEDIAN(pay) > 3 FROM t"]).complete
+    assert judged(tmp_path, pay, log, config=known).complete  # by all tables, facts and comparisons included
+    assert judged(tmp_path, pay, [*log, "SELECT MEDIAN(pay) > 3 FROM t"]).complete
 
 
 def test_sums_of_doubles_depend_on_the_order_of_the_records() -> None:

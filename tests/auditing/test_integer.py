@@ -27,7 +27,7 @@ from keyhole.auditing import Exposure, Status
 from keyhole.checker import Outcome, replay
 from keyhole.config import Columns, Config, PrivateColumn
 from keyhole.solve import tables as solver
-from keyhole.solve.tables import TooManyCases, Alike, Condition, possible
+from keyhole.solve.tables import Alike, Condition, TooManyCases, possible
 
 ILL = {"n": list("abcde"), "age": [30, 41, 52, 38, 23], "ill": ["flu", "cold", "flu", "cold", "cold"]}
 FLU = "SELECT SUM(age) FROM t WHERE ill = 'flu'"

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 
 from keyhole.solve.worlds.model import End, Row, Slot, Worlds
 
-PASSES = 400  # of one row or slot: totals of a large range may creep
+PASSES = 60  # of one row or slot: totals of a large range may creep
 
 
 class Impossible(Exception):
@@ -71,7 +71,7 @@ class Bounds:
         return all(s.point is not None for s in held)
 
 
-class Narrowing:
+class Fixpoint:
     """Narrows bounds by the rows of worlds."""
 
     def __init__(self, worlds: Worlds) -> None:
@@ -160,6 +160,8 @@ def narrow_row(row: Row, bounds: Bounds, slot_of: dict[int, int], worlds: Worlds
 
 def narrow_slot(slot: Slot, bounds: Bounds) -> set[int]:
     """The unknowns of a slot that its counts and its total narrow."""
+    if slot.people == 1:
+        return _narrow_one(slot, bounds)
     found: set[int] = set()
     for t in range(2, len(slot.spans)):  # who is above a span is above the ones before
         before, here = slot.counts[t - 1], slot.counts[t]
@@ -179,6 +181,44 @@ def narrow_slot(slot: Slot, bounds: Bounds) -> set[int]:
         found |= _counts_by_total(slot, bounds, top=True)
     if bounds.lo[slot.total] is not None:
         found |= _counts_by_total(slot, bounds, top=False)
+    return found
+
+
+def _narrow_one(slot: Slot, bounds: Bounds) -> set[int]:
+    """The same of one person, who is in one span."""
+    lo, hi, spans, counts = bounds.lo, bounds.hi, slot.spans, slot.counts
+    first, last = 0, len(spans) - 1
+    for t in range(1, len(spans)):
+        if lo[counts[t]]:
+            first = t
+        if hi[counts[t]] == 0:
+            last = min(last, t - 1)
+    least, most = lo[slot.total], hi[slot.total]
+    while first <= last and least is not None and (end := spans[first].hi) is not None and end < least:
+        first += 1
+    while first <= last and most is not None and (end := spans[last].lo) is not None and end > most:
+        last -= 1
+    if first > last:
+        raise Impossible
+    found: set[int] = set()
+    for t in range(1, first + 1):
+        if not lo[counts[t]]:
+            lo[counts[t]] = 1
+            found.add(counts[t])
+    for t in range(last + 1, len(spans)):
+        if hi[counts[t]]:
+            hi[counts[t]] = 0
+            found.add(counts[t])
+    low, high = spans[first].lo, spans[last].hi
+    if low is not None and (least is None or low > least):
+        lo[slot.total] = low
+        found.add(slot.total)
+    if high is not None and (most is None or high < most):
+        hi[slot.total] = high
+        found.add(slot.total)
+    least, most = lo[slot.total], hi[slot.total]
+    if least is not None and most is not None and least > most:
+        raise Impossible
     return found
 
 
