@@ -15,7 +15,7 @@ from math import ceil, floor, gcd, lcm
 
 import numpy as np
 
-from keyhole.encode.order import Ranked, is_order
+from keyhole.encode.order import Ranked, cut_ends, is_order
 from keyhole.gather.evidence import GIVEN, Constraint, System
 from keyhole.model.grid import Grid
 from keyhole.model.schema import Column
@@ -401,4 +401,9 @@ class _Builder:
         step = gcd(low, high) if line.whole else 1
         lo, hi = (None if e is None else e * scale / step for e in ends)
         least, most = None if lo is None else ceil(lo), None if hi is None else floor(hi)
+        cut = cut_ends(r.fact, self.columns[r.column]) if line.whole else None
+        if cut is not None:  # the far end is outside
+            near, far = ((e - line.base) / line.unit * scale / step for e in cut)
+            least = ceil(near) if near < far and cut[0] != -cut[1] else floor(min(near, far)) + 1
+            most = ceil(max(near, far)) - 1 if near < far else floor(near)
         return Middle(slots, r.j, low // step, high // step, least, most, r.fact.number)

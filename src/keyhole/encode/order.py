@@ -84,6 +84,24 @@ def sharpened(fact: OrderFact, column: Column) -> OrderFact:
     return replace(fact, lo=value, hi=value, exact=True)
 
 
+def cut_ends(fact: OrderFact, column: Column) -> tuple[Fraction, Fraction] | None:
+    """Between what a median of DECIMALs lies that was cut toward zero: the answer itself, and a unit that is outside.
+
+    The first end is the answer (of 0 both are outside); None where it is no such median, or not surely cut exactly.
+    """
+    query, answer = fact.query, fact.answer
+    if query.aggregate not in CUT or query.level != Fraction(1, 2) or abs(query.terms[0].factor) != 1:
+        return None
+    if column.kind is not Kind.DECIMAL or column.digits is None or query.test is not None or query.digits is not None:
+        return None
+    if answer is None or answer.noise is not None or not isinstance(answer.value, Decimal):
+        return None
+    shown, unit = Fraction(answer.value) / query.terms[0].factor, Fraction(1, 10**column.digits)
+    if abs(shown) >= SURE * unit:
+        return None
+    return (shown, shown + unit if shown > 0 else shown - unit) if shown else (-unit, unit)
+
+
 def is_shown(fact: OrderFact, column: Column, found: Fraction, *, between: bool, dyadic_ends: bool) -> bool | None:
     """Whether the engine shows this answer for a statistic; None where its arithmetic is not surely exact.
 
@@ -108,7 +126,11 @@ def is_shown(fact: OrderFact, column: Column, found: Fraction, *, between: bool,
         told = answer.value
         return holds(shown, query.test.op, Fraction(query.test.value)) is told if isinstance(told, bool) else None
     if not isinstance(answer.value, Decimal):
-        return True if answer.value is None and not between else None  # an interval: it is inside
+        if answer.value is not None or between or query.digits is not None:
+            return None
+        return (answer.lo is None or shown >= Fraction(answer.lo)) and (
+            answer.hi is None or shown <= Fraction(answer.hi)
+        )
     if query.digits is not None:
         shown = rounded(shown, query.rounding, Fraction(1) / Fraction(10) ** query.digits)
     return shown == Fraction(answer.value)

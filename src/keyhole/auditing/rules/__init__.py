@@ -26,7 +26,7 @@ def every_rule(within: Within | None = None, ranges: Rule | None = None) -> Rule
     People are shown open by exchange, however near their values are: not where a width counts.
     """
     exchanges = () if within is not None else (exchange,)
-    return (*quick_rules(within), *exchanges, worlds(within), ranges or interval(within), integer(within))
+    return (*quick_rules(within), *exchanges, ranges or interval(within), worlds(within), integer(within))
 
 
 RULES: Rules = every_rule()

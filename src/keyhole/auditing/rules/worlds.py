@@ -11,7 +11,6 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from fractions import Fraction
-from math import ceil, floor
 
 from keyhole.auditing.base import SHORT_LIST, OrderSteps, Proof, RankUsed, Status, query_order
 from keyhole.auditing.known import Claim, Known, Rule, ShownOpen
@@ -31,7 +30,6 @@ FEW_VALUES = 10  # a list of three says little where there are no more possible 
 DUST = 1000  # times the radii of floating-point sums: what is no difference between two values
 TOO_MANY = "the tables that give the order statistics are too many to look at"
 UNSURE = "some answer is rounded or compared, and no table was found that surely gives it"
-CLASH = "no table gives them"
 
 
 def worlds(within: Within | None = None) -> Rule:
@@ -170,10 +168,9 @@ class _Part:
 
 
 def _asked(s: int, gap: tuple[Fraction | None, Fraction | None], margin: Fraction) -> Asked:
-    """Between two values, and further from them than the margin, in whole units."""
+    """Between two values, and further from them than the margin."""
     low, high = gap
-    least = None if low is None else ceil(low + margin)
-    return Asked(s, least, None if high is None else floor(high - margin))
+    return Asked(s, None if low is None else low + margin, None if high is None else high - margin)
 
 
 @dataclass(slots=True)
@@ -207,8 +204,10 @@ class _Judged:
                     yield from self._clash(names)
                     return
                 for s in slots:
-                    told = [*self._of_slot(part, s), *self._narrow(part, s)]
-                    yield from told
+                    told = list(self._of_slot(part, s))
+                    ranges = [] if told else list(self._narrow(part, s))
+                    yield from (*told, *ranges)
+                    told += [c for c in ranges if c.status is Status.INFERRED]
                     spans = worlds.slots[s].spans
                     given = len(spans) == 1 and spans[0].point is not None  # known before any answer
                     if not told and not given and not self._is_shown_open(part, s):
@@ -275,16 +274,36 @@ class _Judged:
         return _Part(apart, [at], part.names, Search(apart.worlds).start(), part.margin, part.work), at
 
     def _narrow(self, part: _Part, s: int) -> Iterator[Claim]:
-        """With `--within`: a range that is narrow enough to tell something."""
-        if self.within is None:
+        """The range of one of few people in all tables; with `--within` whether it is narrow enough to tell."""
+        few = sum(self.made.worlds.slots[k].people for k in part.slots) <= FEW_PEOPLE
+        if self.within is None and not few:
             return
         mine, at = self._alone(part, s)
+        if self.within is None:
+            yield from self._range(mine, at, s)
+            return
         left = mine.ends(at, lambda low, high: not self._is_narrow(mine, at, low, high))
         if left is not None and left[0] < left[1]:
             lo, hi = written(*(mine.made.value(at, e) for e in left))
             proof = self._proof(mine, at, list(left), IN_EVERY_TABLE)
             claim = Claim(-1, self.made.held[s].column, Status.INFERRED, None, lo, hi, proof)
             yield from (replace(claim, row=row) for row in self.made.held[s].rows)
+        elif few:
+            yield from self._range(mine, at, s)
+
+    def _range(self, mine: _Part, at: int, s: int) -> Iterator[Claim]:
+        """A range narrower than what was declared, where both ends are known beforehand or by propagation."""
+        total, spans = mine.made.worlds.slots[at].total, mine.made.worlds.slots[at].spans
+        if mine.start.lo[total] is None or mine.start.hi[total] is None:
+            return
+        left = mine.ends(at, lambda _low, _high: False)
+        if left is None or left[0] == left[1] or (left[0] == spans[0].lo and left[1] == spans[-1].hi):
+            return
+        lo, hi = written(*(mine.made.value(at, e) for e in left))
+        weights = dict.fromkeys(sorted(mine.names, key=query_order), Fraction(1))
+        proof = Proof(self.number, weights, rule=IN_EVERY_TABLE, tables="other")
+        claim = Claim(-1, self.made.held[s].column, Status.OPEN, None, lo, hi, proof, tight=self.made.sure)
+        yield from (replace(claim, row=row) for row in self.made.held[s].rows)
 
     def _is_narrow(self, part: _Part, s: int, low: Fraction, high: Fraction) -> bool:
         return self.within is not None and self.within.holds(part.made.value(s, low), part.made.value(s, high))
@@ -356,9 +375,9 @@ class _Judged:
         return True
 
     def _clash(self, names: frozenset[str]) -> Iterator[Contradiction]:
-        """That no table gives these answers, where nothing was said of them yet; none of them can be left out."""
+        """That no table gives these answers, where no other rule said so."""
         self.known.encoded[self.number] = "some answers contradict each other or the data"
-        if any(set(c.queries) <= names for c in self.known.contradictions):
+        if self.known.contradictions:
             return
         kept = sorted(names, key=query_order)
         for name in tuple(kept):
@@ -366,10 +385,10 @@ class _Judged:
             if fewer and self._impossible(fewer):
                 kept = [n for n in kept if n != name]
         facts = {f"fact {b.fact}" for b in self.known.evidence.systems[self.number].bounds}
-        cited = (*kept, *sorted(facts, key=query_order))
+        cited = (*kept, *sorted(facts - set(kept), key=query_order))
         listed = ", ".join(n if n.startswith("fact") else f"Q{n}" for n in cited)
-        said = "cannot be true" if len(cited) == 1 else "cannot all be true"
-        yield Contradiction(cited, f"{listed} {said}: no table gives {'it' if len(cited) == 1 else 'them'}")
+        those = "cannot be true: no table gives it" if len(cited) == 1 else "cannot all be true: no table gives them"
+        yield Contradiction(cited, f"{listed} {those}", reducible=True)
 
     def _impossible(self, names: frozenset[str]) -> bool:
         try:

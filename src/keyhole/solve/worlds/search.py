@@ -12,6 +12,7 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from fractions import Fraction
 from itertools import combinations
+from math import ceil, floor
 
 from keyhole.solve.interval.polytope import Polytope, Side
 from keyhole.solve.interval.simplex import Simplex
@@ -44,11 +45,11 @@ class Work:
 
 @dataclass(frozen=True, slots=True)
 class Asked:
-    """Narrower ends of the total of a slot: `strict` where they are outside."""
+    """Ends between which the total of a slot is asked for; they are outside."""
 
     slot: int
-    lo: int | None = None
-    hi: int | None = None
+    lo: Fraction | None = None
+    hi: Fraction | None = None
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -60,7 +61,7 @@ class Table:
     ends: dict[int, tuple[Fraction | None, Fraction | None]]  # of the totals of some slots, between which all can be
 
 
-Off = tuple[int, int]  # a slot, and the number that its total may not reach
+Off = tuple[int, Fraction]  # a slot, and the number that its total may not reach
 
 
 @dataclass(slots=True)
@@ -135,7 +136,7 @@ class Leaf:
         for s in self.slots:
             end = open_end(self.worlds.slots[s], self.bounds, top=top)
             if end is not None:
-                found.append((s, end))
+                found.append((s, Fraction(end)))
         return found
 
 
@@ -210,7 +211,8 @@ class Search:
     >>> slots = [Slot(1, (low, nine), 2 * k, (0, 2 * k + 1), True) for k in range(2)]
     >>> top = Row(((1, 1), (3, 1)), 1, None, "1")  # MAX of two people is 9
     >>> search = Search(Worlds(tuple(slots), (top,), (), 4))
-    >>> search.find([Asked(0, hi=8)]).values[1], search.find([Asked(0, hi=8), Asked(1, hi=8)])
+    >>> one, other = (Asked(k, hi=Fraction(9)) for k in range(2))
+    >>> search.find([one]).values[1], search.find([one, other])
     ((Fraction(9, 1),), None)
     """
 
@@ -247,11 +249,10 @@ class Search:
             changed: set[int] = set()
             for each in asked:
                 slot = self.worlds.slots[each.slot]
-                step = 1 if slot.whole else 0
-                if each.lo is not None:
-                    changed |= _raise(bounds, slot.total, each.lo + step)
+                if each.lo is not None:  # of reals rounded outwards: the leaf has the end itself
+                    changed |= _raise(bounds, slot.total, floor(each.lo) + (1 if slot.whole else 0))
                 if each.hi is not None:
-                    changed |= _lower(bounds, slot.total, each.hi - step)
+                    changed |= _lower(bounds, slot.total, ceil(each.hi) - (1 if slot.whole else 0))
                 if _crossed(bounds, slot.total):
                     return None
             self._narrowing.narrow(bounds, changed)
