@@ -38,7 +38,7 @@ def look_for_second_tables(searched: Searched, unopened: Mapping[tuple[int, str]
     `unopened`: how many people of an atom are neither listed nor shown open by exchange, by column.
     """
     made, question, found = searched.bounded, searched.bounded.question, searched.ranges
-    if found.refuted or question.fits is not None:
+    if found.refuted or question.more:
         return
     end = monotonic() + (SECONDS if searched.seconds is None else min(SECONDS, searched.seconds))
     for rows, columns in question.polytope.parts():

@@ -19,7 +19,8 @@ from keyhole.encode.order import Ranked, cut_ends, is_order
 from keyhole.gather.evidence import GIVEN, Constraint, System
 from keyhole.model.grid import Grid
 from keyhole.model.schema import Column
-from keyhole.solve.worlds import Middle, Row, Slot, Span, Table, Worlds
+from keyhole.solve.worlds.model import Middle, Row, Slot, Span, Worlds
+from keyhole.solve.worlds.search import Table
 
 SLOTS = 400  # classes of people, by column
 UNKNOWNS = 30_000
@@ -152,11 +153,6 @@ class Encoded:
         """A number of units as a value."""
         line = self.lines[self.held[slot].column]
         return line.base + line.unit * units
-
-    def units(self, slot: int, value: Fraction) -> Fraction:
-        """A value as a number of units."""
-        line = self.lines[self.held[slot].column]
-        return (value - line.base) / line.unit
 
     def apart(self, slot: int) -> Encoded:
         """The same with one person of a slot in a slot of his own, which is the last one."""

@@ -113,10 +113,6 @@ class RankBounds:
         mask = unpack(fact.bits, 64 * len(fact.bits))
         return mask[: len(self.whence)] if self.plain else mask[self.whence]
 
-    def count(self, classes: Mask) -> int:
-        """How many records."""
-        return int(self.sizes[classes].sum())
-
     def reaching(self, fact: Ranked, inside: Mask) -> Mask:
         """Those who can be at least lo."""
         return inside & (self.high >= fact.lo)

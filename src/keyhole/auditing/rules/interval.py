@@ -24,7 +24,7 @@ from keyhole.auditing.promise import ORDER_GAP
 from keyhole.auditing.rules.settle import settled
 from keyhole.gather.evidence import Contradiction, System
 from keyhole.solve.interval import ValueRange, ranges
-from keyhole.solve.interval.ranges import INTERRUPTED, SIDES, no_table
+from keyhole.solve.interval.ranges import INTERRUPTED, SIDES
 
 NOTHING = Fraction(0)
 SECONDS = 60.0
@@ -52,7 +52,7 @@ def interval(within: Within | None = None, seconds: float | None = SECONDS) -> R
         if not impossible:
             made = made.with_truth(known.truth(system))
             if system.order:
-                made = replace(made, question=replace(made.question, fits=no_table))
+                made = replace(made, question=replace(made.question, more=True))
             found = ranges(made.question, seconds, progress=known.progress)
             known.searched[number] = Searched(made, found, apart, 1 if last is None else last.runs + 1, seconds)
             impossible = [conflict(made, known.evidence, weights) for weights in found.refuted]
@@ -180,7 +180,7 @@ def unshown(known: Known, number: int) -> str:
         return "some answers contradict each other or the data"
     if any(known.evidence.prior(name).numbers for name in made.system.columns):
         return NOT_ON_A_GRID
-    if made.question.fits is no_table:
+    if made.question.more:
         return ORDER_GAP
     if not made.whole:
         return "some answer is not at hand, and what is declared can give away more with it"

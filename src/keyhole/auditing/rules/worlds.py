@@ -19,7 +19,8 @@ from keyhole.auditing.rules.settle import settled
 from keyhole.encode import Encoded, TooManyPeople, encode
 from keyhole.gather.evidence import Contradiction, System
 from keyhole.model.numbers import shorten_fraction
-from keyhole.solve.worlds import Asked, Bounds, Impossible, Search, Table, TooManyBranches, Work
+from keyhole.solve.worlds.bounds import Bounds, Impossible
+from keyhole.solve.worlds.search import Asked, Search, Table, TooManyBranches, Work
 
 IN_EVERY_TABLE = "in every table that gives these answers it is the same"
 PAIR = "one of the two has the least value and the other the greatest"
@@ -208,9 +209,7 @@ class _Judged:
                     ranges = [] if told else list(self._narrow(part, s))
                     yield from (*told, *ranges)
                     told += [c for c in ranges if c.status is Status.INFERRED]
-                    spans = worlds.slots[s].spans
-                    given = len(spans) == 1 and spans[0].point is not None  # known before any answer
-                    if not told and not given and not self._is_shown_open(part, s):
+                    if not told and not self._is_given(s) and not self._is_shown_open(part, s):
                         missing = missing or UNSURE
             except TooManyBranches:
                 missing = missing or TOO_MANY
@@ -247,9 +246,8 @@ class _Judged:
         """The only value of somebody, or a short list; nothing where he has more."""
         held = self.made.held[s]
         known = [self.known.of(row, held.column) for row in held.rows]
-        spans = self.made.worlds.slots[s].spans
-        if len(spans) == 1 and spans[0].point is not None:
-            return  # known before any answer
+        if self._is_given(s):
+            return
         if all(c is not None and c.status is Status.EXPOSED for c in known):
             yield from (c for c in known if c is not None)  # no news
             return
@@ -264,6 +262,11 @@ class _Judged:
         if values:
             for claim in self._told(mine, at, values):
                 yield from (replace(claim, row=row) for row in held.rows)
+
+    def _is_given(self, s: int) -> bool:
+        """Were the people of a slot known before any answer?"""
+        spans = self.made.worlds.slots[s].spans
+        return len(spans) == 1 and spans[0].point is not None
 
     def _alone(self, part: _Part, s: int) -> tuple[_Part, int]:
         """The same with one person of a slot in a slot of his own."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from fractions import Fraction
 from typing import TypeAlias
@@ -11,9 +11,6 @@ from keyhole.model.grid import Grid
 from keyhole.solve.interval.polytope import End, Polytope
 
 Table: TypeAlias = Mapping[int, Fraction]
-Fits: TypeAlias = Callable[
-    [Table], Mapping[int, tuple[End, End]] | None
-]  # a table -> where records lie; None: it is none
 
 ULP = Fraction(1, 2**52)
 
@@ -46,7 +43,7 @@ class RangeProblem:
     tables: Sequence[Sequence[int]] = ()
     truth: Sequence[Fraction] | None = None
     equations: frozenset[int] = frozenset()  # rows that are equations, blurred by floating-point sums at most
-    fits: Fits | None = None  # what else a table must be, and where its records then lie; None: nothing else
+    more: bool = False  # more was asked than these rows: no table of them alone is shown to be possible
 
     def clears(self, i: int, table: Table | Sequence[Fraction], edge: Fraction = Fraction(0)) -> Fraction:
         """The `clearance` of a table in a strict row: below 1 it surely gives the answer."""

@@ -20,7 +20,7 @@ Stopped early, what was proved stays.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from fractions import Fraction
 from time import monotonic
 from types import MappingProxyType
@@ -28,7 +28,7 @@ from typing import TypeAlias
 
 from keyhole.model.grid import Grid
 from keyhole.solve.interval.interior import movable
-from keyhole.solve.interval.polytope import End, Polytope, Side, Weights, inside, room
+from keyhole.solve.interval.polytope import End, Polytope, Side, Weights, room
 from keyhole.solve.interval.problem import RangeProblem, Table, TimeIsUp
 from keyhole.solve.interval.propagate import Propagation
 from keyhole.solve.interval.remainder import with_remainders
@@ -122,8 +122,6 @@ def ranges(
         wrong = set[int](), set[int]()
         if question.truth is not None:
             wrong = P.broken(question.truth)
-        if question.fits is not None and (wrong[0] or wrong[1]):
-            question = replace(question, fits=no_table)  # it looks at the true table elsewhere
         for rows, columns in parts:
             part = _Part(question, found, rows, columns)
             known = question.truth is not None and wrong[0].isdisjoint(rows) and wrong[1].isdisjoint(columns)
@@ -131,24 +129,18 @@ def ranges(
                 part.start = {k: question.truth[k] for k in columns}
                 part.see(part.start)
             cells = len(rows) * len(columns)
-            if known and cells > min(small, TINY_CELLS) and question.fits is None:
+            if known and cells > min(small, TINY_CELLS) and not question.more:
                 found.stopped = found.stopped or part.move(end)
             if cells <= small and not found.stopped:
                 found.stopped = part.walk(end, progress)
             part.settle()
-            if cells > small and part.between and question.fits is None and (part.real or part.whole):
+            if cells > small and part.between and not question.more and (part.real or part.whole):
                 waiting.append(part)
-        _alone(question, found, {k for _, columns in parts for k in columns})
         for part in waiting:
             part.project(narrowed, end, progress)
     except KeyboardInterrupt:
         found.stopped = INTERRUPTED
     return found
-
-
-def no_table(table: Table) -> None:
-    """What no table is."""
-    return
 
 
 def _propagated(question: RangeProblem, found: Ranges) -> Propagation:
@@ -161,25 +153,6 @@ def _propagated(question: RangeProblem, found: Ranges) -> Propagation:
     for k, side in narrowed.moved:
         _take(P, found.of[k], k, side, plus.given(narrowed.weights(k, side)))
     return narrowed
-
-
-def _alone(question: RangeProblem, found: Ranges, touched: set[int]) -> None:
-    """Columns that no row touches, where something else is asked of a table: each moved alone, the rest as it is."""
-    P, fits = question.polytope, question.fits
-    if fits is None:
-        return
-    for k in range(P.K):
-        if k in touched:
-            continue
-        low, high = on_ends(question.grids[k], P.records[k])
-        step, size = question.grids[k].step or Fraction(1), P.sizes[k]
-        near = [end for end in (low, high) if end is not None] or [question.grids[k].base]
-        tries = {*near, *(e + s for e in near for s in (step, -step) if inside(e + s, (low, high)))}
-        for value in sorted(tries):
-            rooms = fits({k: size * value})
-            if rooms is not None:
-                seen = rooms.get(k) or room((low, high), size, size * value)
-                found.of[k].see(seen)
 
 
 def _take(P: Polytope, known: ValueRange, k: int, side: Side, weights: Weights) -> None:
@@ -303,16 +276,11 @@ class _Part:
 
     def see(self, table: Mapping[int, Fraction], endless: tuple[int, Side] | None = None) -> None:
         """Note what a table gives to every record; `endless`: from it one column can go on without end."""
-        if not self._on_grids(table):
+        if self.question.more or not self._on_grids(table):
             return
-        P, fits = self.question.polytope, self.question.fits
-        strictly = self._clear(table)
-        if not strictly and (not self.real or fits is not None):
+        P, strictly = self.question.polytope, self._clear(table)
+        if not strictly and not self.real:
             return
-        rooms = {} if fits is None else fits(table)
-        if rooms is None:
-            return
-        endless = None if fits is not None else endless  # further along that way nobody looked
         if self.strict and self.real and not self.between:
             self.tables += 1
             self.sum = [s + table[k] for s, k in zip(self.sum, self.columns, strict=True)]
@@ -320,7 +288,7 @@ class _Part:
         self.loose = [k for k in self.loose if not self.found.of[k].tight]
         for k in self.loose:
             known = self.found.of[k]
-            low, high = rooms[k] if k in rooms else room(self.held[k], P.sizes[k], table[k])
+            low, high = room(self.held[k], P.sizes[k], table[k])
             if endless is not None and endless[0] == k:
                 low, high = (None, high) if endless[1] == "lo" else (low, None)
             if strictly:

@@ -16,11 +16,7 @@ PASSES = 60  # of one row or slot: totals of a large range may creep
 
 
 class Impossible(Exception):
-    """No table is left; `name` is the answer at which that was seen, empty for what a slot itself cannot be."""
-
-    def __init__(self, name: str = "") -> None:
-        super().__init__(name)
-        self.name = name
+    """No table is left."""
 
 
 @dataclass(slots=True)
@@ -127,7 +123,7 @@ def narrow_row(row: Row, bounds: Bounds, slot_of: dict[int, int], worlds: Worlds
     """The unknowns that a row narrows."""
     least, below, most, above = reach(row, bounds)
     if (row.hi is not None and not below and least > row.hi) or (row.lo is not None and not above and most < row.lo):
-        raise Impossible(row.name)
+        raise Impossible
     found: set[int] = set()
     loose_hi = row.hi is None or below > 1 or (not above and most <= row.hi)
     loose_lo = row.lo is None or above > 1 or (not below and least >= row.lo)
@@ -154,7 +150,7 @@ def narrow_row(row: Row, bounds: Bounds, slot_of: dict[int, int], worlds: Worlds
             found.add(u)
         lo, hi = bounds.lo[u], bounds.hi[u]
         if lo is not None and hi is not None and lo > hi:
-            raise Impossible(row.name)
+            raise Impossible
     return found
 
 

@@ -253,8 +253,6 @@ class Search:
                     changed |= _raise(bounds, slot.total, floor(each.lo) + (1 if slot.whole else 0))
                 if each.hi is not None:
                     changed |= _lower(bounds, slot.total, ceil(each.hi) - (1 if slot.whole else 0))
-                if _crossed(bounds, slot.total):
-                    return None
             self._narrowing.narrow(bounds, changed)
         except Impossible:
             return None
@@ -466,8 +464,3 @@ def _lower(bounds: Bounds, u: int, at: int) -> set[int]:
         return set()
     bounds.hi[u] = at
     return {u}
-
-
-def _crossed(bounds: Bounds, u: int) -> bool:
-    lo, hi = bounds.lo[u], bounds.hi[u]
-    return lo is not None and hi is not None and lo > hi
