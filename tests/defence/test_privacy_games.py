@@ -19,6 +19,7 @@ from keyhole.defence.linear import LinearQuery
 from keyhole.defence.mechanisms.iterative import IterativeConstruction, OfflinePlan
 from keyhole.defence.mechanisms.online_ic import OnlineIC, OnlinePlan
 from keyhole.defence.mechanisms.sparse_vector import NumericSparse, Sparse
+from keyhole.defence.mechanisms.tuned_weights import TunedPlan, TunedWeights
 from keyhole.defence.noise import NoiseSource
 from keyhole.defence.updates.multiplicative_weights import MultiplicativeWeights
 
@@ -65,6 +66,18 @@ def online_ic_twice(histogram: Histogram, budget: Budget, noise: NoiseSource) ->
     return first, run.answer(SECOND if first >= 1 else FIRST).value
 
 
+TUNED = TunedPlan(N, 2, 5, 1, 0.1, "epsilon", "9", 1, 3, "1/2", "1/2", "1/3", 1)
+
+
+def tuned(histogram: Histogram, budget: Budget, noise: NoiseSource) -> Hashable:
+    """Two adaptively chosen questions, the second against an adaptive threshold; one firing."""
+    run = TunedWeights(histogram, budget, TUNED, noise=noise)
+    first = run.answer(FIRST).value
+    if run.halted:
+        return first
+    return first, run.answer(SECOND if first >= 1 else FIRST).value, run.fired
+
+
 OFFLINE = OfflinePlan(N, 2, 2, 0.5, 0.1, Fraction(8), Fraction(0), 2, Fraction(2), 5)
 
 
@@ -82,8 +95,9 @@ GAMES = {
     "numeric-sparse": (numeric_sparse, 9.0, 1e-9, 0.25),
     "online-ic": (online_ic, 9.0, 1e-9, 0.25),
     "iterative": (iterative, 8.0, 1e-8, 0.25),
+    "tuned": (tuned, 9.0, 1e-9, 0.25),
 }
-LIGHT = [n if n in ("sparse", "iterative") else pytest.param(n, marks=pytest.mark.soak) for n in GAMES]
+LIGHT = [n if n in ("sparse", "iterative", "tuned") else pytest.param(n, marks=pytest.mark.soak) for n in GAMES]
 
 
 def purse() -> Budget:

@@ -39,6 +39,7 @@ from keyhole.defence.mechanisms.sparse_vector import (
     numeric_sparse_scales,
     sparse_scale,
 )
+from keyhole.defence.mechanisms.tuned_weights import BypassedWeights, TunedPlan, TunedWeights
 from keyhole.defence.noise import NoiseSource
 from keyhole.defence.simulate.release import SeededNoise
 from keyhole.defence.updates.multiplicative_weights import MultiplicativeWeights
@@ -261,6 +262,75 @@ def online_law(counts: Counts, factor: float) -> Law:
     return {outcome: chance for outcome, chance in law.items() if chance > 0}
 
 
+# --- tuned weights: the hypothesis says 5 and 10 of 20 to the two questions -----------------------------------------
+
+TUNED = {
+    "epsilon": TunedPlan(20, 3, 3, 1, 0.1, "epsilon", "4", 4, 9, "1", "1", "1", 3),
+    "rho": TunedPlan(20, 3, 3, 1, 0.1, "rho", "41/8", 4, 9, "1", "1", "4/5", 3),
+}
+TUNED_START = np.array([0.5, 0.25, 0.25])
+TUNED_PAIR = ((14, 5, 1), (13, 5, 2))
+TUNED_ASKED = (LinearQuery.of([0, 1, 0]), LinearQuery.of([1, 0, 0]))
+TUNED_CUTS = (9, 11, 13, 14, 15, 17, 19)
+
+
+def _play_tuned(unit: str) -> Play:
+    def play(histogram: Histogram, budget: Budget, noise: NoiseSource) -> Hashable:
+        run = TunedWeights(histogram, budget, TUNED[unit], start=TUNED_START, noise=noise)
+        for i, q in enumerate(TUNED_ASKED):
+            answer = run.answer(q)
+            if run.fired:
+                return i, bucket(int(answer.value), TUNED_CUTS)
+        return None
+
+    return play
+
+
+def _tuned_law(unit: str) -> LawOf:
+    plan = TUNED[unit]
+
+    def law(counts: Counts, factor: float) -> Law:
+        values = values_of(counts, TUNED_ASKED)
+        gaps = [abs(values[0] - 5), abs(values[1] - 10)]
+        level, query = factor * float(Fraction(plan.level)), factor * float(Fraction(plan.compare))
+        size = float(Fraction(plan.answer))
+        points, masses = laplace_mass(factor * size) if unit == "epsilon" else gaussian_mass(factor**2 * size)
+        found: dict[object, float] = {}
+        for i, value in enumerate(values):
+            fires = gate_pattern(gaps[: i + 1], plan.threshold, level, query)
+            for b, chance in enumerate(buckets(points + value, masses, TUNED_CUTS)):
+                found[(i, b)] = fires * chance
+        found[None] = 1 - sum(found.values())
+        return found
+
+    return law
+
+
+BYPASS_PLAN = TunedPlan(20, 2, 3, 1, 0.1, "epsilon", "4", 4, 6, "1", "1", "1", 3)
+
+
+def play_bypass(histogram: Histogram, budget: Budget, noise: NoiseSource) -> Hashable:
+    """One question that the hypothesis was never corrected on: it is measured at once."""
+    prepaid = TunedWeights(histogram, _ample(), BYPASS_PLAN, noise=noise)
+    run = BypassedWeights(prepaid, budget, visits=1)
+    return bucket(int(run.answer(ONE).value), ONLINE_CUTS)
+
+
+def _ample() -> Budget:
+    return Budget(Cap(Loss.of_epsilon(10**9)))
+
+
+def _bypass_scale() -> Fraction:
+    run = TunedWeights(Histogram.of(ONLINE_PAIR[0]), _ample(), BYPASS_PLAN, noise=SeededNoise(np.random.default_rng(0)))
+    return BypassedWeights(run, _ample(), visits=1).scale
+
+
+def bypass_law(counts: Counts, factor: float) -> Law:
+    """Its exact law: one Laplace number."""
+    points, masses = laplace_mass(factor * float(_bypass_scale()))
+    return dict(enumerate(buckets(points + counts[0], masses, ONLINE_CUTS)))
+
+
 OFFLINE_PLAN = OfflinePlan(20, 3, 2, 0.1875, 0.1, Fraction(2), Fraction(0), 1, Fraction(1), 5)
 OFFLINE_PAIR = ((12, 7, 1), (11, 7, 2))
 OFFLINE_QUESTIONS = (LinearQuery.of([1, 0, 0]), LinearQuery.of([0, 1, 0]))
@@ -366,6 +436,39 @@ GAMES: tuple[Game, ...] = (
         11_500,
     ),
     Game("online-ic", OnlineIC, play_online, ONLINE_PAIR, online_law, Loss.of_epsilon(4), 4.0, 0.0, 12_500),
+    Game(
+        "tuned-weights",
+        TunedWeights,
+        _play_tuned("epsilon"),
+        TUNED_PAIR,
+        _tuned_law("epsilon"),
+        Loss.of_epsilon(4),
+        4.0,
+        0.0,
+        15_000,
+    ),
+    Game(
+        "tuned-weights, rho",
+        TunedWeights,
+        _play_tuned("rho"),
+        TUNED_PAIR,
+        _tuned_law("rho"),
+        Loss.of_rho(Fraction(41, 8)),
+        _zcdp_epsilon(41 / 8, 1e-3),
+        1e-3,
+        15_000,
+    ),
+    Game(
+        "tuned-weights, bypass",
+        BypassedWeights,
+        play_bypass,
+        ONLINE_PAIR,
+        bypass_law,
+        Loss.of_epsilon(1 / _bypass_scale()),
+        float(1 / _bypass_scale()) * (1 + 1e-12),
+        0.0,
+        18_000,
+    ),
     Game(
         "iterative-construction",
         IterativeConstruction,

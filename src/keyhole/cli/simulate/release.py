@@ -15,7 +15,7 @@ from keyhole.config.arguments import Format, OutputArguments
 from keyhole.errors import ConfigError
 
 if TYPE_CHECKING:
-    from keyhole.defence.simulate.release import ReleaseOutcome
+    from keyhole.defence.simulate.release import ReleaseOutcome, Setup
     from keyhole.defence.simulate.workloads import Workload
 
 QUANTILES = (0.1, 0.25, 0.5, 0.75, 0.9, 0.95, 0.99, 0.999, 1.0)
@@ -30,13 +30,17 @@ Workloads. covid: products of value subsets of four columns (128 cells, 1,008,53
 A .sql file: its counts, over the columns that -c declares.
 
 Mechanisms. planner: the stream is not announced (ski rental between numbers and tables). planner-declared: it is.
-laplace: each question each time. cache: each distinct question once. histogram: the whole table at once. pmw,
-pmw-tuned, pmw-bypass: private multiplicative weights with a sparse vector. online-ic: as published, priced only.
+laplace: each question each time. cache: each distinct question once. histogram: the whole table at once. pmw-tuned,
+pmw-warm, pmw-bypass: private multiplicative weights with prepaid firings, their number named after a twin (other people
+of the same kind); pmw-warm begins at one-way margins that it buys. online-ic: as published, priced only.
+
+--map plays all of them over numbers of binary columns and of questions, for two kinds of data, and says where an online
+construction is cheaper than everything else. Prices fall like 1/n for all of them, so one n stands for all.
 
 \b
 Examples
   keyhole simulate release --queries 2000
-  keyhole simulate release --workload citibike --queries 500 --mechanism planner --mechanism cache
+  keyhole simulate release --map 8,12,16 --map-queries 100,1000 --format html --out map.html
 
 \b
 Exit code
@@ -62,6 +66,10 @@ Exit code
     click.Option(["--delta"], type=float, default=0.0, show_default=True, help="Also plan in rho, at this delta."),
     click.Option(["--seed"], type=int, default=0, show_default=True, help="Of people, stream and noise."),
     click.Option(["--mechanism"], multiple=True, help="Play only this one. Repeatable."),
+    click.Option(["--map", "columns"], metavar="D,D,...", help="Map who is cheapest: numbers of binary columns."),
+    click.Option(
+        ["--map-queries"], default="100,1000", show_default=True, metavar="K,K,...", help="Lengths of streams of --map."
+    ),
     options.CONFIG,
     options.output(Format.TEXT, Format.JSON, Format.HTML),
 )
@@ -75,6 +83,8 @@ def release(
     delta: float,
     seed: int,
     mechanism: tuple[str, ...],
+    columns: str | None,
+    map_queries: str,
     config: Path | None,
     output: OutputArguments,
 ) -> None:
@@ -84,6 +94,9 @@ def release(
     check_out(output.out)
     if not 0 < alpha < 1 or not 0 < beta < 1 or not 0 <= delta < 1:
         raise ConfigError("--alpha and --beta are between 0 and 1, --delta is at least 0 and below 1")
+    if columns is not None:
+        _show_map(columns, map_queries, Setup(alpha, beta, delta, seed), people, output)
+        return
     unknown = [name for name in mechanism if name not in MECHANISMS]
     if unknown:
         raise ConfigError(f"there is no mechanism {unknown[0]!r}; there are {', '.join(MECHANISMS)}")
@@ -102,6 +115,53 @@ def release(
     else:
         head = f"{work.name}: {work.n:,} people, {told['cells']:,} cells, {len(work.stream):,} questions"
         emit_text("\n".join([f"{head}, {work.distinct:,} different{said}", *_lines(played)]), output.out)
+
+
+def _show_map(columns: str, questions: str, setup: Setup, people: int, output: OutputArguments) -> None:
+    """Play the map and print it."""
+    from keyhole.defence.simulate.price_map import draw_map
+
+    widths, lengths = _numbers("--map", columns, 3, 20), _numbers("--map-queries", questions, 1, 10**6)
+    made = draw_map(widths, lengths, setup, people=people)
+    squares = [
+        {"kind": c.kind, "columns": c.columns, "cells": 2**c.columns, "questions": c.questions, "online": c.online,
+         "online_epsilon": c.online_epsilon, "other": c.other, "other_epsilon": c.other_epsilon, "ratio": c.ratio,
+         "within_alpha": c.within, "left_out": list(c.left_out)}
+        for c in made.cells
+    ]  # fmt: skip
+    found = {"people": people, "alpha": setup.alpha, "beta": setup.beta, "squares": squares}
+    if output.format is Format.JSON:
+        emit_json(json.dumps(found, indent=2), output.out)
+        return
+    if output.format is Format.HTML:
+        from keyhole.report.html.simulations import render_price_map
+
+        emit(render_price_map(found), output.out)
+        return
+    head = (
+        f"{people:,} people, every answer within {setup.alpha:g} n with probability {1 - setup.beta:g}; "
+        f"an online construction is the cheapest in {len(made.won)} of {len(made.cells)} squares"
+    )
+    names = f"{'online':<10} {'epsilon':>9}  {'other':<17} {'epsilon':>9} {'ratio':>6}"
+    lines = [head, f"{'data':<19} {'columns':>7} {'questions':>9}  {names}"]
+    for c in made.cells:
+        lines.append(
+            f"{c.kind:<19} {c.columns:>7} {c.questions:>9,}  {c.online:<10} {c.online_epsilon:>9.4g}  "
+            f"{c.other:<17} {c.other_epsilon:>9.4g} {c.ratio:>6.2f}{'  online wins' if c.ratio > 1 else ''}"
+        )
+    if any(c.left_out for c in made.cells):
+        lines.append("planners were not played where a domain has more than 256 cells")
+    emit_text("\n".join(lines), output.out)
+
+
+def _numbers(option: str, text: str, least: int, most: int) -> list[int]:
+    try:
+        found = [int(word) for word in text.split(",")]
+    except ValueError:
+        found = []
+    if not found or not all(least <= value <= most for value in found):
+        raise ConfigError(f"{option} {text!r}: write whole numbers from {least:,} to {most:,}, such as 8,12")
+    return found
 
 
 def _workload(

@@ -12,17 +12,22 @@ from itertools import combinations
 import numpy as np
 from numpy.typing import NDArray
 
-from keyhole.defence.budget.loss import epsilon_at
+from keyhole.defence.budget.budget import epsilon_budget
+from keyhole.defence.budget.loss import Loss, epsilon_at
+from keyhole.defence.histogram import Histogram
+from keyhole.defence.linear import LinearQuery, Place
 from keyhole.defence.mechanisms.online_ic import plan_online
+from keyhole.defence.mechanisms.tuned_weights import BypassedWeights, TunedWeights, plan_tuned, start_from_margins
+from keyhole.defence.planner.sizing import find_noise
 from keyhole.defence.simulate.rule_planner import Rule, RulePlanner, declared_tables, most_noise
 from keyhole.defence.simulate.workloads import Workload
-from keyhole.defence.tables.noisy_tables import COUNT, Generation
+from keyhole.defence.tables.error_bars import ErrorLaw
+from keyhole.defence.tables.noisy_tables import COUNT, LAWS, Generation
 from keyhole.defence.updates.multiplicative_weights import MultiplicativeWeights
 from keyhole.errors import KeyholeError
 
-Mask = NDArray[np.bool_]
 WIDE = 10**6  # variance beyond which the discrete Gaussian is drawn as a rounded normal
-LARGEST_TABLE = 2**16
+INFERRED = 2**10  # cells up to which a whole histogram is answered from by its residuals
 LARGEST_HYPOTHESIS = 2**20
 
 
@@ -182,66 +187,132 @@ def cache(work: Workload, setup: Setup) -> ReleaseOutcome:
 
 def histogram(work: Workload, setup: Setup) -> ReleaseOutcome:
     """The whole histogram at once, good for any product of subsets."""
-    rule = setup.rule(work)
-    if math.prod(work.sizes.values()) > LARGEST_TABLE:
+    rule, cells = setup.rule(work), math.prod(work.sizes.values())
+    if cells > LARGEST_HYPOTHESIS:
         return ReleaseOutcome("histogram", math.nan, 0, None, 0.0, "too many cells")
+    if cells > INFERRED:
+        return _summed_histogram(work, setup, cells)
     play = RulePlanner(rule, work.sizes, work.truth, SeededNoise(np.random.default_rng(setup.seed)))
     play.buy(work.names, most_noise(Generation(work.n), work.names, [], rule, work.sizes, everything=True))
     errors = _answered(work, setup, lambda at: float(play.generation.value(COUNT, work.question(at))))
     return ReleaseOutcome("histogram", float(play.spent), len(work.stream), errors, 0.0)
 
 
-def weights(name: str, rate: float, *, bypass: bool = False) -> Callable[[Workload, Setup], ReleaseOutcome]:
-    """Private multiplicative weights with a sparse vector at threshold alpha/2, as in Turbo (SOSP 2023).
+MARGIN_NOISE = 3.5  # so many scales of a bought margin's noise are one bar
+SPARE = 1.25  # firings are named so much above what a twin needed
 
-    In units of 4 ln(1/beta) / (alpha n): three for a sparse vector run and one for the number that a firing gives out.
 
-    `bypass`: questions on cells that were corrected seldom are answered by Laplace and only teach. Firings are counted
-    when they happen, which is optimistic: a run that is safe pays for them beforehand.
+def _summed_histogram(work: Workload, setup: Setup, cells: int) -> ReleaseOutcome:
+    """The same for many cells: noisy cells are added up, less the share of the noise that public n makes known.
+
+    A question of m of N cells has the noise of m cells by 1 - m/N and of the others by m/N; the scale is that of the
+    question of the pool with the widest bar, by exact tails.
+    """
+    rule, rng = setup.rule(work), np.random.default_rng(setup.seed)
+    kept = {}
+    for masks in work.pool:
+        kept[tuple(mask.bit_count() for mask in masks)] = masks
+    sizes = tuple(work.sizes.values())
+    covered = {math.prod(m.bit_count() or s for m, s in zip(masks, sizes, strict=True)) for masks in kept.values()}
+    widest = max(covered, key=lambda m: m * (cells - m))
+    share = widest / cells
+    unit = ErrorLaw(0.0, ((1 - share, widest), (share, cells - widest)), 1.0)
+    scale = (rule.within - 1) / unit.bar(rule.beta)
+    noisy = (work.truth[work.names] + rng.laplace(0, scale, sizes).round()).ravel()
+    excess = float(noisy.sum()) - work.n
+
+    def ask(at: int) -> float:
+        weights = _linear(work, at).weights
+        return float(noisy @ weights) - excess * float(weights.sum()) / cells
+
+    errors = _answered(work, setup, ask)
+    return ReleaseOutcome("histogram", 2 / scale, len(work.stream), errors, 0.0, "one table of all columns")
+
+
+def tuned(name: str, *, warm: bool = False, visits: int = 0) -> Callable[[Workload, Setup], ReleaseOutcome]:
+    """Private multiplicative weights as a real run: firings are named and prepaid; then numbers are bought singly.
+
+    How many are named is what a twin needed, other people of the same kind (their data are public), and a quarter more.
+    `warm`: one-way margins are bought first, and the run begins at their product.
     """
 
     def play(work: Workload, setup: Setup) -> ReleaseOutcome:
         cells = math.prod(work.sizes.values())
         if cells > LARGEST_HYPOTHESIS:
             return ReleaseOutcome(name, math.nan, 0, None, 0.0, "too many cells")
-        rng, shape = np.random.default_rng(setup.seed), tuple(work.sizes.values())
-        unit = 4 * math.log(1 / setup.beta) / (setup.alpha * work.n)
-        guess, visits, kept = np.full(shape, 1 / cells), np.zeros(shape, dtype=np.int64), dict[int, float]()
-        spent, level = 3 * unit, rng.laplace(0, 1 / unit)
-        single = math.log(1 / setup.beta) / (setup.alpha * work.n)
-        small = setup.alpha / 2
-
-        def learn(mask: Mask, guessed: float, answer: float) -> None:
-            nonlocal guess
-            if abs(answer - guessed) > small * (0.1 if bypass else 1):
-                guess = guess * np.where(mask, math.exp(rate if answer > guessed else -rate), 1.0)
-                guess /= guess.sum()
-                visits[mask] += 1
-
-        def ask(at: int) -> float:
-            nonlocal spent, level
-            if at in kept:
-                return kept[at]
-            mask, true = _mask(work, at), work.true(at) / work.n
-            guessed = float(guess[mask].sum())
-            if bypass and visits[mask].min() < 1:
-                spent += single
-                answer = true + rng.laplace(0, 1 / (single * work.n))
-                kept[at] = answer * work.n
-                learn(mask, guessed, answer)
-                return kept[at]
-            if abs(true - guessed) + rng.laplace(0, 1 / (unit * work.n)) < small + level / work.n:
-                return guessed * work.n
-            spent += 4 * unit
-            level = rng.laplace(0, 1 / unit)
-            answer = true + rng.laplace(0, 1 / (unit * work.n))
-            learn(mask, guessed, answer)
-            return answer * work.n
-
-        errors = _answered(work, setup, ask)
-        return ReleaseOutcome(name, spent, len(work.stream), errors, 0.0, "firings counted when they happen")
+        twin = work.twin() if work.twin is not None else None
+        named, how = max(3, work.distinct // 20), "a twentieth of the questions"
+        if twin is not None:
+            needed = _run_weights(twin, setup, work.distinct, warm=warm, visits=visits)
+            named, how = math.ceil(SPARE * needed.fired) + 3, f"a twin needed {needed.fired}"
+        played = _run_weights(work, setup, named, warm=warm, visits=visits)
+        note = f"{played.fired} of {named} firings used ({how})"
+        note += f"; {played.bypassed} measured at once" if visits else ""
+        note += f"; {played.single} bought singly after them" if played.single else ""
+        return ReleaseOutcome(name, played.spent, len(work.stream), played.errors, 0.0, note)
 
     return play
+
+
+@dataclass(slots=True, eq=False)
+class _PlayedWeights:
+    """What a run of tuned weights spent on a stream."""
+
+    spent: float
+    errors: NDArray[np.float64]
+    fired: int
+    bypassed: int
+    single: int
+
+
+def _run_weights(work: Workload, setup: Setup, firings: int, *, warm: bool, visits: int) -> _PlayedWeights:
+    """The whole stream: each different question once, as long as firings last; then a number for each."""
+    rule, noise = setup.rule(work), SeededNoise(np.random.default_rng(setup.seed))
+    shape, bar = tuple(work.sizes.values()), math.floor(rule.within)
+    histogram = Histogram.of(work.truth[work.names].ravel())
+    purse = epsilon_budget(10**9)
+    plan = plan_tuned(
+        n=work.n, cells=histogram.cells, queries=work.distinct, firings=firings, beta=setup.beta, bar=bar,
+        adaptive=False,
+    )  # fmt: skip
+    margins: dict[int, NDArray[np.int64]] = {}
+    if warm:
+        scale = Fraction(bar) / Fraction(str(MARGIN_NOISE))
+        for axis, column in enumerate(work.names):
+            purse.spend(Loss.of_epsilon(2 / scale), what=f"margin of {column}")
+            margins[axis] = work.truth[(column,)] + np.array([noise.laplace(scale) for _ in range(shape[axis])])
+    start = start_from_margins(shape, margins) if warm else None
+    run = TunedWeights(histogram, purse, plan, start=start, noise=noise)
+    asked: TunedWeights | BypassedWeights = BypassedWeights(run, purse, visits=visits) if visits else run
+    kept, single = dict[int, float](), 0
+
+    def ask(at: int) -> float:
+        nonlocal single
+        if at not in kept:
+            if run.halted:
+                single += 1
+                dose = find_noise(rule.within - 0.5, rule.beta, LAWS["epsilon"])
+                purse.spend(Loss.of_epsilon(rule.number()), what="one number")
+                kept[at] = work.true(at) + noise.laplace(dose)
+            else:
+                kept[at] = float(asked.answer(_linear(work, at)).value)
+        return kept[at]
+
+    errors = _answered(work, setup, ask)
+    spent = float(Fraction(10**9) - purse.left())
+    return _PlayedWeights(spent, errors, run.fired, asked.bypassed if isinstance(asked, BypassedWeights) else 0, single)
+
+
+def _linear(work: Workload, at: int) -> LinearQuery:
+    """A question of the pool as a counting query: only the columns that it names are looked at."""
+    sizes = tuple(work.sizes.values())
+    axes = tuple(axis for axis, mask in enumerate(work.pool[at]) if mask)
+    cells = np.ones((1,) * len(axes), dtype=bool)
+    for k, axis in enumerate(axes):
+        side = np.array([work.pool[at][axis] >> v & 1 for v in range(sizes[axis])], dtype=bool)
+        cells = cells & side.reshape([-1 if j == k else 1 for j in range(len(axes))])
+    weights = np.broadcast_to(cells, tuple(sizes[axis] for axis in axes)).ravel()
+    return LinearQuery.of(weights, place=Place(sizes, axes))
 
 
 def online_ic(work: Workload, setup: Setup) -> ReleaseOutcome:
@@ -263,9 +334,9 @@ MECHANISMS: dict[str, Callable[[Workload, Setup], ReleaseOutcome]] = {
     "planner-declared": planner_declared,
     "laplace": laplace,
     "cache": cache,
-    "pmw": weights("pmw", 0.05 / 8),
-    "pmw-tuned": weights("pmw-tuned", 0.1),
-    "pmw-bypass": weights("pmw-bypass", 0.1, bypass=True),
+    "pmw-tuned": tuned("pmw-tuned"),
+    "pmw-warm": tuned("pmw-warm", warm=True),
+    "pmw-bypass": tuned("pmw-bypass", visits=1),
     "online-ic": online_ic,
     "histogram": histogram,
 }
@@ -288,12 +359,3 @@ def _answered(work: Workload, setup: Setup, ask: Callable[[int], float]) -> NDAr
 
 def _tables(number: int) -> str:
     return "1 table" if number == 1 else f"{number} tables"
-
-
-def _mask(work: Workload, at: int) -> Mask:
-    cells = np.ones((1,) * len(work.sizes), dtype=bool)
-    for axis, (size, mask) in enumerate(zip(work.sizes.values(), work.pool[at], strict=True)):
-        if mask:
-            side = np.array([mask >> k & 1 for k in range(size)], dtype=bool)
-            cells = cells & side.reshape([-1 if a == axis else 1 for a in range(len(work.sizes))])
-    return np.broadcast_to(cells, tuple(work.sizes.values()))

@@ -5,7 +5,7 @@ The people are made up from a seed; sizes and numbers of people are those of the
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from fractions import Fraction
 from itertools import combinations, product
@@ -27,6 +27,7 @@ from keyhole.errors import ConfigError, KeyholeError
 from keyhole.model.schema import Column, Kind, Role, Schema
 from keyhole.sql import lower_statement
 
+TWIN = 7919  # added to the seed of a workload for that of its twin
 Masks = tuple[int, ...]  # for each axis a bit mask of the values kept; 0: the axis is not named
 COVID = {"age": 4, "ethnicity": 8, "gender": 2, "positive": 2}
 CITIBIKE = {
@@ -44,6 +45,10 @@ class TrueMargins(dict[Names, NDArray[np.int64]]):
     def __missing__(self, over: Names) -> NDArray[np.int64]:
         axes = [self._names.index(name) for name in over]
         shape = tuple(self._sizes[axis] for axis in axes)
+        if over != self._names and axes == sorted(axes) and prod(self._sizes) <= len(self._people):
+            others = tuple(k for k in range(len(self._names)) if k not in axes)
+            self[over] = np.asarray(self[self._names].sum(axis=others))  # fewer cells than people to add up
+            return self[over]
         cells = np.zeros(len(self._people), dtype=np.int64)
         for axis in axes:
             cells = cells * self._sizes[axis] + self._people[:, axis]
@@ -65,6 +70,7 @@ class Workload:
     stream: NDArray[np.int64]
     n: int
     made: dict[int, Functional] = field(default_factory=dict)
+    twin: Callable[[], Workload] | None = None  # other people of the same kind, and another stream
 
     @property
     def names(self) -> Names:
@@ -99,8 +105,9 @@ class Workload:
                 yield self.question(at)
 
 
-def make_workload(name: str, queries: int, zipf: float, seed: int) -> Workload:
-    """`covid`, `citibike` or `binary:D`; questions drawn from a pool, uniformly (zipf 0) or by rank^-zipf.
+def make_workload(name: str, queries: int, zipf: float, seed: int, people: int = 1_000_000) -> Workload:
+    """`covid`, `citibike`, `binary:D` or `near:D`; questions drawn from a pool, uniformly (zipf 0) or by rank^-zipf.
+    `people`: of the made-up binary columns; published streams have their own number.
 
     >>> made = make_workload("binary:8", 50, 0.0, 1)
     >>> made.n, len(made.pool), len(made.stream)
@@ -114,16 +121,20 @@ def make_workload(name: str, queries: int, zipf: float, seed: int) -> Workload:
     elif kind == "citibike" and not size:
         n, sizes = 340_000, CITIBIKE
         pool = list(_list_cells(sizes, (1, 2, 3)))
-    elif kind == "binary" and size.isdigit() and 3 <= int(size) <= 20:
-        n, sizes = 1_000_000, {f"b{k:02d}": 2 for k in range(int(size))}
+    elif kind in ("binary", "near") and size.isdigit() and 3 <= int(size) <= 20:
+        n, sizes = people, {f"b{k:02d}": 2 for k in range(int(size))}
         pool = list(_list_cells(sizes, (3,)))
     else:
-        raise ConfigError(f"there is no workload {name!r}; there are covid, citibike and binary:D with D from 3 to 20")
+        raise ConfigError(
+            f"there is no workload {name!r}; there are covid, citibike, binary:D and near:D, D from 3 to 20"
+        )
     order = rng.permutation(len(pool))
     weight = np.arange(1, len(pool) + 1, dtype=np.float64) ** -zipf
     stream = order[rng.choice(len(pool), queries, p=weight / weight.sum())]
+    rows = make_up_near_people(sizes, n, rng) if kind == "near" else make_up_people(sizes, n, rng)
+    truth = TrueMargins(tuple(sizes), tuple(sizes.values()), rows)
     return Workload(
-        name, sizes, TrueMargins(tuple(sizes), tuple(sizes.values()), make_up_people(sizes, n, rng)), pool, stream, n
+        name, sizes, truth, pool, stream, n, twin=lambda: make_workload(name, queries, zipf, seed + TWIN, people)
     )
 
 
@@ -142,6 +153,17 @@ def _list_cells(sizes: Mapping[str, int], ways: Sequence[int]) -> Iterator[Masks
                 for at, value in zip(chosen, values, strict=True):
                     masks[at] = 1 << value
                 yield tuple(masks)
+
+
+def make_up_near_people(sizes: Mapping[str, int], n: int, rng: np.random.Generator) -> NDArray[np.int64]:
+    """Columns that are nearly independent: every fourth one repeats the one before it for three people in twenty."""
+    people = np.zeros((n, len(sizes)), dtype=np.int64)
+    for axis, size in enumerate(sizes.values()):
+        people[:, axis] = rng.choice(size, n, p=rng.dirichlet(np.full(size, 4.0)))
+        if axis % 4 == 3:
+            same = rng.random(n) < 0.15
+            people[same, axis] = np.minimum(people[same, axis - 1], size - 1)
+    return people
 
 
 def make_up_people(sizes: Mapping[str, int], n: int, rng: np.random.Generator) -> NDArray[np.int64]:

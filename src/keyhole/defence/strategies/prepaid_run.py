@@ -13,6 +13,7 @@ from keyhole.defence.budget.loss import Loss, parse_exact
 from keyhole.defence.mechanisms.base import Release
 from keyhole.defence.mechanisms.online_ic import OnlineIC, OnlinePlan, plan_online
 from keyhole.defence.noise import NoiseSource
+from keyhole.defence.mechanisms.judge import say_better
 from keyhole.defence.strategies.plans import UPDATES, find_best_plan
 from keyhole.defence.updates.base import DatabaseUpdate
 from keyhole.defence.workload import Question
@@ -128,6 +129,13 @@ class PrepaidRun:
             ) from None
         return plan
 
+    def _say_better(self, plan: OnlinePlan) -> str:
+        """What would be closer for as many questions at the price of this run, told before it is paid."""
+        return say_better(
+            "online-ic", plan.bar, parse_exact(plan.epsilon), n=plan.n, cells=plan.cells, queries=plan.queries,
+            beta=plan.beta / plan.queries,  # for all answers together, as a run has it
+        )  # fmt: skip
+
     def _loss(self, plan: OnlinePlan) -> Loss:
         return Loss.of_epsilon(parse_exact(plan.epsilon), parse_exact(plan.delta), self.setting.histogram.neighbours)
 
@@ -163,7 +171,8 @@ class PrepaidRun:
                     continue
                 cost = parse_exact(plan.epsilon)
                 story = f"a run of {plan.firings} firings for {plan.queries} questions, within {plan.bar} people"
-                made.append((cost, f"{self._name}, {story}"))
+                better = self._say_better(plan)
+                made.append((cost, f"{self._name}, {story}{f'; {better}' if better else ''}"))
             else:
                 made.append((Fraction(0), f"{self._name}, prepaid run"))
         return made

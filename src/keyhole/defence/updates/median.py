@@ -29,6 +29,18 @@ def net_rows(cells: int, alpha: float) -> int:
     return math.floor(cells / (4 * alpha)) + 1
 
 
+def largest_domain(alpha: float) -> int:
+    """The most cells whose net for alpha is held: beyond, the median is refused.
+
+    >>> [largest_domain(alpha) for alpha in (0.3, 0.1, 0.03, 0.01)]
+    [10, 7, 5, 4]
+    """
+    cells = 1
+    while math.comb(net_rows(cells + 1, alpha) + cells, cells) * (cells + 1) <= LARGEST_NET:
+        cells += 1
+    return cells
+
+
 @lru_cache(maxsize=8)
 def net(cells: int, alpha: float) -> NDArray[np.float64]:
     """All databases of `net_rows` people over the cells, as shares: C(m + |X| - 1, |X| - 1) rows.
@@ -40,8 +52,9 @@ def net(cells: int, alpha: float) -> NDArray[np.float64]:
     count = math.comb(people + cells - 1, cells - 1)
     if count * cells > LARGEST_NET:
         raise PrivacyParameterError(
-            f"the median needs a net of 10^{math.log10(count):.1f} databases over {cells} cells: "
-            "use multiplicative weights, or a larger alpha"
+            f"the median needs a net of 10^{math.log10(count):.1f} databases over {cells} cells; at alpha {alpha:.3g} "
+            f"at most {largest_domain(alpha)} cells fit. A sample of them would hold none that is near the data, so "
+            "nothing could be promised: use multiplicative weights, or a larger alpha"
         )
     rows = np.zeros((1, 0), dtype=np.int64)
     for _ in range(cells - 1):

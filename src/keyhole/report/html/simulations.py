@@ -6,7 +6,7 @@ import math
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from keyhole.report.charts.drawing import Drawing, Series, draw_lines
+from keyhole.report.charts.drawing import Drawing, Series, draw_heat_map, draw_lines
 from keyhole.report.charts.figures import GUIDES, average_traces, compute_guides, draw_errors, draw_prices
 from keyhole.report.charts.svg import Axis
 from keyhole.report.html.page import Tile, render_page
@@ -96,6 +96,51 @@ def render_release_page(simulation: Mapping[str, Any]) -> str:
         ],
         settings=_list_settings(workload),
     )
+
+
+def render_price_map(found: Mapping[str, Any]) -> str:
+    """One page of what `keyhole simulate release --map ... --format json` says: where an online construction pays."""
+    squares = found["squares"]
+    won = [s for s in squares if s["ratio"] > 1]
+    best = max(squares, key=lambda s: s["ratio"])
+    sentence = f"An online construction is the cheapest way in {len(won)} of {len(squares)} settings."
+    if won:
+        sentence += (
+            f" At best it costs {1 / best['ratio']:.0%} of {best['other']}: {best['columns']} columns, {best['kind']}, "
+            f"{best['questions']:,} questions."
+        )
+    notes = ["People and noise are made up (seeded): nothing here is private, and nothing was spent."]
+    if any(s["left_out"] for s in squares):
+        notes.append("Planners were not played where a domain has more than 256 cells.")
+    kinds = list(dict.fromkeys(s["kind"] for s in squares))
+    return render_page(
+        "simulate/map.html.jinja",
+        "simulation",
+        sentence,
+        notes=notes,
+        tiles=[
+            Tile(f"{found['people']:,}", "people; prices fall like 1/n for all"),
+            Tile(f"± {found['alpha'] * found['people']:,.0f}", f"people, with probability {1 - found['beta']:g}"),
+        ],
+        maps=[(kind, _draw_price_map([s for s in squares if s["kind"] == kind])) for kind in kinds],
+        squares=[
+            (
+                s["kind"], s["columns"], f"{s['cells']:,}", f"{s['questions']:,}", s["online"],
+                f"{s['online_epsilon']:.4g}", s["other"], f"{s['other_epsilon']:.4g}", f"{s['ratio']:.2f}",
+            )
+            for s in squares
+        ],
+    )  # fmt: skip
+
+
+def _draw_price_map(squares: Sequence[Mapping[str, Any]]) -> Drawing:
+    """A square the darker the cheaper the online construction is; full where it is the cheapest."""
+    widths, lengths = (sorted({s[key] for s in squares}) for key in ("columns", "questions"))
+    ratio = {(s["columns"], s["questions"]): min(1.0, s["ratio"]) for s in squares}
+    caption = "Price of the best other way, as a share of the best online construction: at 100 % the online one wins."
+    rows, heads = [f"{w} columns" for w in widths], [f"{k:,}" for k in lengths]
+    shares = [[ratio[w, k] for k in lengths] for w in widths]
+    return draw_heat_map(shares, rows, heads, (f"questions: {', '.join(heads)}", "columns"), caption)
 
 
 def _draw_bars_against_errors(mechanisms: Sequence[Mapping[str, Any]]) -> Drawing | None:
