@@ -46,6 +46,8 @@ PARTS = {
     "Reference": ("sql.md", "dialects.md", "json.md", "reading.md", "scale.md"),
     "Theory": (
         "paper-reconstruction.md",
+        "paper-bisection.md",
+        "paper-online-ic.md",
         "rowspace.md",
         "inference.md",
         "order.md",

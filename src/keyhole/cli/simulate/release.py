@@ -111,10 +111,33 @@ def release(
     elif output.format is Format.HTML:
         from keyhole.report.html.simulations import render_release_page
 
-        emit(render_release_page(found), output.out)
+        emit(render_release_page(found, _theorem_curves(work, beta, delta)), output.out)
     else:
         head = f"{work.name}: {work.n:,} people, {told['cells']:,} cells, {len(work.stream):,} questions"
         emit_text("\n".join([f"{head}, {work.distinct:,} different{said}", *_lines(played)]), output.out)
+
+
+def _theorem_curves(work: Workload, beta: float, delta: float) -> dict[str, list[tuple[float, float]]]:
+    """3 alpha of theorems 5.14 and 5.15 on this stream against epsilon, for three numbers of people."""
+    from keyhole.defence.mechanisms.theorems import OnlineAccuracy, multiplicative_weights_limit
+    from keyhole.errors import PrivacyParameterError
+
+    cells, curves = math.prod(work.sizes.values()), dict[str, list[tuple[float, float]]]()
+    for slack in (0.0, delta or 1e-6):
+        for n in (work.n // 10, work.n, work.n * 10):
+            plan = OnlineAccuracy(
+                lambda alpha: multiplicative_weights_limit(cells, alpha), n=max(1, n), queries=work.distinct, beta=beta
+            )
+            points = []
+            for k in range(-8, 17):
+                epsilon = 10 ** (k / 4)
+                try:
+                    points.append((epsilon, 3 * plan.alpha_for(epsilon, slack)))
+                except PrivacyParameterError:
+                    continue  # so small an epsilon promises nothing
+            name = "5.14, delta 0" if slack == 0 else f"5.15, delta {slack:g}"
+            curves[f"{name}: {n:,} people"] = points
+    return {name: points for name, points in curves.items() if points}
 
 
 def _show_map(columns: str, questions: str, setup: Setup, people: int, output: OutputArguments) -> None:

@@ -11,9 +11,9 @@ from keyhole.defence.answering import AnswerSetting, PaidReleases
 from keyhole.defence.budget.ledger import Purchase, SavedRun
 from keyhole.defence.budget.loss import Loss, parse_exact
 from keyhole.defence.mechanisms.base import Release
+from keyhole.defence.mechanisms.judge import say_better
 from keyhole.defence.mechanisms.online_ic import OnlineIC, OnlinePlan, plan_online
 from keyhole.defence.noise import NoiseSource
-from keyhole.defence.mechanisms.judge import say_better
 from keyhole.defence.strategies.plans import UPDATES, find_best_plan
 from keyhole.defence.updates.base import DatabaseUpdate
 from keyhole.defence.workload import Question

@@ -60,8 +60,10 @@ def _list_settings(settings: Mapping[str, Any]) -> list[tuple[str, object]]:
     return [(name, f"{value:,}" if isinstance(value, int) else value) for name, value in settings.items()]
 
 
-def render_release_page(simulation: Mapping[str, Any]) -> str:
-    """One page of what `keyhole simulate release --format json` says."""
+def render_release_page(
+    simulation: Mapping[str, Any], theorems: Mapping[str, Sequence[tuple[float, float]]] | None = None
+) -> str:
+    """One page of what `keyhole simulate release --format json` says; `theorems` are curves of 3 alpha by epsilon."""
     workload, mechanisms = simulation["workload"], simulation["mechanisms"]
     costs = {m["mechanism"]: math.inf if m["epsilon"] is None else m["epsilon"] for m in mechanisms}
     ordered = sorted(mechanisms, key=lambda m: costs[m["mechanism"]])
@@ -83,6 +85,7 @@ def render_release_page(simulation: Mapping[str, Any]) -> str:
         ],
         prices=draw_prices(costs),
         bars=_draw_bars_against_errors(mechanisms),
+        theorems=_draw_theorems(theorems or {}, workload["alpha"]),
         mechanisms=[
             (
                 m["mechanism"],
@@ -141,6 +144,16 @@ def _draw_price_map(squares: Sequence[Mapping[str, Any]]) -> Drawing:
     rows, heads = [f"{w} columns" for w in widths], [f"{k:,}" for k in lengths]
     shares = [[ratio[w, k] for k in lengths] for w in widths]
     return draw_heat_map(shares, rows, heads, (f"questions: {', '.join(heads)}", "columns"), caption)
+
+
+def _draw_theorems(curves: Mapping[str, Sequence[tuple[float, float]]], alpha: float) -> Drawing | None:
+    """The bars that theorems 5.14 and 5.15 promise of OnlineIC, and the bar that is asked for."""
+    if not curves:
+        return None
+    every = [point for points in curves.values() for point in points]
+    ends = min(e for e, _ in every), max(e for e, _ in every)
+    named = {**curves, "asked for": [(ends[0], alpha), (ends[1], alpha)]}
+    return draw_errors(named, x="epsilon", y="3 alpha, a share of n", dashed=("asked for",))
 
 
 def _draw_bars_against_errors(mechanisms: Sequence[Mapping[str, Any]]) -> Drawing | None:
