@@ -16,8 +16,7 @@ from keyhole.defence.linear import LinearQuery
 from keyhole.defence.mechanisms.judge import judge_bars, say_better
 from keyhole.defence.mechanisms.tuned_weights import TunedWeights, bound_gap_tail, plan_tuned, start_from_margins
 from keyhole.defence.noise import NoiseSource
-from keyhole.defence.simulate.price_map import NEARLY, draw_map
-from keyhole.defence.simulate.release import MECHANISMS, SeededNoise, Setup
+from keyhole.defence.simulate.release import MECHANISMS, NEARLY, SeededNoise, Setup, draw_map
 from keyhole.defence.simulate.workloads import make_workload
 from keyhole.defence.updates.median import Median, largest_domain
 from keyhole.errors import BudgetExhausted, PrivacyParameterError

@@ -460,7 +460,7 @@ GAMES: tuple[Game, ...] = (
     ),
     Game(
         "tuned-weights, bypass",
-        BypassedWeights,
+        TunedWeights,
         play_bypass,
         ONLINE_PAIR,
         bypass_law,

@@ -16,6 +16,7 @@ from keyhole.defence.mechanisms.iterative import Construction, IterativeConstruc
 from keyhole.defence.mechanisms.laplace import Laplace
 from keyhole.defence.mechanisms.online_ic import OnlineIC, OnlinePlan, plan_online
 from keyhole.defence.mechanisms.sparse_vector import AboveThreshold, NumericSparse, Sparse
+from keyhole.defence.mechanisms.tuned_weights import BypassedWeights, TunedWeights, plan_tuned
 from keyhole.defence.updates.base import DatabaseUpdate
 from keyhole.defence.updates.median import Median
 from keyhole.defence.updates.multiplicative_weights import MultiplicativeWeights
@@ -24,6 +25,7 @@ from keyhole.defence.updates.perceptron import Perceptron
 __all__ = [
     "AboveThreshold",
     "Budget",
+    "BypassedWeights",
     "Cap",
     "Categories",
     "Construction",
@@ -49,8 +51,10 @@ __all__ = [
     "Range",
     "Release",
     "Sparse",
+    "TunedWeights",
     "declare_domain",
     "epsilon_budget",
     "plan_offline",
     "plan_online",
+    "plan_tuned",
 ]

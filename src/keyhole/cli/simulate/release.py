@@ -142,7 +142,7 @@ def _theorem_curves(work: Workload, beta: float, delta: float) -> dict[str, list
 
 def _show_map(columns: str, questions: str, setup: Setup, people: int, output: OutputArguments) -> None:
     """Play the map and print it."""
-    from keyhole.defence.simulate.price_map import draw_map
+    from keyhole.defence.simulate.release import draw_map
 
     widths, lengths = _numbers("--map", columns, 3, 20), _numbers("--map-queries", questions, 1, 10**6)
     made = draw_map(widths, lengths, setup, people=people)
