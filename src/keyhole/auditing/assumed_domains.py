@@ -24,7 +24,7 @@ from typing import Literal
 
 import numpy as np
 
-from keyhole.auditing.base import AssumedGroup, Assumption, Exposure, Finding, Proof, Status, query_order
+from keyhole.auditing.base import AssumedGroup, Assumption, Directions, Exposure, Finding, Proof, Status, query_order
 from keyhole.auditing.clock import interrupted, ordered
 from keyhole.auditing.end_proof import BoundUsed, EndProof
 from keyhole.auditing.exchange import everybody_open
@@ -190,6 +190,8 @@ class _Assuming:
         self.found, self.roster, self.source, self.audit = found, roster, source, audit
         self.columns = {c.name: c for c in columns}
         self._held: dict[str, PrivateValues] = {}
+        self._directions: dict[int, Directions] = {}
+        self._exchanged = frozenset[int]()
         self.domains = {name: assume_domain(c, source) for name, c in self.columns.items()}
         self.lines = {name: declaring_line(c) for name, c in self.columns.items() if self.domains[name].rule != "any"}
 
@@ -225,8 +227,9 @@ class _Assuming:
             return found
         groups = tuple(self._groups(new, again.evidence))
         findings = sorted((*found.findings, *new), key=lambda f: (f.row, f.column, f.assumed))
-        made = Assumption(again, groups, gap, promise, self.lines)
-        return replace(found, findings=tuple(findings), assumption=made)
+        made = Assumption(again, groups, gap, promise, self.lines, self._exchanged)
+        directions = {**found.directions, **again.directions, **self._directions}
+        return replace(found, findings=tuple(findings), assumption=made, directions=directions)
 
     def _promise(self, again: Exposure, needed: Iterable[str]) -> str:
         """What is proved of the others, with its condition where only the rank of equations leaves a column open."""
@@ -272,7 +275,10 @@ class _Assuming:
         )
         mine = [system for system in evidence.systems if names & set(system.columns)]
         listed = {(row, f.column) for f in self.found.findings if f.form for row in (f.row, *f.rows)}
-        return all(everybody_open(system, known, listed) for system in mine)
+        shown = all(everybody_open(system, known, listed) for system in mine)
+        self._directions = known.directions
+        self._exchanged = frozenset(known.number(system) for system in mine if shown)
+        return shown
 
     # what needs the assumption
 

@@ -9,6 +9,9 @@ from enum import StrEnum
 from fractions import Fraction
 from typing import TYPE_CHECKING, Any, Protocol, TypeAlias
 
+import numpy as np
+from numpy.typing import NDArray
+
 from keyhole.auditing.end_proof import EndProof, proved
 from keyhole.auditing.promise import COMPLETE, ENDED, NOISE_GAP, NOTHING, SHOWN_OPEN, SOUND, beyond_rank, undeclared
 from keyhole.datasets import Roster
@@ -227,6 +230,20 @@ class Group:
     proof: Proof
 
 
+@dataclass(frozen=True, slots=True, eq=False)
+class Directions:
+    """Vectors along which private values move while all sums of a system stay, entry by entry: which vector, how many
+    units, and which column (of `names`, that moves by `units`) of which class. A vector is meant up to its sign.
+    """
+
+    names: tuple[str, ...]
+    units: tuple[Fraction, ...]
+    which: NDArray[np.int64]
+    steps: NDArray[np.int64]
+    columns: NDArray[np.int64]
+    classes: NDArray[np.int64]
+
+
 @dataclass(frozen=True, slots=True)
 class AssumedGroup:
     """People whose value of a column some answers determine, if only the assumed values are possible.
@@ -256,6 +273,7 @@ class Assumption:
     gap: str
     promise: str
     columns: Mapping[str, str]  # the columns of which values are assumed -> the line that declares them
+    exchanged: frozenset[int] = frozenset()  # systems in which exchange and null vectors show everybody open
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -291,6 +309,7 @@ class Exposure:
     doubts: tuple[str, ...] = ()  # of `missed`: whether the log is about these people, and what their columns are
     firsts: Mapping[tuple[tuple[int, ...], str], First] = field(default_factory=dict)  # (rows, column) -> statement
     assumption: Assumption | None = None  # where values of undeclared columns were assumed
+    directions: Mapping[int, Directions] = field(default_factory=dict)  # system -> how people alone in a class move
     index: Index = field(init=False, repr=False)
     judged: int = field(init=False, repr=False)  # queries that were judged, parts counted one by one; public ones are
     noisy: Mapping[str, Noise] = field(init=False, repr=False)  # the law of each answer that is not as it was

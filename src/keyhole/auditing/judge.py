@@ -98,6 +98,7 @@ class Judge:
             grades=people.grades,
             domains=domains,
             limited=limited(known),
+            directions=known.directions,
         )
 
     def _narrow(self, known: Known, settled: Settled) -> None:

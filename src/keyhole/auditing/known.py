@@ -16,7 +16,7 @@ from typing import TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from keyhole.auditing.base import Finding, Group, Proof, Status
+from keyhole.auditing.base import Directions, Finding, Group, Proof, Status
 from keyhole.auditing.bounded import BoundedSystem
 from keyhole.auditing.matrix import SystemMatrix, system_matrix
 from keyhole.auditing.meet import STRENGTH, meet
@@ -126,6 +126,7 @@ class Known:
         self._groups: dict[tuple[str, tuple[int, ...]], Group] = {}
         self._contradictions: dict[Contradiction, None] = dict.fromkeys(evidence.contradictions)
         self._open_rows: dict[int, Mapping[str, NDArray[np.bool_]] | None] = {}
+        self.directions: dict[int, Directions] = {}  # systems whose people were moved along null vectors
         self.shown: set[int] = set()  # systems in which everybody else is open, by a second table
         self.forms: list[PersonForm] = []  # sums over one person's records that are determined
         self.missed: set[str] = set()  # what was not searched, as ends of a sentence
@@ -178,6 +179,7 @@ class Known:
         self.encoded |= {at: each for at, each in other.encoded.items() if at == number}
         self._solved |= {at: each for at, each in other._solved.items() if at == number}
         self._open_rows |= {at: each for at, each in other._open_rows.items() if at == number}
+        self.directions |= {at: each for at, each in other.directions.items() if at == number}
 
     def number(self, system: System) -> int:
         """The place of a system in the evidence."""

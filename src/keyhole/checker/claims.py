@@ -34,6 +34,7 @@ VERDICT = {
     *("promise", "assumed"),
     *("source", "exposed", "features", "grades", "groups", "rows", "intervals", "unjudged", "refused"),
     *("contradictions", "warnings", "by_assumption", "accepted", "advice", "rules", "by", "analyst"),
+    "witness",
 }
 TABLES = {  # of keyhole tables besides: what was published, and which cells its rules are about
     *("tables", "cells", "suppressed", "lines", "inferred", "suggestion", "rules_applied", "sensitive", "protection"),
@@ -109,6 +110,7 @@ TYPES: dict[str, dict[str, str]] = {
         "complete": TRUTH,
         "people": WHOLE,
         "source": "object:source",
+        "witness": f"{OBJECT}{MAY_BE_NULL}",
         "rows": "entries:shown",
         "by": "entries:verdict",
     },

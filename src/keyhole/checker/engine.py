@@ -30,6 +30,7 @@ INTEGERS = ("TINYINT", "SMALLINT", "INTEGER", "BIGINT", "HUGEINT", "UTINYINT", "
 
 
 INTEGER = "HUGEINT"  # made-up integers: products of large ones fit
+PICKED = ("keyhole_singles", "keyhole_tables")  # which hold several tables, told apart by keyhole_pick
 DECIMAL = "DECIMAL(18,6)"
 
 
@@ -223,12 +224,27 @@ class Engine:
         """One table for each of these rows, with these private values: `pick` chooses it. -1 picks nobody."""
         self._put(values, rows, "keyhole_singles")
 
+    def fill_tables(self, tables: Sequence[Mapping[str, Sequence[Any]]]) -> None:
+        """Tables with these private values, in the types of the data: `pick` chooses one, and the first is picked."""
+        rows = [r for _ in tables for r in range(self.n)]
+        values = {name: [v for table in tables for v in table[name]] for name in self.private}
+        picks = [k for k in range(len(tables)) for _ in range(self.n)]
+        self._put(values, rows, "keyhole_tables", {name: self.columns[name] for name in self.private}, picks)
+        self.pick(0)
+
     def pick(self, k: int) -> None:
-        """Statements now see the k-th row of `fill_singles` alone."""
+        """Statements now see the k-th row of `fill_singles` alone, or the k-th table of `fill_tables`."""
         self._results[self._table] = {}
         self._con.execute(f"SET VARIABLE keyhole_pick = {int(k)}")
 
-    def _put(self, values: Mapping[str, Sequence[Any]] | None, rows: Sequence[int], table: str) -> None:
+    def _put(
+        self,
+        values: Mapping[str, Sequence[Any]] | None,
+        rows: Sequence[int],
+        table: str,
+        types: Mapping[str, str] | None = None,
+        picks: Sequence[int] | None = None,
+    ) -> None:
         public = [f"p.{quoted(name)}" for name in self.columns if values is None or name not in self.private]
         self._table, self._results[table] = table, {}
         start = f"CREATE OR REPLACE TABLE {table} AS SELECT"
@@ -239,18 +255,15 @@ class Engine:
         for name in self.private:
             null = self.null[name]
             made.append([None if r in null else written(v) for r, v in zip(rows, values[name], strict=True)])
-        types = [wide_enough(self.types[name], values[name]) for name in self.private]
-        cells = "".join(
-            f", CAST(u.v{i} AS {held}) AS {quoted(name)}"
-            for i, (name, held) in enumerate(zip(self.private, types, strict=True))
-        )
+        held = types or {name: wide_enough(self.types[name], values[name]) for name in self.private}
+        cells = "".join(f", CAST(u.v{i} AS {held[name]}) AS {quoted(name)}" for i, name in enumerate(self.private))
         unnested = "".join(f", unnest(?::VARCHAR[]) AS v{i}" for i in range(len(made)))
-        origin = f"(SELECT unnest(?::BIGINT[]) AS r, unnest(range(?)) AS keyhole_pick{unnested}) u"
+        origin = f"(SELECT unnest(?::BIGINT[]) AS r, unnest(?::BIGINT[]) AS keyhole_pick{unnested}) u"
         try:
             self._con.execute(
                 f"{start} u.keyhole_pick{cells}{''.join(', ' + p for p in public)} FROM {origin} "
-                "JOIN keyhole_people p ON p.keyhole_row = u.r",
-                [list(rows), len(rows), *made],
+                "JOIN keyhole_people p ON p.keyhole_row = u.r ORDER BY u.keyhole_pick, u.r",
+                [list(rows), list(range(len(rows)) if picks is None else picks), *made],
             )
         except self._error:
             raise Cannot("a made-up value does not fit the type of its column") from None
@@ -376,6 +389,10 @@ class Engine:
         self.fill(None)
         return self._cells(sql)
 
+    def run(self, sql: str) -> Result:
+        """The columns and the rows of what a statement answers now."""
+        return self._cells(sql)
+
     def is_public_cell(self, sql: str, column: int) -> bool:
         """Does a column of the answer stay the same, whatever the private values are?"""
         shown = []
@@ -452,7 +469,7 @@ class Engine:
                 raise Cannot("it is not one SELECT")
             self._asked[sql] = frozenset(self._apart.get_table_names(sql))
         listed = ", ".join(quoted(c) for c in (*self.columns, *(p for p in self.private if p not in self.columns)))
-        only = " WHERE keyhole_pick = getvariable('keyhole_pick')" if self._table == "keyhole_singles" else ""
+        only = " WHERE keyhole_pick = getvariable('keyhole_pick')" if self._table in PICKED else ""
         for name in self._asked[sql]:
             if name.startswith("keyhole_"):
                 raise Cannot(f"it selects from {name}")

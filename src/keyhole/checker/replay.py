@@ -4,14 +4,16 @@ from __future__ import annotations
 
 import functools
 import re
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import closing
 from dataclasses import dataclass, replace
 from enum import StrEnum
 from fractions import Fraction
 from pathlib import Path
+from random import SystemRandom
 from typing import Any
 
+from .all_clear import AllClear, Asked, Cleared, Part, domains_of
 from .alone import AloneSums
 from .claims import (
     STATUSES,
@@ -30,7 +32,6 @@ from .claims import (
 from .counts import Counts, allows
 from .dealt import DealtTables
 from .engine import Cannot, Engine, Fails, plain
-from .every import EveryTable
 from .fillings import Maker
 from .moments import Moments
 from .order import Ends, Order
@@ -39,10 +40,11 @@ from .ranges import Place, RangeProofs
 from .rest import Rest, narrower
 from .sections import Disagreement, compare_sections
 from .sums import Sums
-from .tables import Tables
+from .tables import EveryTable, Tables
 from .thresholds import Thresholds
 
 BITS = 50
+STEERING = re.compile(r"\s*(?:begin|start|commit|end|rollback)\b", re.IGNORECASE)  # statements that change no answer
 OF_ONE_COLUMN = ("order", "rest", "both")  # kinds whose certificate declares the column of the claim alone
 
 Declared = Mapping[str, Mapping[str, Any]]  # column -> min, max, step, values
@@ -73,6 +75,7 @@ class Replay:
     contradictions: int = 0
     unknown: tuple[str, ...] = ()  # fields of the verdict that the checker does not know
     beside: tuple[Disagreement, ...] = ()  # what the verdict says beside its claims, and does not agree
+    cleared: tuple[Cleared, ...] = ()  # what came of each all-clear: of the verdict, and of what each analyst asked
 
     def of(self, outcome: Outcome) -> tuple[Checked, ...]:
         """The claims with this outcome."""
@@ -83,7 +86,10 @@ class Replay:
         """0 all replayed, 1 a proof fails, 3 some cannot be replayed here."""
         if self.of(Outcome.FAILS) or any(each.is_false for each in self.beside):
             return 1
-        return 3 if self.of(Outcome.CANNOT) or self.contradictions or self.unknown or self.beside else 0
+        if any(each.fails for each in self.cleared):
+            return 1
+        partly = any(each.cannot or each.seed is not None for each in self.cleared)
+        return 3 if partly or self.of(Outcome.CANNOT) or self.contradictions or self.unknown or self.beside else 0
 
 
 def replay(
@@ -96,13 +102,16 @@ def replay(
     bits: int = BITS,
     declared: Declared | None = None,
     unreviewed: Collection[str] = (),
+    facts: Sequence[Mapping[str, Any]] | None = None,
+    seed: int | None = None,
 ) -> Replay:
     """Replay the proofs of a verdict (a path, or its text) against the data. A wrong sum passes with chance 2^-bits.
 
     `declared`: the private columns by the settings, each with its min, max, step and values; without it what the
     verdict says was declared is taken as it is. With `log` every statement of a proof must stand in it, with the same
     answer where the log has one. What is proved under other roles of columns is replayed under these; by the settings
-    they may differ in the columns that are `unreviewed`.
+    they may differ in the columns that are `unreviewed`. `facts` are those of the settings. `seed` repeats the sample
+    of an all-clear that is too large to be replayed whole.
     """
     try:
         read = parse(verdict.read_text(encoding="utf-8") if isinstance(verdict, Path) else verdict)
@@ -111,6 +120,8 @@ def replay(
     logged = None if log is None else read_log(log)
     checked: list[Checked] = []
     beside: list[Disagreement] = []
+    cleared: list[Cleared] = []
+    drawn = SystemRandom().randrange(2**32) if seed is None else seed
     readings = dict.fromkeys(((), *(claim.private for claim in read.claims)))
     private_names = tuple(str(name) for name in read.source.get("private") or ())
     for private in readings:
@@ -126,7 +137,91 @@ def replay(
             if not private:
                 others = {names or private_names for names in readings}
                 beside += dict.fromkeys(compare_sections(read.raw, engine, logged, others))
-    return Replay(tuple(checked), read.contradictions, read.unknown, tuple(beside))
+                verdicts: list[Mapping[str, Any]] = [read.raw, *read.raw.get("by", ())]
+                for said in verdicts:
+                    if said.get("complete") is True and "cells" not in said:
+                        whole = logged if said is read.raw else None
+                        clearing = Clearing(said, roles, engine, whole, declared, facts, drawn)
+                        cleared.append(clearing.replay(checker, checked))
+    return Replay(tuple(checked), read.contradictions, read.unknown, tuple(beside), tuple(cleared))
+
+
+@dataclass(frozen=True)
+class Clearing:
+    """The all-clear of one verdict: what it says of it, and what it is held against."""
+
+    raw: Mapping[str, Any]
+    verdict: Claims
+    engine: Engine
+    log: Log | None
+    declared: Declared | None
+    facts: Sequence[Mapping[str, Any]] | None
+    seed: int
+
+    def replay(self, checker: Checker, checked: Sequence[Checked]) -> Cleared:
+        """Everybody of whom nothing was claimed and replayed has another value in a second table."""
+        try:
+            witness = self.raw.get("witness")
+            if witness is None:
+                raise Cannot("the verdict does not say where second tables are")
+            if not self.engine.real:
+                raise Cannot("the data do not have the private columns")
+            if (self.verdict.source.get("dialect") or "duckdb") != "duckdb":
+                raise Cannot("the statements are written in another dialect")
+            ids = [str(name) for name in self.verdict.source.get("id") or ()]
+            if self.verdict.records != self.engine.n:
+                raise Cannot("the data have another number of records")
+            if self.engine.count_people(ids) != self.engine.n:
+                raise Cannot("people have several records, and what is known of them together is not replayed")
+            asked = self._asked(witness)
+            facts = self._facts(witness)
+            domains = domains_of(self.engine, witness.get("domains") or {}, self.declared)
+            found = AllClear(self.engine, asked, domains, facts, self._claimed(checker, checked), self.seed)
+            parts = [Part.read(each, self.engine.n) for each in witness.get("parts") or ()]
+            return found.replay(parts, whole=witness.get("whole") is True)
+        except Cannot as cannot:
+            return Cleared(0, 0, cannot=str(cannot))
+        except Fails as fails:
+            return Cleared(0, 0, fails=str(fails))
+        except (LookupError, TypeError, ValueError, ArithmeticError, AttributeError):
+            return Cleared(0, 0, cannot="`witness` has not the fields of docs/json.md")
+
+    def _asked(self, witness: Mapping[str, Any]) -> list[Asked]:
+        """The statements of the log; without it, those that the verdict names."""
+        named = [
+            Asked(str(each["sql"]), "answer" in each, each.get("answer"), each.get("noise"))
+            for each in witness["statements"]
+        ]
+        if self.log is None:
+            return named
+        if any(not STEERING.match(other) for other in self.log.others):
+            raise Cannot("the log has statements that are no SELECT")
+        texts = {normal_text(each.sql) for each in self.log.asked}
+        if texts != {normal_text(each.sql) for each in named}:
+            raise Fails("its statements are not those of the log")
+        return list(self.log.asked)
+
+    def _facts(self, witness: Mapping[str, Any]) -> Sequence[Mapping[str, Any]]:
+        said = list(witness.get("facts") or ())
+        if self.facts is not None and [_plain_fact(f) for f in said] != [_plain_fact(f) for f in self.facts]:
+            raise Fails("other facts are taken as known than the settings have")
+        return said
+
+    def _claimed(self, checker: Checker, checked: Sequence[Checked]) -> set[tuple[str, int]]:
+        """The values of which something was claimed that is more than a range, and did not fail."""
+        found: set[tuple[str, int]] = set()
+        mine = (c.claim for c in checked if c.outcome is not Outcome.FAILS and not c.claim.private)
+        for claim in mine:
+            if claim.status in ("exposed", "inferred"):
+                try:
+                    found |= {(claim.column, row) for row in checker.rows_of(claim)}
+                except (Cannot, Fails):
+                    continue
+        return found
+
+
+def _plain_fact(fact: Mapping[str, Any]) -> dict[str, Any]:
+    return {name: plain(value) for name, value in fact.items() if value is not None}
 
 
 def _same_roles(verdict: Claims, declared: Declared | None, unreviewed: Collection[str]) -> None:
@@ -190,7 +285,7 @@ class Checker:
                     raise Cannot(f"the checker does not know its field {claim.unknown!r}")
                 if _is_nameless(claim):
                     raise Cannot("the verdict was redacted: it has neither ids nor proofs, so verify the one that has")
-                rows = self._rows(claim)
+                rows = self.rows_of(claim)
                 try:
                     self._replay(claim, rows)
                 except Cannot as cannot:
@@ -214,7 +309,7 @@ class Checker:
             return cited
         return replace(cited, sql=self.log.by_number.get(cited.query.partition(".")[0]))
 
-    def _rows(self, claim: Claimed) -> list[int]:
+    def rows_of(self, claim: Claimed) -> list[int]:
         """The rows of the people of a claim; each must be there once."""
         dialect = self.verdict.source.get("dialect") or "duckdb"
         if dialect != "duckdb":
@@ -392,7 +487,7 @@ class Checker:
                 raise Fails("what is known of another column is used")
             if each.unknown:
                 raise Cannot(f"the checker does not know the field {each.unknown!r} of a claim that it rests on")
-            rows = self._rows(each)
+            rows = self.rows_of(each)
             self._as_a_whole(each, rows)
             self._replay(each, rows)
             yield each, rows[0]
@@ -477,16 +572,6 @@ def plainly_equal(one: Any, two: Any) -> bool:
 # --- the log ----------------------------------------------------------------------------------------------------------
 
 TOKEN = re.compile(r"""(?P<kept>'(?:[^']|'')*'|"(?:[^"]|"")*")|(?:--[^\n]*|/\*.*?\*/|\s+)+""", re.DOTALL)
-
-
-@dataclass(frozen=True)
-class Asked:
-    """One statement of a log; `answered` if the log says what was answered."""
-
-    sql: str
-    answered: bool = False
-    answer: Any = None
-    noise: Mapping[str, Any] | None = None
 
 
 @dataclass(frozen=True)

@@ -7,7 +7,8 @@ from typing import Any
 from .replay import Checked, Outcome, Replay
 
 SHOWN = 20
-SCOPE = "It checks what is claimed, not that nobody is missing. Texts (why, sentence, promise) and sizes are not."
+TEXTS = "Texts (why, sentence, promise) and sizes are not checked."
+CLAIMS_ALONE = "The verdict does not say that nobody is missing, and that was not checked. "
 
 
 def sentence(replayed: Replay) -> str:
@@ -41,7 +42,13 @@ def lines(replayed: Replay) -> list[str]:
         found.append(f"  not replayed: contradictions of answers, which carry no proof ({replayed.contradictions})")
     if replayed.unknown:
         found.append(f"  not replayed: fields that the checker does not know ({', '.join(replayed.unknown)})")
-    return [*found, SCOPE]
+    found += [str(each) if each.is_whole else f"  {each}" for each in replayed.cleared]
+    return [*found, scope(replayed)]
+
+
+def scope(replayed: Replay) -> str:
+    """What was not checked."""
+    return TEXTS if replayed.cleared else CLAIMS_ALONE + TEXTS
 
 
 def said(each: Checked) -> str:
@@ -73,5 +80,6 @@ def as_data(replayed: Replay) -> dict[str, Any]:
         "contradictions": replayed.contradictions,
         "unknown": list(replayed.unknown),
         "beside": [{"outcome": "fails" if b.is_false else "not replayed", "why": b.why} for b in replayed.beside],
-        "scope": SCOPE,
+        "all_clear": [str(each) for each in replayed.cleared],
+        "scope": scope(replayed),
     }

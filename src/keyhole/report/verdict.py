@@ -200,12 +200,21 @@ class Verdict:
         document = describe_verdict(self.plain, self._everybody())
         return replace(document, by=tuple(replace(view.document(), analyst=who) for who, view in self.views.items()))
 
+    def replayable(self) -> VerdictDocument:
+        """The document with what `keyhole verify` needs to replay the all-clear, as JSON has it."""
+        from keyhole.report.formats.witness import describe_witness
+
+        if self.withheld is not None:
+            return self.document()
+        views = tuple(replace(view.replayable(), analyst=who) for who, view in self.views.items())
+        return replace(self.document(), by=views, witness=describe_witness(self.exposure))
+
     def to_json(self) -> dict[str, Any]:
         """The same as dicts and lists.
 
         Numbers are int or float, but a Decimal where a float would change the digits: `dumps` writes them all.
         """
-        return to_builtins(self.document())
+        return to_builtins(self.replayable())
 
     def to_html(self, log: str = "", said: Sequence[str] = (), document: VerdictDocument | None = None) -> str:
         """The report of `keyhole audit --format html`: one page that loads nothing.
@@ -221,7 +230,7 @@ class Verdict:
 
     def dumps(self) -> str:
         """The JSON text."""
-        return dumps(self.document())
+        return dumps(self.replayable())
 
     def without(self, what: Withheld, people: dict[int, int] | None = None) -> Verdict:
         """The verdict as it may be passed on: every form of output then lacks what is withheld.

@@ -25,7 +25,7 @@ from typing import Any, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from keyhole.auditing.base import Status
+from keyhole.auditing.base import Directions, Status
 from keyhole.auditing.exchange.people import MOST_QUERIES, answers_truly
 from keyhole.auditing.known import Known, ShownOpen
 from keyhole.auditing.matrix import system_matrix
@@ -37,7 +37,7 @@ from keyhole.model.grid import Grid
 from keyhole.model.predicate import quote_name
 from keyhole.model.query import ORDERED, Aggregate, Query
 from keyhole.model.schema import Role
-from keyhole.solve.rowspace.null_vectors import moving_columns
+from keyhole.solve.rowspace.null_vectors import NullVectors, moving_columns
 
 Mask: TypeAlias = NDArray[np.bool_]
 Ints: TypeAlias = NDArray[np.int64]
@@ -287,6 +287,7 @@ def _move(system: System, known: Known, values: Mapping[str, PrivateValues], fou
         np.concatenate([part.up for part in parts]),
         np.concatenate([part.wanted for part in parts]),
     )
+    known.directions[known.number(system)] = _directions(parts, moves.vectors)
     start = 0
     for part in parts:
         mine = slice(start, start + len(part.columns))
@@ -295,6 +296,33 @@ def _move(system: System, known: Known, values: Mapping[str, PrivateValues], fou
         moved = (falls[of] & part.above) | (rises[of] & part.below)
         found[part.name] |= values[part.name].present & moved
         start += len(part.columns)
+
+
+def _directions(parts: Sequence[_Movable], found: NullVectors) -> Directions:
+    names, units = tuple(part.name for part in parts), tuple(part.step for part in parts)
+    columns = np.concatenate([np.full(len(part.classes), i, dtype=np.int64) for i, part in enumerate(parts)])
+    classes = np.concatenate([part.classes for part in parts])
+    return Directions(names, units, found.which, found.steps, columns[found.columns], classes[found.columns])
+
+
+def free_directions(system: System, units: Mapping[str, Fraction]) -> Directions | None:
+    """Vectors that leave all sums of a system as they are, wherever there is room; None if more than sums was asked.
+
+    `units`: by how much a value of a column moves at least.
+    """
+    plain = all(f.power == 1 and f.guard is None and f.column is not None for f in system.features)
+    if not plain or system.partitions or system.equal or not system.constraints:
+        return None
+    built, K = system_matrix(system, [c for c in system.constraints if c.parts]), system.atoms.K
+    features = [np.arange(K, dtype=np.int64) + f * built.stride for f in range(len(system.features))]
+    columns = np.concatenate(features)
+    names = tuple(feature.column or "" for feature in system.features)
+    over = lcm(*(units[name].denominator for name in names))
+    steps = np.repeat(np.array([int(units[name] * over) for name in names], dtype=np.int64), K)
+    far = np.full(len(columns), LARGEST)
+    found = moving_columns(built.matrix, columns, steps, far, far, far > 0).vectors
+    own = tuple(units[name] for name in names)
+    return Directions(names, own, found.which, found.steps, found.columns // K, found.columns % K)
 
 
 def _movable(

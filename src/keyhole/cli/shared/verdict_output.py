@@ -145,7 +145,7 @@ class VerdictOutput:
         from keyhole.report.documents.json_text import dumps
         from keyhole.report.formats.baseline import mark_known
 
-        document = verdict.document()
+        document = verdict.replayable()
         if counted is not None:
             document = replace_fields(document, accepted=counted.signed_off)
         if additions is not None:

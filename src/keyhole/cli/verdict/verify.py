@@ -22,7 +22,8 @@ HELP = """Replay every proof of a verdict on made-up private values.
 
 VERDICT is the output of keyhole audit --format json. The original statements are run on the people of the data with
 private values made up by chance; each proof must give the made-up value of its person, and the claimed value must be
-what the printed answers give. It checks what is claimed, not that nobody is missing.
+what the printed answers give. Where the verdict says that nobody is missing, that is replayed too: everybody who is not
+listed has another value in a second table, on which the log is run.
 
 \b
 Examples
@@ -37,6 +38,10 @@ Exit code
   0 all proofs were replayed and hold; 1 a proof fails; 3 some cannot be replayed here; 2 could not run.
 """
 
+SEED = click.Option(
+    ["--seed"], type=int, help="Repeat the sample of an all-clear that is too large to be replayed whole."
+)
+
 
 @options.command(
     "verify",
@@ -44,12 +49,14 @@ Exit code
     click.Argument(["verdict"], type=options.FILE),
     options.table(options.DATA, options.TABLE, options.CONFIG),
     options.VERIFY_LOG,
+    SEED,
     options.output(Format.TEXT, Format.JSON),
 )
 def verify(
     verdict: Path,
     table: TableArguments,
     log: Path | None,
+    seed: int | None,
     output: OutputArguments,
 ) -> None:
     """Replay, print; the exit code is the outcome."""
@@ -58,6 +65,7 @@ def verify(
     from keyhole.checker.report import as_data, lines
     from keyhole.config.settings import settings
     from keyhole.engines.engine import is_url
+    from keyhole.report.formats.witness import describe_fact
 
     config = table["config"]
     if table["data"] is None and config is None:
@@ -75,6 +83,8 @@ def verify(
                 view=given.view,
                 declared=declared,
                 unreviewed=given.columns.unreviewed,
+                facts=None if config is None else [describe_fact(fact) for fact in given.knowledge().facts],
+                seed=seed,
             )
         except Unreadable as error:
             raise DataError(str(error)) from None

@@ -323,6 +323,42 @@ class QueryMap(Document, frozen=True, kw_only=True):
     shares: tuple[tuple[float, ...], ...] = ()
 
 
+class LoggedStatement(Document, frozen=True, kw_only=True):
+    """A statement that was judged, with the answer and the noise that the log has."""
+
+    sql: str
+    answer: Any | UnsetType = UNSET
+    noise: dict[str, Value] | None = None
+
+
+class AlikePart(Document, frozen=True, kw_only=True):
+    """Private columns that the log ties together: `classes` of records that it does not tell apart (rows from 1, as in
+    `2-4 7`), and `vectors` along which values move while all answers stay: `row:times` or `row:times:column`, where a
+    row stands for its class. `units` say how far each column moves at a time, where the first moves by 1; a vector is
+    meant up to its sign.
+    """
+
+    columns: tuple[str, ...]
+    units: tuple[str, ...]
+    classes: tuple[str, ...] = ()
+    vectors: tuple[str, ...] = ()
+
+
+class Witness(Document, frozen=True, kw_only=True):
+    """Where second tables are in which everybody who is not listed has another value, and all answers are the same.
+
+    `domains` are what was declared of private columns; `facts` what is known besides. `whole`: the parts are meant to
+    show everybody. No value of the data is in it.
+    """
+
+    kind: str
+    statements: tuple[LoggedStatement, ...]
+    domains: dict[str, dict[str, Any]]
+    facts: tuple[dict[str, Value], ...] = ()
+    whole: bool = False
+    parts: tuple[AlikePart, ...]
+
+
 class VerdictDocument(Document, frozen=True, kw_only=True):
     """The verdict of an audit. `map` and `log_sha256` stand in pages alone."""
 
@@ -355,5 +391,6 @@ class VerdictDocument(Document, frozen=True, kw_only=True):
     accepted: SignedOff | None = None
     rules: tuple[RuleResult, ...] = ()
     advice: StatementAdvice | None = None
+    witness: Witness | None = None
     map: QueryMap | None = None
     log_sha256: str | None = None

@@ -13,7 +13,7 @@ Beside them: the null space of a small matrix modulo a prime, and its vectors th
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
@@ -34,11 +34,46 @@ EXACT = 1 << 53
 
 
 @dataclass(frozen=True, slots=True, eq=False)
+class NullVectors:
+    """Vectors entry by entry: which vector (from 0), at which column, how many steps."""
+
+    which: Ints
+    columns: Ints
+    steps: Ints
+
+    @classmethod
+    def joined(cls, parts: Sequence[NullVectors]) -> NullVectors:
+        """All of them, numbered on.
+
+        >>> one = NullVectors(np.array([0, 0, 1]), np.array([4, 5, 4]), np.array([1, -1, 2]))
+        >>> NullVectors.joined([one, one]).which.tolist()
+        [0, 0, 1, 2, 2, 3]
+        """
+        empty = np.zeros(0, dtype=np.int64)
+        counts = np.cumsum([0, *(int(part.which.max(initial=-1)) + 1 for part in parts)])
+        which = [part.which + before for part, before in zip(parts, counts.tolist(), strict=False)]
+        return cls(
+            np.concatenate([empty, *which]),
+            np.concatenate([empty, *(part.columns for part in parts)]),
+            np.concatenate([empty, *(part.steps for part in parts)]),
+        )
+
+
+@dataclass(frozen=True, slots=True, eq=False)
 class Moves:
-    """By how much each column goes down and up in some table with the same answers, at least; 0: it is not known to."""
+    """By how much each column goes down and up in some table with the same answers, at least; 0: it is not known to.
+
+    `taken` are the vectors that showed a wanted column first.
+    """
 
     down: Ints
     up: Ints
+    taken: list[NullVectors] = field(default_factory=list)
+
+    @property
+    def vectors(self) -> NullVectors:
+        """The vectors that show all that is shown."""
+        return NullVectors.joined(self.taken)
 
 
 def moving_columns(
@@ -71,18 +106,26 @@ def moving_columns(
             if not (wanted & (moves.down == 0) & (moves.up == 0)).any():
                 break
             for part, vectors in found.through(chosen):
-                _accept(part, vectors, down, up, moves)
+                _accept(part, vectors, down, up, wanted, moves)
     return moves
 
 
-def _accept(part: Ints, vectors: Ints, down: Ints, up: Ints, moves: Moves) -> None:
+def _accept(part: Ints, vectors: Ints, down: Ints, up: Ints, wanted: NDArray[np.bool_], moves: Moves) -> None:
     """Note what vectors (columns of `vectors`, over the columns `part`) move, in the directions that have room."""
+    new = (wanted & (moves.down == 0) & (moves.up == 0))[part]
+    useful = (vectors[new] != 0).any(axis=0)
+    accepted = np.zeros(vectors.shape[1], dtype=np.bool_)
     for signed in (vectors, -vectors):
         fits = ((signed <= up[part, None]) & (-signed <= down[part, None])).all(axis=0)
+        accepted |= fits
         if fits.any():
             kept = signed[:, fits]
             moves.up[part] = np.maximum(moves.up[part], kept.max(axis=1))
             moves.down[part] = np.maximum(moves.down[part], (-kept).max(axis=1))
+    kept = vectors[:, accepted & useful].T
+    if kept.size:
+        which, at = np.nonzero(kept)
+        moves.taken.append(NullVectors(which, part[at], kept[which, at]))
 
 
 @dataclass(frozen=True, slots=True, eq=False)
