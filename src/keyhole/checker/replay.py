@@ -44,7 +44,10 @@ from .tables import EveryTable, Tables
 from .thresholds import Thresholds
 
 BITS = 50
-STEERING = re.compile(r"\s*(?:begin|start|commit|end|rollback)\b", re.IGNORECASE)  # statements that change no answer
+STEERING = re.compile(  # statements that change no answer: of a transaction, and SET to a constant
+    r"""\s*(?:(?:begin|start|commit|end|rollback)\b[^()]*|set\s+[\w.]+\s*(?:=|\s+to\s)\s*(?:'[^']*'|[\w.]+))\s*;?\s*$""",
+    re.IGNORECASE,
+)
 OF_ONE_COLUMN = ("order", "rest", "both")  # kinds whose certificate declares the column of the claim alone
 
 Declared = Mapping[str, Mapping[str, Any]]  # column -> min, max, step, values
