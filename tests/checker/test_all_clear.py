@@ -85,6 +85,15 @@ def test_an_all_clear_is_replayed_whole(folder: Path, calm: Data) -> None:
     assert [(each.shown, each.of) for each in found.cleared] == [(2 * PEOPLE, 2 * PEOPLE)]
 
 
+@pytest.mark.parametrize("more", [{"within": "0.5"}, {"among": 1}], ids=["within", "among"])
+def test_an_all_clear_of_more_than_a_second_value_is_not_replayed(folder: Path, more: dict[str, Any]) -> None:
+    """A second table shows a second value; that the two are far apart, or that there are more, it does not."""
+    verdict = judge(CALM[:1], folder / "staff.csv", private="pay:real", **more)
+    assert verdict["complete"] is True
+    assert "witness" not in verdict
+    assert replay(dumps(verdict), folder / "staff.csv", declared={"pay": {"domain": "real"}}).exit_code == 3
+
+
 def test_who_is_listed_needs_no_second_table(folder: Path, telling: Data) -> None:
     assert {e["record"]["name"] for e in telling["exposed"]} == {"p7"}
     found = replayed(telling, folder, "telling.jsonl")

@@ -310,6 +310,7 @@ class Exposure:
     firsts: Mapping[tuple[tuple[int, ...], str], First] = field(default_factory=dict)  # (rows, column) -> statement
     assumption: Assumption | None = None  # where values of undeclared columns were assumed
     directions: Mapping[int, Directions] = field(default_factory=dict)  # system -> how people alone in a class move
+    needs_more: bool = False  # with --within and --among a second value is not enough for an all-clear
     index: Index = field(init=False, repr=False)
     judged: int = field(init=False, repr=False)  # queries that were judged, parts counted one by one; public ones are
     noisy: Mapping[str, Noise] = field(init=False, repr=False)  # the law of each answer that is not as it was

@@ -271,7 +271,9 @@ class Examination:
             if not gap and self.among is not None and found.promise != COMPLETE:
                 gap = NOT_AMONG.format(self.among)
             found = replace(found, missed=(gap,)) if gap else found
-        return replace(found, version=opened.version, assumed=opened.assumed, dialect=read.dialect, log=read)
+        more = self.among is not None or not self.judge.exchanges
+        found = replace(found, version=opened.version, assumed=opened.assumed, dialect=read.dialect, log=read)
+        return replace(found, needs_more=more)
 
     def _held_floats(self, column: str) -> NDArray[np.float64] | None:
         """A private column of the people's table as it is held; None if it is not at hand."""

@@ -27,8 +27,8 @@ from keyhole.report.documents.verdict import AlikePart, LoggedStatement, Witness
 
 
 def describe_witness(exposure: Exposure) -> Witness | None:
-    """What the all-clear rests on; None where there is none. Cost: a text for each record, and null vectors."""
-    if not exposure.complete or exposure.log is None:
+    """What the all-clear rests on; None where second values do not show it. Cost: a text a record, and null vectors."""
+    if not exposure.complete or exposure.needs_more or exposure.log is None:
         return None
     evidence, schema, shown = exposure.evidence, exposure.roster.schema, exposure.shown
     if exposure.assumption is not None:
