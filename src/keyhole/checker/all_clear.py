@@ -602,7 +602,7 @@ class AllClear:
         for size, counts in shapes:
             for picked in combinations(numeric, size):
                 for times in product(counts, repeat=size):
-                    if size > 2 and sum(times):
+                    if size > 2 and sum(times) != 0:
                         continue
                     moved = {cell: self._moved(cell, k * unit) for (cell, unit), k in zip(picked, times, strict=True)}
                     if None not in moved.values():
