@@ -196,7 +196,7 @@ class Simplex:
         made[r, c] = self._d
         if p < 0:
             made, p = -made, -p
-        if made.dtype == object and (not made.size or int(abs(made).max()) < FITS):
+        if made.dtype == object and p < FITS and (not made.size or int(abs(made).max()) < FITS):
             made = made.astype(np.int64)
         self._T, self._d = made, p
         leaves, enters = self._basic[r], self._nonbasic[c]
