@@ -109,7 +109,7 @@ KINDS: dict[str, tuple[tuple[str, ...], int, int, str]] = {
         2,
         "the best attack on Blood sugar",
     ),
-    "release": (("simulate", "release", "--queries", "20", "--mechanism", "laplace"), 0, 2, "costs epsilon"),
+    "release": (("simulate", "release", "--queries", "20", "--mechanism", "laplace"), 0, 3, "costs epsilon"),
 }
 
 
