@@ -18,6 +18,7 @@ from keyhole.auditing.known import Claim, Known
 from keyhole.auditing.promise import INTERRUPTED_GAP
 from keyhole.auditing.rules import RULES, integer_model, linear
 from keyhole.checker import replay
+from keyhole.config.arguments import Detail
 from keyhole.gather.evidence import System
 from keyhole.report.documents.json_text import dumps
 
@@ -75,7 +76,8 @@ def test_a_time_limit_is_a_status_and_the_range_is_still_proved(
         "c": (0, 5, "open"),
         "d": (0, 5, "open"),
     }  # two of one atom
-    assert "a limit ended the search" in verdict.text()
+    assert "(the time limit was reached)" in verdict.text()
+    assert verdict.text(Detail(ranges=True)).count("(it may be narrower still; a limit ended the search)") == 2
     assert "time limit was reached" in said["promise"]
     assert verdict.exit_code == 3
     assert {str(c.outcome) for c in replay(dumps(said), data).checked} == {"holds"}

@@ -121,7 +121,10 @@ def test_nothing_judged_in_time_is_no_all_clear(monkeypatch: pytest.MonkeyPatch,
     verdict = keyhole.examine(asked, data=pa.table(STAFF), id="name", private="pay:0..9", time_limit=1, by="analyst")
     assert (verdict.exit_code, list(verdict)) == (3, [])
     assert {u.reason for u in verdict.exposure.unjudged} == {NOT_READ}
-    assert verdict.text().startswith(f"Nothing was judged: {TIME_GAP}, so this is not an all-clear.")
+    headline = verdict.text().splitlines()[0]
+    assert headline == (
+        f"Nothing was judged: {TIME_GAP}, so this is not an all-clear; 2 of 2 statements were not judged."
+    )
 
 
 def _ringing_at_first(gather: Any) -> Any:

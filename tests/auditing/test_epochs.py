@@ -246,7 +246,7 @@ def test_public_changes_must_be_said() -> None:
 def test_rows_need_epochs() -> None:
     with pytest.raises(ConfigError, match="give the auditor its data versions"):
         OnlineAuditor(table(STAFF)).told(ALL)
-    with pytest.raises(ConfigError, match="no epoch"):
+    with pytest.raises(ConfigError, match="no data version was opened yet"):
         Epochs(Population(), ())
 
 

@@ -20,6 +20,7 @@ import keyhole
 from keyhole.auditing import Status
 from keyhole.checker import Outcome, replay
 from keyhole.config import Config
+from keyhole.config.arguments import Detail
 from keyhole.errors import ConfigError
 from keyhole.report.documents.json_text import dumps
 from keyhole.report.verdict import Verdict
@@ -73,7 +74,7 @@ def test_hospital_with_bounds_for_all() -> None:
     women = dict.fromkeys(("Susan", "Eve", "Alison"), (3, 9.5))
     assert ends(verdict) == {"John": (3, 5), "Jeremy": (5.2, 5.2), "Joseph": (6.4, 8.4), **women}
     assert all(f.tight and f.proof is not None and f.proof.verify(verdict.evidence) for f in verdict.ranges)
-    text = verdict.text()
+    text = verdict.text(Detail(ranges=True))
     assert "Q3 = 11.4; John Smith is at least 3 (known); so Joseph Sky's Blood sugar is at most 8.4." in text
     assert "Q3 = 11.4; John Smith is at most 5 (fact 1); so Joseph Sky's Blood sugar is at least 6.4." in text
     assert "the other 2 people of Q2 are at least 3 each (known): 6" in text

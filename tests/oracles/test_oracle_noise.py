@@ -84,7 +84,7 @@ def test_noise_outside_the_model_is_refused() -> None:
         UniformNoise(0.0)
     with pytest.raises(ModelError, match="no density at 0"):  # two bumps, nothing between
         CustomNoise(lambda x: 0.0 if x < -1 else 0.5 if x < 1 else 1.0, scale=1.0)
-    with pytest.raises(ModelError, match="atom at 0"):
+    with pytest.raises(ModelError, match="point mass at 0"):
         CustomNoise(lambda x: 0.25 * (1 + math.tanh(x)) + (0.5 if x >= 0 else 0.0), scale=1.0)
     with pytest.raises(ModelError, match="rise"):
         CustomNoise(lambda x: (1 - math.tanh(x)) / 2, scale=1.0)
