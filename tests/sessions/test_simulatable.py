@@ -157,12 +157,24 @@ def ask(texts: Sequence[str], *more: str) -> Door:
     return Door(("ask", "-c", "keyhole.toml", *more, "--", *texts))
 
 
+RATIO = re.compile(r"AVG|/ COUNT")
+
+
 def masked(out: str, released: bool) -> str:
     """The output without its numbers."""
     try:
         return json.dumps(_without(json.loads(out), released))
     except ValueError:
-        return "\n".join(_line(line, released) for line in out.splitlines())
+        return "\n".join(_lines(out, released))
+
+
+def _lines(out: str, released: bool) -> Iterator[str]:
+    """A ratio's bar is made of released numbers, and so is its share of the possible range."""
+    ratio = False
+    for line in out.splitlines():
+        ratio = RATIO.search(line) is not None if not line.startswith(" ") else ratio
+        shown = _line(line, released)
+        yield re.sub(r"the bar is [\d.]+ %", "the bar is # %", shown) if ratio else shown
 
 
 def _without(found: Any, released: bool) -> Any:
@@ -170,7 +182,7 @@ def _without(found: Any, released: bool) -> Any:
         return [_without(each, released) for each in found]
     if not isinstance(found, dict):
         return found
-    ratio = released or re.search(r"AVG|/ COUNT", str(found.get("sql")))  # a ratio's bar is made of released numbers
+    ratio = released or RATIO.search(str(found.get("sql")))  # a ratio's bar is made of released numbers
     made = {}
     for name, value in found.items():
         if name in ("value", "values"):
