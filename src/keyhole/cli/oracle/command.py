@@ -10,7 +10,7 @@ from keyhole.cli.oracle.steal import steal
 
 oracle = click.Group(
     "oracle",
-    help="Learn what a system hides that says only yes or no.",
+    help="Learn what a system hides that says only yes or no, or names a class.",
     no_args_is_help=True,
     commands=[simulate, attack, steal],
 )

@@ -23,7 +23,7 @@ HELP = """Steal a classifier that answers with nothing but a label.
 
 TARGET is a web address that takes {"input": [...]} and says {"label": ...}, or a Python function MODULE:FUNCTION of an
 input. --inputs are unlabelled inputs like those it is made for. Labels that never waver are bisected; labels that do
-are asked near the boundary and fitted (probit; softmax for several classes).
+are asked near the boundary and fitted (probit; softmax for several classes). --seed draws other questions than seed 0.
 
 What was stolen is compared with logistic regression on as many labels of random inputs: that asks --labels again, and
 one label for each input that is kept back for the score (--score 0: neither).
@@ -59,7 +59,7 @@ Exit code
     click.Option(
         ["--score"], type=click.IntRange(min=0), default=200, show_default=True, help="Inputs kept back for the score."
     ),
-    click.Option(["--seed"], type=int, default=0, show_default=True, help="Of the questions."),
+    options.SEED,
     RATE,
     options.output(Format.TEXT, Format.JSON),
 )
@@ -71,7 +71,7 @@ def steal(
     features: str | None,
     noise_std: float | None,
     score: int,
-    seed: int,
+    seed: int | None,
     rate: float | None,
     output: OutputArguments,
 ) -> None:
@@ -87,7 +87,7 @@ def steal(
     if noise_std is not None and len(words) > 2:
         raise ConfigError("--noise-std is for two classes: the scores of several have no one noise")
     names, rows = read_queries(inputs)
-    plan = TheftPlan(labels, words, noise_std, _features(features), score, seed)
+    plan = TheftPlan(labels, words, noise_std, _features(features), score, seed or 0)
     theft = steal_target(Service(open_labels(target), words, rate), np.array(rows), plan)
     if output.format is Format.JSON:
         emit_json(json.dumps(_json(theft), indent=2), output.out)

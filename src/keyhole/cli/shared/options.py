@@ -320,7 +320,10 @@ PROOF_SQL = click.Option(
     ["--proof-sql"], type=FILE, help="Also write the proofs as SQL that a sceptic runs in his own database."
 )
 
-# verify
+# verify and oracle steal
+SEED = click.Option(
+    ["--seed"], type=int, metavar="N", help="What is drawn at random: the same number draws the same again."
+)
 VERIFY_LOG = click.Option(
     ["--log"], type=FILE, help="The log (.jsonl or .sql): every statement of a proof must stand in it."
 )

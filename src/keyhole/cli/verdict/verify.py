@@ -31,16 +31,13 @@ Examples
   keyhole verify verdict.json --log log.sql --data patients.csv --format json
 
 A verdict of audit --no-values or --redact holds no proofs: none of it can be replayed (3). With --log every statement
-of a proof must stand in the log.
+of a proof must stand in the log. Of an all-clear that is too large to be replayed whole a sample is replayed, another
+one in each run; --seed repeats it.
 
 \b
 Exit code
   0 all proofs were replayed and hold; 1 a proof fails; 3 some cannot be replayed here; 2 could not run.
 """
-
-SEED = click.Option(
-    ["--seed"], type=int, help="Repeat the sample of an all-clear that is too large to be replayed whole."
-)
 
 
 @options.command(
@@ -49,7 +46,7 @@ SEED = click.Option(
     click.Argument(["verdict"], type=options.FILE),
     options.table(options.DATA, options.TABLE, options.CONFIG),
     options.VERIFY_LOG,
-    SEED,
+    options.SEED,
     options.output(Format.TEXT, Format.JSON),
 )
 def verify(
