@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import socket
 import ssl
 import subprocess
 import sys
@@ -15,6 +14,7 @@ from typing import Any, TypeVar
 from keyhole.serve.gate import Gate
 from keyhole.serve.keys import KeyRing, KeyRole
 from keyhole.serve.postgres_wire import WireDoor, open_door
+from keyhole.serve.server import bind
 
 T = TypeVar("T")
 ROWS = [
@@ -75,7 +75,7 @@ class WireServer:
         self.loop = asyncio.new_event_loop()
         self._thread = threading.Thread(target=self.loop.run_forever, name="postgres-door")
         self._thread.start()
-        listening = socket.create_server(("127.0.0.1", 0), backlog=256)
+        listening = bind("127.0.0.1:0", None)
         self.port = listening.getsockname()[1]
         try:
             self.door: WireDoor = self.run(open_door(self.gate, listening, tls))
@@ -108,7 +108,7 @@ class WireServer:
 async def serve_forever(folder: Path) -> None:
     """As a process: says its port and the process of its shadow, and stays."""
     gate = Gate.open([folder / "staff.toml", folder / "visits.toml"], folder / "keys.keyhole")
-    listening = socket.create_server(("127.0.0.1", 0), backlog=256)
+    listening = bind("127.0.0.1:0", None)
     door = await open_door(gate, listening, None)
     sys.stdout.write(f"{listening.getsockname()[1]} {door.shadow.process.pid} {door.shadow.folder}\n")
     sys.stdout.flush()

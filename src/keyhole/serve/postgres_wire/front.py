@@ -74,8 +74,6 @@ class WireDoor:
         """One connection, from its first byte to its end. Nothing that goes wrong in it is told with its words."""
         task = asyncio.current_task()
         assert task is not None
-        # asyncio does so for sockets that it made itself: else each answer waits 40 ms for the client's receipt
-        writer.get_extra_info("socket").setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
         self._tasks.add(task)
         try:
             await self._converse(reader, writer)
