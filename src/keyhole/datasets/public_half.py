@@ -46,7 +46,7 @@ def read_staying(data: object, roles: Columns, how: Reading, layout: SourceTable
     """The public half of a table whose private half stays in its database: it is connected to when it is needed."""
     if layout.view is not None or others:
         raise ConfigError(
-            "stay = true is for one table: leave --view and [tables] out, or read the table once (stay = false)"
+            "stay = true is for one table: leave view and [tables] out, or read the table once (stay = false)"
         )
     url = address_of_half(data, "data")
     life = Lifetime()
@@ -91,7 +91,7 @@ def read_public_half(con: Connection, url: DataUrl, roles: Columns, how: Reading
     columns = []
     for c in there:
         null = bool(fetch_value(con, f"SELECT count(*) - count({quote_name(c.name)}) > 0 FROM loaded"))
-        digits = None
+        digits = c.digits
         if c.role is not Role.PRIVATE and types[c.name].startswith("DECIMAL"):
             digits = int(types[c.name].rstrip(")").split(",")[1])
         columns.append(replace(c, nullable=null, digits=digits))
@@ -134,13 +134,13 @@ def _outside(column: Column, declared: PrivateColumn) -> list[str]:
 
 
 def _read_columns(engine: PostgresEngine, url: DataUrl) -> list[Column]:
-    if engine.state_of(f"SELECT 1 AS one FROM {SCHEMA}.people LIMIT 1"):
+    if engine.state_of(f"SELECT digits FROM {SCHEMA}.people, {SCHEMA}.columns LIMIT 1"):
         raise ConfigError(
             f"{url.shown} has no {SCHEMA}.people that this role may read, which stay = true asks for: run keyhole "
             "engine setup as the owner, and let its role keyhole_roster decide"
         )
-    rows = engine.rows(f"SELECT name, role, kind FROM {SCHEMA}.columns")
-    return [Column(str(name), Kind(str(kind)), Role(str(role))) for name, role, kind in rows]
+    rows = engine.rows(f"SELECT name, role, kind, digits FROM {SCHEMA}.columns")
+    return [Column(str(n), Kind(str(kind)), Role(str(role)), digits=digits) for n, role, kind, digits in rows]
 
 
 def _check_roles(there: list[Column], roles: Columns, url: DataUrl) -> None:

@@ -117,12 +117,16 @@ class Relation:
 
 @dataclass(frozen=True, slots=True)
 class CopiedColumn:
-    """A column on its way to DuckDB: what the engine is asked for, and what DuckDB makes of that (`{0}`)."""
+    """A column on its way to DuckDB: what the engine is asked for, and what DuckDB makes of that (`{0}`).
+
+    `digits` are those after the point that its type says; None if it says nothing.
+    """
 
     name: str
     there: str
     here: str = "{0}"
     type: str = ""
+    digits: int | None = None
 
 
 class Engine(Protocol):

@@ -225,7 +225,7 @@ def describe_copy(name: str, type_: str, form: str, modifier: int, *, merges: bo
     if type_ == "numeric":
         digits, places = ((modifier - 4) >> 16 & 0xFFFF, (modifier - 4) & 0x7FF) if modifier >= 4 else (0, 0)
         if 0 < digits <= MOST_DIGITS and places <= digits:
-            return CopiedColumn(name, text, f"CAST({{0}} AS DECIMAL({digits}, {places}))")
+            return CopiedColumn(name, text, f"CAST({{0}} AS DECIMAL({digits}, {places}))", digits=places)
         return CopiedColumn(name, text, OPEN_DECIMAL)
     if type_ == "uuid":
         return CopiedColumn(name, text, "CAST({0} AS UUID)")

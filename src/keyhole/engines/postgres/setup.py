@@ -42,12 +42,13 @@ ORDER BY 1
 
 @dataclass(frozen=True, slots=True)
 class SplitColumn:
-    """A column of the split table: its name, its role, its kind, and the expression that gives it."""
+    """A column of the split table: its name, role and kind, the expression that gives it, a decimal's digits."""
 
     name: str
     role: Role
     kind: Kind
     sql: str
+    digits: int | None = None
 
 
 def write_setup(
@@ -137,7 +138,7 @@ def _split_column(column: CopiedColumn, role: Role) -> SplitColumn:
         return SplitColumn(column.name, role, kind, f"convert_to({name}::text, 'UTF8')")
     if kind is Kind.TIMESTAMP:
         return SplitColumn(column.name, role, kind, f"{name}::timestamp")
-    return SplitColumn(column.name, role, kind, name)
+    return SplitColumn(column.name, role, kind, name, column.digits)
 
 
 def _setup_statements(origin: str, columns: Sequence[SplitColumn]) -> Iterator[str]:
@@ -171,8 +172,12 @@ def _setup_statements(origin: str, columns: Sequence[SplitColumn]) -> Iterator[s
     for table in ("people", "secrets"):
         yield f"ALTER TABLE {SCHEMA}.{table} ADD PRIMARY KEY ({ROW})"
         yield f"ANALYZE {SCHEMA}.{table}"
-    told = ", ".join(f"({literal(c.name)}, {literal(str(c.role))}, {literal(str(c.kind))})" for c in columns)
-    yield f"CREATE TABLE {SCHEMA}.columns AS SELECT * FROM (VALUES {told}) AS t(name, role, kind)"
+    told = ", ".join(
+        f"({literal(c.name)}, {literal(str(c.role))}, {literal(str(c.kind))}, "
+        f"{'NULL' if c.digits is None else c.digits}::int)"
+        for c in columns
+    )
+    yield f"CREATE TABLE {SCHEMA}.columns AS SELECT * FROM (VALUES {told}) AS t(name, role, kind, digits)"
     yield f"GRANT USAGE ON SCHEMA {SCHEMA} TO {ROSTER}, {SOURCE}"
     yield f"GRANT SELECT ON {SCHEMA}.people, {SCHEMA}.columns TO {ROSTER}, {SOURCE}"
     yield f"GRANT SELECT ON {SCHEMA}.secrets TO {SOURCE}"
