@@ -145,7 +145,9 @@ def test_every_command_takes_the_address(server: Postgres, tmp_path: Path, monke
     ]
     assert [code for code, _ in asked] == [0, 0, 3], asked
     view = "SELECT name, age, sum(pay) AS pay FROM hr.halves GROUP BY ALL".replace("hr.", "")
-    code, output = run("audit", "log.sql", "--data", server.url(), "--view", view, "--id", "name", "--private", "pay")
+    roles = '[columns]\nid = ["name"]\n[columns.private.pay]\ndomain = "real"\n'
+    Path("view.toml").write_text(f"[source]\ndata = '{server.url()}'\nview = '{view}'\n{roles}", encoding="utf-8")
+    code, output = run("audit", "log.sql", "-c", "view.toml")
     assert (code, "Bob" in output) == (1, True), output
 
 

@@ -205,7 +205,7 @@ def test_what_was_set_up_otherwise_is_said(world: World) -> None:
         start.replace("keyhole_roster@/postgres", "keyhole_roster@/template1") + COLUMNS
     )
     assert "stay = true is for data in PostgreSQL" in fault("[source]\ndata = 'x.csv'\nstay = true\n" + COLUMNS)
-    assert "--view" in fault(start + "view = 'SELECT 1'\n" + COLUMNS)
+    assert "leave view" in fault(start + "view = 'SELECT 1'\n" + COLUMNS)
     with pytest.raises(ConfigError, match="stay = true too"):
         Config.parse("[source]\nsecrets = 'postgresql://x@/y'\n")
     narrow = COLUMNS.replace("max = 5000", "max = 100")

@@ -134,9 +134,7 @@ def _tables_of_view(view: str) -> list[str]:
     try:
         tree = sqlglot.parse_one(view.strip().rstrip(";"), read="duckdb")
     except SqlglotError:
-        raise ConfigError(
-            "--view is not a SELECT that can be read: write one over the tables of the database"
-        ) from None
+        raise ConfigError("view is not a SELECT that can be read: write one over the tables of the database") from None
     made = {folded(each.alias) for each in tree.find_all(exp.CTE)}
     named = [".".join(part.name for part in each.parts) for each in tree.find_all(exp.Table)]
     return list(dict.fromkeys(name for name in named if folded(name) not in made))
