@@ -157,24 +157,12 @@ def ask(texts: Sequence[str], *more: str) -> Door:
     return Door(("ask", "-c", "keyhole.toml", *more, "--", *texts))
 
 
-RATIO = re.compile(r"AVG|/ COUNT")
-
-
 def masked(out: str, released: bool) -> str:
     """The output without its numbers."""
     try:
         return json.dumps(_without(json.loads(out), released))
     except ValueError:
-        return "\n".join(_lines(out, released))
-
-
-def _lines(out: str, released: bool) -> Iterator[str]:
-    """A ratio's bar is made of released numbers, and so is its share of the possible range."""
-    ratio = False
-    for line in out.splitlines():
-        ratio = RATIO.search(line) is not None if not line.startswith(" ") else ratio
-        shown = _line(line, released)
-        yield re.sub(r"the bar is [\d.]+ %", "the bar is # %", shown) if ratio else shown
+        return "\n".join(_lines(out.splitlines(), released))
 
 
 def _without(found: Any, released: bool) -> Any:
@@ -182,7 +170,7 @@ def _without(found: Any, released: bool) -> Any:
         return [_without(each, released) for each in found]
     if not isinstance(found, dict):
         return found
-    ratio = released or RATIO.search(str(found.get("sql")))  # a ratio's bar is made of released numbers
+    ratio = released or is_ratio(str(found.get("sql")))
     made = {}
     for name, value in found.items():
         if name in ("value", "values"):
@@ -196,6 +184,20 @@ def _without(found: Any, released: bool) -> Any:
         else:
             made[name] = _without(value, released)
     return made
+
+
+def is_ratio(sql: str) -> bool:
+    """Its bar is made of released numbers."""
+    return re.search(r"AVG|/ COUNT", sql) is not None
+
+
+def _lines(lines: Sequence[str], released: bool) -> Iterator[str]:
+    ratio = released
+    for line in lines:
+        if not line.startswith(" "):  # a statement; what is said of it stands below
+            ratio = released or is_ratio(line)
+        plain = _line(line, released)
+        yield re.sub(r"the bar is [\d.e+-]+ %", "the bar is #", plain) if ratio else plain
 
 
 def _line(line: str, released: bool) -> str:
