@@ -31,7 +31,6 @@ PARTS = {
         "epochs.md",
         "defend.md",
         "tables.md",
-        "advice.md",
         "plan.md",
         "attack.md",
         "reconstruct.md",
@@ -43,7 +42,7 @@ PARTS = {
         "operator.md",
         "postgres-door.md",
     ),
-    "Reference": ("sql.md", "dialects.md", "json.md", "reading.md", "scale.md"),
+    "Reference": ("glossary.md", "sql.md", "dialects.md", "json.md", "reading.md", "scale.md"),
     "Theory": (
         "paper-reconstruction.md",
         "paper-bisection.md",
