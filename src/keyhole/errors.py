@@ -210,7 +210,7 @@ class ServerError(KeyholeError):
 class MissingExtra(KeyholeError):
     """An optional package is not installed; raised by `keyhole.extras` alone.
 
-    >>> print(MissingExtra("the convex attack", "cvxpy", "convex"))
+    >>> print(MissingExtra("the convex attack", "cvxpy", "attack"))
     the convex attack needs cvxpy, which is not installed: pip install 'keyhole[attack]'
     """
 

@@ -198,7 +198,7 @@ def phase_level_error(
     >>> from keyhole.oracles.noise import UniformNoise
     >>> space = Subspace.blocks(4, 2)
     >>> round(phase_level_error(UniformNoise(1.0), space, 10**6, rng=np.random.default_rng(0)), 2)
-    0.06
+    0.05
     """
     if not 3 <= horizon <= 10**17:
         raise ModelError(f"the horizon is from 3 to 10^17, where binomial draws still fit a word; got {horizon}")

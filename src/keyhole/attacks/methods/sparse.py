@@ -19,10 +19,10 @@ from keyhole.solve.status import SolverStatus
 class BasisPursuit(BatchAttack):
     """min |x - common|_1 subject to the answers (basis pursuit); with noise, the likelihood plus a lasso penalty.
 
-    Guarantee: without bounds in its way the solution is a vertex: at most rank(A) records differ from `common`. For k
-    records that differ and m >= C k log(n/k) random 0/1 questions, exact recovery with high probability. The noisy
-    penalty is the universal threshold sqrt(2 log K) times the typical column norm over noise. Honours bounds and
-    facts. Reference: chen1998, candes2006.
+    Guarantee: without bounds in its way the solution is a vertex: at most rank(A) classes of records differ from
+    `common`; records that no question tells apart share one value. For k records that differ and m >= C k log(n/k)
+    random 0/1 questions, exact recovery with high probability. The noisy penalty is the universal threshold
+    sqrt(2 log K) times the typical column norm over noise. Honours bounds and facts. Reference: chen1998, candes2006.
 
     >>> from keyhole.attacks.problem.arrays import from_arrays
     >>> rng = np.random.default_rng(2)
@@ -75,7 +75,7 @@ def move_to_vertex(problem: Problem, A: Floats, u: Floats, common: float) -> Flo
     record to meet `common` or a bound leaves. Cost: one singular value decomposition.
 
     >>> from keyhole.attacks.problem.arrays import from_arrays
-    >>> e = from_arrays(np.ones((1, 4)), [4.0])
+    >>> e = from_arrays(np.array([[1, 2, 3, 4]]), [4.0])
     >>> attack = BasisPursuit(Target.of(e))
     >>> attack.observe(e)
     >>> int((np.abs(attack.estimate().values) > 1e-9).sum())
