@@ -35,12 +35,16 @@ $(VENV)/.browser: $(VENV)/.dev
 	  echo "no browser here and none could be installed: tests of pages will be skipped"
 	@touch $@
 
-# a session of Spark on this machine needs Java; where none can be installed, its tests say that they are skipped
+# a session of Spark on this machine needs Java, and the test of JDBC a compiler and PostgreSQL's driver, too; where they
+# cannot be installed, those tests say that they are skipped
+JDBC := /usr/share/java/postgresql.jar
 $(VENV)/.java: $(VENV)/.dev
-	@command -v java > /dev/null || \
+	@{ command -v javac > /dev/null && test -e $(JDBC); } || \
 	  { test "$$(id -u)" = 0 && command -v apt-get > /dev/null && apt-get update -qq > /dev/null && \
-	    DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends openjdk-17-jre-headless > /dev/null; } || \
-	  echo "no Java here and none could be installed: tests of Spark will be skipped"
+	    for jdk in openjdk-17-jdk-headless openjdk-21-jdk-headless; do \
+	      DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends $$jdk \
+	        libpostgresql-jdbc-java > /dev/null 2>&1 && break; done; } || \
+	  echo "no Java or no JDBC driver here, and they could not be installed: tests of them will be skipped"
 	@touch $@
 
 demo: $(VENV)/.core   ## the hospital story, end to end

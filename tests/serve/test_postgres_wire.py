@@ -236,8 +236,8 @@ public class Ask {
 
 def test_jdbc(server: WireServer, tmp_path: Path) -> None:
     jar, java = Path(os.environ.get("POSTGRESQL_JAR", "/usr/share/java/postgresql.jar")), shutil.which("java")
-    if java is None or not jar.exists():
-        pytest.skip("no Java or no JDBC driver here: apt-get install default-jdk libpostgresql-jdbc-java")
+    if java is None or shutil.which("javac") is None or not jar.exists():
+        pytest.skip("no JDK or no JDBC driver here: apt-get install default-jdk-headless libpostgresql-jdbc-java")
     (tmp_path / "Ask.java").write_text(JAVA, encoding="utf-8")
     environment = {"PATH": os.environ["PATH"], "PGPASSWORD": server.keys["ann"]}
     address = f"jdbc:postgresql://127.0.0.1:{server.port}/staff"
