@@ -6,6 +6,7 @@ import random
 import re
 import subprocess
 import sys
+from collections.abc import Iterator
 from fractions import Fraction
 from pathlib import Path
 
@@ -25,9 +26,10 @@ PAID = {"amount": "1/10", "delta": "0", "what": "a question"}
 
 
 @pytest.fixture
-def shared(postgres: Postgres, tmp_path: Path) -> BookPlace:
+def shared(postgres: Postgres, tmp_path: Path) -> Iterator[BookPlace]:
     """A schema for a book, on the server of the tests."""
-    return make_book_schema(postgres, tmp_path)
+    with make_book_schema(postgres, tmp_path) as made:
+        yield made
 
 
 def move(world: SessionWorld, folder: Path, place: BookPlace) -> Path:

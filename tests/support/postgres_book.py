@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import sqlite3
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from itertools import count
 from pathlib import Path
@@ -46,17 +48,23 @@ class BookPlace:
         return []
 
 
-def make_book_schema(server: Postgres, folder: Path) -> BookPlace:
-    """A schema without a book, and the address for the role that keeps it."""
+@contextmanager
+def make_book_schema(server: Postgres, folder: Path) -> Iterator[BookPlace]:
+    """A schema without a book, and the address for the role that keeps it; both are gone at the end."""
     name = f"book{next(_NUMBERS)}"
     server.run(SETUP.format(role=f"keeper_{name}", schema=name))
     address = f"postgresql://keeper_{name}@/postgres?host={server.folder}"
-    return BookPlace(address, folder / "witness", server, name)
+    try:
+        yield BookPlace(address, folder / "witness", server, name)
+    finally:
+        server.run(f"DROP SCHEMA IF EXISTS {name} CASCADE; DROP OWNED BY keeper_{name}; DROP ROLE keeper_{name};")
 
 
 @pytest.fixture(params=["sqlite", "postgres"])
-def place(request: pytest.FixtureRequest, tmp_path: Path) -> BookPlace:
+def place(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[BookPlace]:
     """No book yet, in each kind of store."""
     if request.param == "postgres":
-        return make_book_schema(request.getfixturevalue("postgres"), tmp_path)
-    return BookPlace(str(tmp_path / "book.keyhole"), tmp_path / "witness")
+        with make_book_schema(request.getfixturevalue("postgres"), tmp_path) as made:
+            yield made
+        return
+    yield BookPlace(str(tmp_path / "book.keyhole"), tmp_path / "witness")
