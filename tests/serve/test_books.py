@@ -16,13 +16,14 @@ import httpx
 import pytest
 from tests.serve.serve_world import NOISY, address_of, cut_request, people, running, started, wait_for, write_world
 from tests.sessions.session_world import EXACT, WHOLE
+from tests.support.effort import effort
 
 from keyhole.book import Book
 from keyhole.serve.errors import Problem
 from keyhole.serve.gate import Gate
 from keyhole.serve.keys import KeyRing, KeyRole
 
-SERIAL, KILLS, PAIRS = 20, 10, 30
+SERIAL, KILLS, PAIRS = 20, effort(20), effort(60)
 
 
 def world(folder: Path, n: int = 400) -> Path:
