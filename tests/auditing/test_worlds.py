@@ -6,14 +6,18 @@ grid of 70 values. Neither shares code with the auditor.
 
 from __future__ import annotations
 
+import json
 import random
 import secrets
+import subprocess
+import sys
 from collections import Counter
 from collections.abc import Callable, Sequence
 from decimal import Decimal
 from fractions import Fraction
 from itertools import product
 from math import ceil
+from pathlib import Path
 
 import pyarrow as pa
 import pytest
@@ -22,7 +26,7 @@ import keyhole
 from keyhole.report.verdict import Verdict
 
 Asked = tuple[str, tuple[int, ...]]
-Ends = list[tuple[int, int]]
+Ends = Sequence[tuple[int, int]]
 
 PEOPLE = {
     "Name": ["John Smith", "Jeremy Doe", "Susan Atkinson", "Eve Brown", "Joseph Sky", "Alison Moon"],
@@ -118,40 +122,16 @@ def listed(seeds: range) -> Counter[str]:
 
 
 def solved(seeds: range) -> Counter[str]:
-    """Against CP-SAT on a grid of 70 values: sorted copies of each group, and their places."""
-    cp_model = pytest.importorskip("ortools.sat.python.cp_model")
+    """Against CP-SAT on a grid of 70 values."""
+    worlds = [(seed, *drawn(random.Random(seed), 7, random.Random(seed).choice((8, 70)))) for seed in seeds]
+    asked = [
+        (len(values), [(agg, who, str(answer(agg, [values[i] for i in who]))) for agg, who in log])
+        for _, values, log in worlds
+    ]
+    solver = Path(__file__).with_name("order_solver.py")
+    done = subprocess.run([sys.executable, solver], input=json.dumps(asked), capture_output=True, text=True, check=True)
     score: Counter[str] = Counter()
-    for seed in seeds:
-        values, log = drawn(random.Random(seed), 7, random.Random(seed).choice((8, 70)))
-        model = cp_model.CpModel()
-        x = [model.new_int_var(1, 70, "") for _ in values]
-        for agg, who in log:
-            k, told = len(who), answer(agg, [values[i] for i in who])
-            if agg in ("SUM", "AVG"):
-                model.add(sum(x[i] for i in who) == int(told * (k if agg == "AVG" else 1)))
-            if agg in ("SUM", "AVG", "COUNT"):
-                continue
-            held = [model.new_int_var(1, 70, "") for _ in who]
-            place = [[model.new_bool_var("") for _ in who] for _ in who]
-            for r in range(k):
-                model.add_exactly_one(place[r])
-                model.add_exactly_one([line[r] for line in place])
-                for q in range(k):
-                    model.add(held[r] == x[who[q]]).only_enforce_if(place[r][q])
-            for r in range(1, k):
-                model.add(held[r - 1] <= held[r])
-            pair = {"MAX": (k - 1, k - 1), "MIN": (0, 0), "DISC": ((k - 1) // 2,) * 2}.get(agg, ((k - 1) // 2, k // 2))
-            model.add(held[pair[0]] + held[pair[1]] == int(2 * told))
-        left = []
-        for v in x:
-            ends = []
-            for sign in (1, -1):
-                model.minimize(sign * v)
-                solver = cp_model.CpSolver()
-                solver.parameters.num_workers = 1
-                assert solver.solve(model) == cp_model.OPTIMAL
-                ends.append(solver.value(v))
-            left.append((ends[0], ends[1]))
+    for (seed, values, log), left in zip(worlds, json.loads(done.stdout), strict=True):
         score += compare(judged(values, log, "x:1..70:1"), left, (seed, values, log))
     return score
 
