@@ -242,7 +242,8 @@ class _Builder:
             if fact.answer is None:
                 self._miss(NOT_AT_HAND)
             elif n and not fact.answer.null and (fact.lo is not None or fact.hi is not None):
-                yield Ranked.of(fact, self.columns[fact.query.terms[0].column or ""], inside, n)
+                name = fact.query.terms[0].column or ""
+                yield Ranked.of(fact, self.columns[name], self.grids[name], inside, n)
             elif n:
                 self._miss(NOT_PUT_IN)
 

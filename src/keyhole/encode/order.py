@@ -11,10 +11,12 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from decimal import Decimal
 from fractions import Fraction
+from math import ceil, floor
 
 from keyhole.gather.arithmetic import dyadic
 from keyhole.gather.evidence import OrderFact
 from keyhole.gather.order import SURE
+from keyhole.model.grid import Grid
 from keyhole.model.meaning import holds, ranks, rounded
 from keyhole.model.query import CUT, ORDERED, ZERO, Query
 from keyhole.model.schema import Column, Kind
@@ -35,10 +37,12 @@ class Ranked:
     share: Fraction
 
     @classmethod
-    def of(cls, fact: OrderFact, column: Column, atoms: frozenset[int], n: int) -> Ranked:
+    def of(cls, fact: OrderFact, column: Column, grid: Grid, atoms: frozenset[int], n: int) -> Ranked:
         """Of n people of some atoms."""
         j, k, share = ranks(fact.query, n)
-        return cls(sharpened(fact, column) if j == k else fact, column.name, atoms, n, j, k, share)
+        if j == k:
+            fact = sharpen_comparison(sharpened(fact, column), column, grid)
+        return cls(fact, column.name, atoms, n, j, k, share)
 
     @property
     def chosen(self) -> bool:
@@ -82,6 +86,37 @@ def sharpened(fact: OrderFact, column: Column) -> OrderFact:
         return fact
     value = Fraction(answer.value) / query.terms[0].factor
     return replace(fact, lo=value, hi=value, exact=True)
+
+
+def sharpen_comparison(fact: OrderFact, column: Column, grid: Grid) -> OrderFact:
+    """A yes or no about one person's value, on a grid that the engine holds exactly: MAX(x) > 4 is 5 at least.
+
+    >>> from keyhole.model.query import Aggregate, Query, Term, Threshold
+    >>> from keyhole.model.transcript import Answer
+    >>> asked = Query(Aggregate.MAX, (Term("x"),), test=Threshold(">", Decimal(4)))
+    >>> fact = OrderFact("1", asked, None, Answer(True, Decimal(4), None), lo=Fraction(4))
+    >>> sharpen_comparison(fact, Column("x", Kind.DOUBLE), Grid(Fraction(1))).lo
+    Fraction(5, 1)
+    """
+    query, answer = fact.query, fact.answer
+    test, step = query.test, grid.step
+    if test is None or step is None or test.unit is not None or query.digits is not None:
+        return fact
+    if answer is None or answer.noise is not None or not isinstance(answer.value, bool):
+        return fact
+    held = column.kind in (Kind.INTEGER, Kind.DECIMAL) or (dyadic(step) and dyadic(grid.base))
+    at = Fraction(test.value)
+    if not held or query.terms[0].factor != 1 or abs(at) >= SURE * min(step, Fraction(1)):
+        return fact
+    steps, closed = (at - grid.base) / step, (test.op in (">=", "<=")) is answer.value
+    above = (test.op in (">", ">=")) is answer.value
+    if test.op not in (">", ">=", "<", "<="):
+        return fact
+    if above:
+        least = grid.base + (ceil(steps) if closed else floor(steps) + 1) * step
+        return replace(fact, lo=least if fact.lo is None else max(fact.lo, least))
+    most = grid.base + (floor(steps) if closed else ceil(steps) - 1) * step
+    return replace(fact, hi=most if fact.hi is None else min(fact.hi, most))
 
 
 def cut_ends(fact: OrderFact, column: Column) -> tuple[Fraction, Fraction] | None:
