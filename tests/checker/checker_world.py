@@ -104,7 +104,7 @@ def alone(verdict: Data, k: int) -> tuple[Data, Data]:
     for name in ("exposed", "groups"):
         found[name] = [c for c in found[name] if c is claim]
     found["intervals"] = [i for i in found["intervals"] if i is claim]
-    found["contradictions"] = []
+    found["contradictions"], found["complete"] = [], False
     return found, claim
 
 

@@ -139,7 +139,13 @@ class Judge:
             keyhole.examine(list(world.log), data=self.data, config=self.config, group_size=2).dumps()
         )
         self.declared = {
-            name: {"min": c.min, "max": c.max, "step": c.step, "values": c.values}
+            name: {
+                "min": c.min,
+                "max": c.max,
+                "step": c.step,
+                "values": c.values,
+                "domain": "real" if c.domain == "real" else None,
+            }
             for name, c in settings(self.config, data=self.data).columns.private.items()
         }
         self.engine = Engine(self.data, self.verdict["source"])
@@ -323,10 +329,10 @@ def forge(rng: random.Random, entry: Data, others: list[Data]) -> Data:
 
 
 def alone(verdict: Data, where: str, entry: Data) -> Data:
-    """The verdict with one claim."""
+    """The verdict with one claim, which does not say that nobody is missing."""
     empty: Data = {"exposed": [], "groups": [], "features": [], "intervals": [], "contradictions": []}
     said = {name: each for name, each in copy.deepcopy(verdict).items() if name != "by_assumption"}
-    return {**said, **empty, where: [entry]}
+    return {**said, **empty, "complete": False, where: [entry]}
 
 
 def check_forged_claims(
