@@ -1,7 +1,8 @@
 """Sparse logs and logs of one template beside their peers, in one run: `python -m benchmarks.sparse`.
 
 Processor seconds on one thread, children included; each ratio is between two sides of the same run. Parts: `reading`
-(statements of one template), `square` (n = m, ten people a question), `large` (a million people), `kaczmarz`.
+(statements of one template), `square` (n = m, ten people a question), `evidence` (only making it), `large` (a million
+people), `kaczmarz`.
 """
 
 from __future__ import annotations
@@ -144,6 +145,24 @@ def square(n: int = 5_000, each: int = 10) -> dict[str, Any]:
     return reply
 
 
+def evidence(sizes: tuple[tuple[int, int], ...] = ((100_000, 200_000), (200_000, 100_000))) -> dict[str, Any]:
+    """`from_arrays` alone, ten people a question, beside scipy's lsqr solving the same rows at two tolerances."""
+    linalg: Any = import_module("scipy.sparse.linalg")
+    reply: dict[str, Any] = {}
+    for m, n in sizes:
+        A = _questions(m, n, 10)
+        y = A @ np.random.default_rng(1).integers(0, 101, n).astype(np.float64)
+        made = _seconds(lambda A=A, y=y: from_arrays(A, y, prior=HUNDRED), 3)  # type: ignore[misc]
+        exact = _seconds(lambda A=A, y=y: linalg.lsqr(A, y, atol=1e-12, btol=1e-12, iter_lim=1000), 3)  # type: ignore[misc]
+        rough = _seconds(lambda A=A, y=y: linalg.lsqr(A, y), 3)  # type: ignore[misc]
+        reply[f"{m} answers about {n} people"] = {
+            "from_arrays, seconds": round(made, 2),
+            "over scipy lsqr to 1e-12 (at most 3)": round(made / exact, 2),
+            "over scipy lsqr to 1e-6": round(made / rough, 2),
+        }
+    return reply
+
+
 def large(n: int = 1_000_000, m: int = 100_000, each: int = 10) -> dict[str, Any]:
     """A million people, a hundred thousand questions."""
     A = _questions(m, n, each)
@@ -199,6 +218,7 @@ def kaczmarz(sizes: tuple[tuple[int, int], ...] = ((1_000, 2_000), (20_000, 500)
 PARTS: dict[str, Callable[[], dict[str, Any]]] = {
     "reading": reading,
     "square": square,
+    "evidence": evidence,
     "large": large,
     "kaczmarz": kaczmarz,
 }

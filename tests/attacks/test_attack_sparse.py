@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 from collections.abc import Iterator
 from decimal import Decimal
 from fractions import Fraction
@@ -328,3 +329,24 @@ def test_moderated_variances_keep_their_mean() -> None:
     found = moderate_variances(drawn, np.zeros(4_000), np.full(4_000, 3.0))
     assert abs(found.mean() - 1) < 0.05
     assert found.std() < 0.6 * drawn.std()
+
+
+def test_collection_of_garbage_is_as_it_was_after_evidence_or_an_error() -> None:
+    """It is put off while evidence is made, and only then; whole sums that repeat are read once."""
+    A = sp.csr_array(np.array([[1, 1, 0], [0, 1, 1], [1, 0, 1]]))
+    assert gc.isenabled()
+    made = from_arrays(A, [2.5, 2.5, 4.0])
+    with pytest.raises(DataError, match="not a finite number"):
+        from_arrays(A * np.inf, [2.5, 2.5, 4.0])
+    assert gc.isenabled()
+    first, second, third = (entry.answer for entry in made.transcript.entries)
+    assert first is second
+    assert first is not None
+    assert third is not None
+    assert (first.lo, third.hi) == (Fraction(5, 2), Fraction(4))
+    gc.disable()
+    try:
+        from_arrays(A, [2.5, 2.5, 4.0])
+        assert not gc.isenabled()
+    finally:
+        gc.enable()

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import gc
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import replace
 from decimal import Decimal
 from fractions import Fraction
@@ -15,13 +17,16 @@ from keyhole.basis import Atoms, Weights
 from keyhole.basis.atoms.sparse import PACKED, SparseAtoms, group_columns, packed_rows
 from keyhole.errors import DataError
 from keyhole.gather.evidence import Constraint, Evidence, System
-from keyhole.model.forms import Feature, Part
+from keyhole.model.forms import UNIT, Feature, Part
 from keyhole.model.predicate import Opaque, Predicate
 from keyhole.model.prior import Knowledge, Prior
 from keyhole.model.query import Aggregate, Query, Term
 from keyhole.model.transcript import Answer, Noise, Transcript
 from keyhole.model.transcript import Entry as Asked
 from keyhole.solve.decode.bitrows import pack
+
+NOTHING = Fraction(0)
+PUBLIC: frozenset[str] = frozenset()
 
 
 def from_arrays(
@@ -47,21 +52,44 @@ def from_arrays(
     matrix = A if sparse else np.atleast_2d(np.asarray(A))
     if len(matrix.shape) != 2:
         raise DataError(f"A has {len(matrix.shape)} dimensions: give a matrix with a row for each question")
-    m, n = matrix.shape
+    m = matrix.shape[0]
     if len(given) != m:
         raise DataError(f"{m} questions with {len(given)} answers: give one answer for each row of A")
-    atoms, binary = group_sparse_atoms(matrix) if sparse else _dense_atoms(matrix)
+    with _without_collection():
+        return _evidence(matrix, sparse, answers, noise, Knowledge({column: prior or Prior()}), column, first)
+
+
+@contextmanager
+def _without_collection() -> Iterator[None]:
+    """A million objects are made that all stay: to look for cycles among them again and again took as long again."""
+    running = gc.isenabled()
+    gc.disable()
+    try:
+        yield
+    finally:
+        if running:
+            gc.enable()
+
+
+def _evidence(
+    matrix: Any, sparse: bool, answers: Any, noise: Noise | None, knowledge: Knowledge, column: str, first: int
+) -> Evidence:
+    m, n = matrix.shape
+    conditions = [row_condition(j) for j in range(m)]
+    atoms, binary = (_sparse_atoms if sparse else _dense_atoms)(matrix, conditions)
     rows, asked = [], []
+    terms, exact = (Term(column),), noise is None
+    read: dict[float, Answer] = {}  # whole sums repeat: each number is read once
     for j, value in enumerate(np.asarray(answers).ravel().tolist()):
+        answer = read.get(value)
+        if answer is None:
+            answer = read[value] = _answer(Decimal(repr(value)), noise)
         number = str(first + j)
-        answer = _answer(Decimal(repr(value)), noise)
-        part = Part(0, row_condition(j), weight=None if binary else f"weight {j}")
-        exact = noise is None
-        rows.append(Constraint(number, (part,), Fraction(1), Fraction(0), answer.lo, answer.hi, noise, exact))
+        part = Part(0, conditions[j], UNIT, None if binary else f"weight {j}")
+        rows.append(Constraint(number, (part,), UNIT, NOTHING, answer.lo, answer.hi, noise, exact))
         label = f"row {number}"
-        asked.append(Asked(number, label, Query(Aggregate.SUM, (Term(column),), label=label), answer))
+        asked.append(Asked(number, label, Query(Aggregate.SUM, terms, label=label), answer))
     system = System((column,), (), (Feature(column, 1, ()),), atoms, tuple(rows))
-    knowledge = Knowledge({column: prior or Prior()})
     return Evidence(n, Transcript(tuple(asked)), knowledge, (system,))
 
 
@@ -76,7 +104,7 @@ def _answers(answers: Sequence[float] | NDArray[Any], first: int) -> NDArray[np.
     return given
 
 
-def _dense_atoms(A: NDArray[Any]) -> tuple[Atoms, bool]:
+def _dense_atoms(A: NDArray[Any], conditions: list[Predicate]) -> tuple[Atoms, bool]:
     """The atoms of an array, and whether it is one of zeros and ones."""
     m, n = A.shape
     binary = bool(np.isin(A, (0, 1)).all())
@@ -100,10 +128,10 @@ def _dense_atoms(A: NDArray[Any]) -> tuple[Atoms, bool]:
         of.astype(np.int32).ravel(), sizes.astype(np.int64), at.astype(np.int64),
         pack(masks) if m else np.zeros((0, 1), dtype=np.uint64), weights,
     )  # fmt: skip
-    return atoms.named([row_condition(j) for j in range(m)], [f"weight {j}" for j in range(len(weights))]), binary
+    return atoms.named(conditions, [f"weight {j}" for j in range(len(weights))]), binary
 
 
-def group_sparse_atoms(A: Any) -> tuple[SparseAtoms, bool]:
+def _sparse_atoms(A: Any, conditions: list[Predicate]) -> tuple[Atoms, bool]:
     """The same of a scipy.sparse matrix: duplicate entries are added up, stored zeros are none."""
     by_column = A.tocsc(copy=True)
     if np.dtype(by_column.dtype).kind not in "buif":
@@ -127,9 +155,7 @@ def group_sparse_atoms(A: Any) -> tuple[SparseAtoms, bool]:
         of, sizes, at, table, (),
         starts=rows.indptr.astype(np.int64), columns=rows.indices.astype(np.int32), values=rows.data,
     )  # fmt: skip
-    named = made.named([row_condition(j) for j in range(m)], [] if binary else [f"weight {j}" for j in range(m)])
-    assert isinstance(named, SparseAtoms)
-    return named, binary
+    return made.named(conditions, [] if binary else [f"weight {j}" for j in range(m)]), binary
 
 
 def _refuse_odd(entries: NDArray[Any]) -> None:
@@ -143,7 +169,7 @@ def _refuse_odd(entries: NDArray[Any]) -> None:
 
 def row_condition(j: int) -> Predicate:
     """The condition that stands for the records of row j."""
-    return Opaque(f"row {j}", frozenset())
+    return Opaque(f"row {j}", PUBLIC)
 
 
 def _answer(value: Decimal, noise: Noise | None) -> Answer:
