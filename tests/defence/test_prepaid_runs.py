@@ -1,16 +1,21 @@
-"""One prepaid run, many processes: what is shown over all of them was paid for."""
+"""One prepaid run, many processes: what is shown over all of them was paid for; tuned weights as a session has them."""
 
 from __future__ import annotations
 
 import json
 import subprocess
 import sys
+from itertools import combinations
 from pathlib import Path
+from typing import Any
 
 import numpy as np
+import pandas as pd
 import pytest
+from click.testing import CliRunner
 
 from keyhole.book import Book
+from keyhole.cli import app
 from keyhole.defence.budget.budget import Cap
 from keyhole.defence.budget.ledger import Ledger, Purchase, SavedRun
 from keyhole.defence.budget.loss import Loss
@@ -210,3 +215,80 @@ def test_who_was_overtaken_saves_nothing(tmp_path: Path) -> None:
         found = slow.load_run("r")
         assert found is not None
         assert (found.fired, found.asked, found.level, found.generation) == (2, 3, 7, 3)
+
+
+COLUMNS = 8
+ANSWERED = 30
+
+
+class Tuned:
+    """Nearly independent columns in a folder, and `keyhole ask --mechanism pmw-...` about them."""
+
+    def __init__(self, folder: Path, budget: str = "epsilon = 3") -> None:
+        rng = np.random.default_rng(0)
+        self.people = (rng.random((20_000, COLUMNS)) < rng.uniform(0.2, 0.8, COLUMNS)).astype(int)
+        names = [f"c{k}" for k in range(COLUMNS)]
+        pd.DataFrame(self.people, columns=names).assign(id=range(20_000)).to_csv(folder / "t.csv", index=False)
+        columns = "".join(f"[columns.private.{name}]\nvalues = [0, 1]\n" for name in names)
+        self.toml = folder / "keyhole.toml"
+        self.toml.write_text(
+            f'[source]\ndata = "t.csv"\ntable = "t"\n[columns]\nid = ["id"]\n{columns}[budget]\n{budget}\n'
+        )
+        self.asked = rng.permutation(list(combinations(range(COLUMNS), 3)))[:ANSWERED].tolist()
+
+    def truth(self, k: int) -> int:
+        return int(self.people[:, self.asked[k]].prod(axis=1).sum())
+
+    def call(self, *options: str, questions: int = ANSWERED) -> Any:
+        sql = [f"SELECT COUNT(*) FROM t WHERE c{a} = 1 AND c{b} = 1 AND c{c} = 1" for a, b, c in self.asked[:questions]]
+        return CliRunner().invoke(app, ["ask", *sql, "-c", str(self.toml), "--format", "json", *options])
+
+    def told(self, *options: str, questions: int = ANSWERED) -> list[dict[str, Any]]:
+        done = self.call(*options, questions=questions)
+        assert done.exit_code == 0, done.output
+        return list(json.loads(done.stdout)["replies"])
+
+
+@pytest.mark.parametrize("mechanism", ["pmw-warm", "pmw-tuned"])
+def test_a_session_answers_from_tuned_weights_within_their_bars(tmp_path: Path, mechanism: str) -> None:
+    box = Tuned(tmp_path)
+    how = ("--mechanism", mechanism, "--accuracy", "0.05", "--beta", "0.001")
+    quoted = box.told(*how, "--dry-run", questions=1)
+    told = box.told(*how, questions=10)
+    assert [r["cost"] > 0 for r in told] == [True] + [False] * 9  # the run is paid when it starts
+    assert quoted[0]["cost"] == told[0]["cost"]
+    again = box.told(*how)  # another process goes on with the run, and what was told is told again
+    assert all(r["cost"] == 0 for r in again)
+    assert [r["value"] for r in again[:10]] == [r["value"] for r in told]
+    assert all(r["error"] <= 1000 for r in again)
+    assert all(abs(r["value"] - box.truth(k)) <= r["error"] for k, r in enumerate(again))
+    used = [int(r["how"].split(" of 30 firings")[0].split()[-1]) for r in again]
+    assert used == sorted(used)
+    assert used[-1] < 30
+
+
+def test_firings_are_named_in_the_settings_and_a_run_that_used_them_up_says_so(tmp_path: Path) -> None:
+    box = Tuned(tmp_path, "epsilon = 100\nfirings = 1")
+    box.asked[:2] = [[0, 0, 0], [1, 1, 1]]  # both far from uniform
+    how = ("--mechanism", "pmw-tuned", "--horizon", "60", "--epsilon", "1")
+    told = box.told(*how, questions=1)
+    assert "1 of 1 firings used" in told[0]["how"]
+    later = box.call(*how, questions=2)
+    assert later.exit_code == 3
+    assert "its 1 firings are used up" in json.loads(later.stdout)["replies"][1]["reason"]
+    box = Tuned(tmp_path, "epsilon = 100\nfirings = 0\n[book]\npath = 'other.keyhole'")
+    assert "needs people, cells, questions and firings" in box.call(*how).output
+
+
+@pytest.mark.parametrize(
+    ("budget", "reason"),
+    [
+        ("epsilon = 1\nunit = 'rho'", "pmw-warm is priced in epsilon"),
+        ("epsilon = 1\nneighbours = 'add-remove'", "public number of people"),
+    ],
+)
+def test_where_there_can_be_no_such_run_nothing_is_spent(tmp_path: Path, budget: str, reason: str) -> None:
+    box = Tuned(tmp_path, budget)
+    done = box.call("--mechanism", "pmw-warm")
+    assert done.exit_code == 2
+    assert reason in done.output

@@ -103,6 +103,27 @@ def test_a_warm_start_is_the_product_of_its_margins() -> None:
     assert np.all(start_from_margins((2,), {0: np.array([50, -3])}) > 0)
 
 
+def test_margins_are_bought_with_the_run_and_priced_by_their_noise() -> None:
+    """Two columns of 2 and 3 values: the start is the product of noisy margins, and the price is that of both."""
+    plan = plan_tuned(n=600, cells=6, queries=9, firings=2, beta=0.1, bar=60, columns=2)
+    alone = plan_tuned(n=600, cells=6, queries=9, firings=2, beta=0.1, bar=60)
+    assert Fraction(plan.margins) >= 2 * 2 / (Fraction(60) / Fraction("3.5"))
+    assert plan.loss.amount == alone.loss.amount + Fraction(plan.margins)
+    people, purse = Histogram.of([60, 120, 120, 60, 120, 120]), epsilon_budget(100)
+    run = TunedWeights(people, purse, plan, shape=(2, 3), noise=SeededNoise(np.random.default_rng(0)))
+    assert purse.spent() == plan.loss.amount
+    sides = run.state.reshape(2, 3)
+    assert np.allclose(sides, np.outer(sides.sum(axis=1), sides.sum(axis=0)))
+    assert np.abs(sides.sum(axis=0) * 600 - [120, 240, 240]).max() < 100
+    given = plan_tuned(n=600, cells=6, queries=9, firings=2, beta=0.1, amount=Fraction(3), columns=2)
+    assert given.loss.amount == 3
+    with pytest.raises(PrivacyParameterError, match="margins of columns"):
+        TunedWeights(people, purse, plan, shape=(5,))
+    with pytest.raises(PrivacyParameterError, match="bought in epsilon"):
+        plan_tuned(n=600, cells=6, queries=9, firings=2, beta=0.1, unit="rho", bar=60, columns=2)
+    assert purse.spent() == plan.loss.amount
+
+
 def test_on_nearly_independent_columns_it_beats_every_other_way_at_one_bar() -> None:
     """17 columns, 300 three-way questions: cheaper than Laplace with a cache and than the whole histogram."""
     work, setup = make_workload("near:17", 300, 0.0, 0, people=150_000), Setup(0.05, 0.001, 0.0, 0)

@@ -39,7 +39,7 @@ from keyhole.defence.mechanisms.sparse_vector import (
     numeric_sparse_scales,
     sparse_scale,
 )
-from keyhole.defence.mechanisms.tuned_weights import BypassedWeights, TunedPlan, TunedWeights
+from keyhole.defence.mechanisms.tuned_weights import BypassedWeights, TunedPlan, TunedWeights, start_from_margins
 from keyhole.defence.noise import NoiseSource
 from keyhole.defence.simulate.release import SeededNoise
 from keyhole.defence.updates.multiplicative_weights import MultiplicativeWeights
@@ -306,6 +306,42 @@ def _tuned_law(unit: str) -> LawOf:
     return law
 
 
+WARM_PLAN = TunedPlan(20, 2, 3, 1, 0.1, "epsilon", "4", 4, 9, "1", "1", "1", 3, "2")
+WARM_PAIR = ((14, 6), (13, 7))
+WARM_CUTS = (10, 12, 13, 14, 15, 16, 18)
+
+
+def play_warm(histogram: Histogram, budget: Budget, noise: NoiseSource) -> Hashable:
+    """A run that begins at a margin it buys: what does the hypothesis say, and what is measured?"""
+    run = TunedWeights(histogram, budget, WARM_PLAN, shape=(2,), noise=noise)
+    guess = round(float(run.state[0]) * WARM_PLAN.n)
+    answer = run.answer(ONE)
+    return bucket(guess, WARM_CUTS), bucket(int(answer.value), WARM_CUTS) if run.fired else None
+
+
+def warm_law(counts: Counts, factor: float) -> Law:
+    """Its exact law: two numbers of the margin with noise of scale 2/2, then one question."""
+    points, masses = laplace_mass(factor)
+    near = np.abs(points) <= 30
+    guesses: dict[int, float] = {}
+    for first, p in zip(points[near].tolist(), masses[near].tolist(), strict=True):
+        for second, q in zip(points[near].tolist(), masses[near].tolist(), strict=True):
+            start = start_from_margins((2,), {0: np.array([counts[0] + first, counts[1] + second])})
+            guess = round(float(start[0] / start.sum()) * WARM_PLAN.n)
+            guesses[guess] = guesses.get(guess, 0.0) + p * q
+    said = buckets(points + counts[0], masses, WARM_CUTS)
+    found: dict[object, float] = {}
+    for guess, chance in guesses.items():
+        fires, at = (
+            gate_pattern([abs(counts[0] - guess)], WARM_PLAN.threshold, factor, factor),
+            bucket(guess, WARM_CUTS),
+        )
+        found[at, None] = found.get((at, None), 0.0) + chance * (1 - fires)
+        for b, mass in enumerate(said):
+            found[at, b] = found.get((at, b), 0.0) + chance * fires * mass
+    return found
+
+
 BYPASS_PLAN = TunedPlan(20, 2, 3, 1, 0.1, "epsilon", "4", 4, 6, "1", "1", "1", 3)
 
 
@@ -456,6 +492,17 @@ GAMES: tuple[Game, ...] = (
         Loss.of_rho(Fraction(41, 8)),
         _zcdp_epsilon(41 / 8, 1e-3),
         1e-3,
+        15_000,
+    ),
+    Game(
+        "tuned-weights, warm",
+        TunedWeights,
+        play_warm,
+        WARM_PAIR,
+        warm_law,
+        Loss.of_epsilon(6),
+        6.0,
+        0.0,
         15_000,
     ),
     Game(

@@ -89,6 +89,7 @@ class SpiedHistogram(Histogram):
         made = Histogram.of(counts, "replace-one" if neighbours == "replace-one" else "add-remove")
         object.__setattr__(self, "counts", made.counts)
         object.__setattr__(self, "neighbours", made.neighbours)
+        object.__setattr__(self, "_margins", {})
         object.__setattr__(self, "budget", budget)
         object.__setattr__(self, "unpaid", 0)
 

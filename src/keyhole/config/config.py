@@ -60,7 +60,8 @@ class BudgetTable(TomlTable):
     `unit` None: rho (zCDP) for the planner where delta is above 0, else epsilon. With delta, epsilon and delta are what
     is promised in the end, also where rho is counted; without, the number given is the rho. `rows_per_person` is how
     many rows of a person count where an id is repeated; None: every row has an id of its own. `delta_for_keys` is how
-    much of delta may go to GROUP BY over keys that nobody declared.
+    much of delta may go to GROUP BY over keys that nobody declared. `firings` is how often a run of `pmw-tuned` or
+    `pmw-warm` may find its hypothesis wrong (default 30): a bet that is paid in full.
     """
 
     epsilon: Number | None = None
@@ -69,6 +70,7 @@ class BudgetTable(TomlTable):
     neighbours: Literal["replace-one", "add-remove"] = "replace-one"
     accuracy: Number | str | None = None  # "1%" is 0.01
     mechanism: str | None = None
+    firings: int | None = None
     rows_per_person: int | None = None
     delta_for_keys: Number = Decimal(0)
     analysts: dict[str, Number] = field(default_factory=dict)

@@ -27,6 +27,12 @@ def _run_prepaid(setting: AnswerSetting, update: str) -> Strategy:
     return PrepaidRun(setting, update)
 
 
+def _run_tuned(setting: AnswerSetting, start: str) -> Strategy:
+    from keyhole.defence.strategies.prepaid_run import TunedRun
+
+    return TunedRun(setting, warm=start == "margins")
+
+
 def _construct_once(setting: AnswerSetting, update: str) -> Strategy:
     from keyhole.defence.strategies.one_construction import OneConstruction
 
@@ -39,6 +45,8 @@ STRATEGIES = {
     "online-ic": (_run_prepaid, "multiplicative-weights"),
     "online-ic-median": (_run_prepaid, "median"),
     "online-ic-perceptron": (_run_prepaid, "perceptron"),
+    "pmw-tuned": (_run_tuned, "uniform"),
+    "pmw-warm": (_run_tuned, "margins"),
     "iterative": (_construct_once, "multiplicative-weights"),
     "iterative-median": (_construct_once, "median"),
     "iterative-perceptron": (_construct_once, "perceptron"),

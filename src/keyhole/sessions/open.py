@@ -80,7 +80,7 @@ def open_private_session(
             n = histogram.public_n if histogram.neighbours == "replace-one" else None
             writer = Releases(source.schema, domain, n)
             setting = AnswerSetting(
-                histogram, ledger, terms.beta, accuracy, terms.horizon or 1000, writer, terms.anyway
+                histogram, ledger, terms.beta, accuracy, terms.horizon or 1000, budget.firings, writer, terms.anyway
             )
             answering = Answering(source.schema, domain, setting, make_strategy(str(terms.mechanism), setting))
     except BaseException:

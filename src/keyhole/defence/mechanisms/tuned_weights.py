@@ -4,7 +4,8 @@ OnlineIC with three things changed (Hardt and Rothblum 2010; Lyu, Su and Li 2017
 is sized for the error bar that is asked for, and not for the number of updates that theory cannot exclude: how often
 it may fire is *named* beforehand, a bet that is paid in full and that the data may win or lose. A firing moves the
 hypothesis all the way to the answer. It begins at a public distribution: one that is known, or the product of noisy
-margins that were paid for.
+one-way margins, which are bought with the run: each moves by two people at most, so d of them with Laplace noise of
+scale b cost 2 d/b, and what follows is answered about a start that is public by then.
 
 Privacy. A question is whether |f(x) - f(D)| reaches a threshold; one person moves that by at most one, whatever the
 public hypothesis D is. For pure epsilon the threshold's noise is drawn once for the whole run: with noise of scale b_t
@@ -34,7 +35,7 @@ from numpy.typing import NDArray
 from keyhole.defence.budget.budget import Budget
 from keyhole.defence.budget.loss import Loss, Unit, check_positive, check_probability, parse_exact, round_up
 from keyhole.defence.histogram import Histogram
-from keyhole.defence.linear import LinearQuery
+from keyhole.defence.linear import LinearQuery, Place
 from keyhole.defence.mechanisms.base import DISCRETE_GAUSSIAN, DISCRETE_LAPLACE, Release
 from keyhole.defence.mechanisms.sparse_vector import Gate, PrepaidFirings
 from keyhole.defence.noise import NoiseSource, check_scale, exact_noise
@@ -44,6 +45,8 @@ Masses = NDArray[np.float64]
 LARGEST_BAR = 2**40
 SHARES = (0.02, 0.05, 0.1, 0.2, 0.4, 0.7, 1.0)  # of the threshold's scale in that of a comparison
 LEAST_THRESHOLD, MOST_THRESHOLD = 0.35, 0.65  # of the bar
+MARGIN_NOISE = 3.5  # so many scales of a bought margin's noise are one bar
+MARGIN_SHARE = 10  # a part in so many of a given price buys the margins
 EMPTY = 0.01  # of a uniform cell: what a margin's cell has at least, since a mass of 0 would never rise again
 
 
@@ -69,6 +72,7 @@ class TunedPlan:
     compare: str
     answer: str
     halves: int
+    margins: str = "0"  # epsilon for the one-way margins at whose product the run begins
 
     def as_dict(self) -> dict[str, Any]:
         """For the book."""
@@ -76,8 +80,10 @@ class TunedPlan:
 
     @property
     def loss(self) -> Loss:
-        """The price of the whole run, under replace-one neighbours."""
-        return Loss.of_epsilon(self.amount) if self.unit == "epsilon" else Loss.of_rho(self.amount)
+        """The price of the whole run and of its margins, under replace-one neighbours."""
+        if self.unit == "rho":
+            return Loss.of_rho(self.amount)
+        return Loss.of_epsilon(Fraction(self.amount) + Fraction(self.margins))
 
 
 def bound_gap_tail(distance: float, level: float, compare: float) -> float:
@@ -167,8 +173,12 @@ def plan_tuned(
     amount: Fraction | None = None,
     bar: int | None = None,
     adaptive: bool = True,
+    columns: int = 0,
 ) -> TunedPlan:
     """The run of `firings` firings that keeps `bar`, or the smallest bar that `amount` buys.
+
+    `columns`: it begins at the product of so many one-way margins, whose noise is a share of the bar; of an `amount`
+    they take a tenth.
 
     >>> plan = plan_tuned(n=10**6, cells=2**20, queries=9000, firings=60, beta=0.001, bar=50_000)
     >>> round(float(Fraction(plan.amount)) * 50_000), plan.threshold
@@ -182,7 +192,12 @@ def plan_tuned(
             f"a run needs people, cells, questions and firings, not n = {n}, {cells}, {queries} and {firings}"
         )
     check_probability(beta, "beta")
+    if columns and unit == "rho":
+        raise PrivacyParameterError("margins are bought in epsilon: take a budget in epsilon, or a start that is known")
+    margins = Fraction(0)
     if amount is not None:
+        margins = parse_exact(amount) / MARGIN_SHARE if columns else margins
+        amount = parse_exact(amount) - margins
         bar = _smallest_bar(check_positive(amount, unit), queries, firings, beta, unit)
     if bar is None:
         raise PrivacyParameterError("a run is planned from its price or from its bar: give one")
@@ -198,9 +213,11 @@ def plan_tuned(
     price = round_up(float(exact) * (1 + 1e-12)) if amount is None else parse_exact(amount)
     if price < exact:
         raise PrivacyParameterError("the noise of this plan costs more than its price")
+    if columns and not margins:
+        margins = round_up(2 * columns * MARGIN_NOISE / bar)
     return TunedPlan(
         n, cells, queries, firings, beta, unit, str(price), sizes.threshold, bar, str(level), str(compare), str(answer),
-        queries // 2 if adaptive else queries,
+        queries // 2 if adaptive else queries, str(margins),
     )  # fmt: skip
 
 
@@ -239,6 +256,17 @@ def start_from_margins(shape: tuple[int, ...], margins: dict[int, NDArray[Any]])
     return np.ascontiguousarray(start).ravel()
 
 
+def _noisy_margins(
+    histogram: Histogram, shape: tuple[int, ...], scale: Fraction, noise: NoiseSource
+) -> dict[int, NDArray[np.int64]]:
+    """How many people have each value of each column, each number with Laplace noise of this scale."""
+    margins = {}
+    for axis, size in enumerate(shape):
+        cells = (LinearQuery.of([1], place=Place(shape, (), ((axis, cell),))) for cell in range(size))
+        margins[axis] = np.array([histogram.total(cell) + noise.laplace(scale) for cell in cells])
+    return margins
+
+
 class TunedWeights(PrepaidFirings):
     """Answers from the hypothesis until a comparison fires; then gives a fresh noisy number and moves to it.
 
@@ -263,16 +291,24 @@ class TunedWeights(PrepaidFirings):
         plan: TunedPlan,
         *,
         start: Masses | None = None,
+        shape: tuple[int, ...] = (),
         analyst: str | None = None,
         noise: NoiseSource | None = None,
     ) -> None:
-        """`start`: a public distribution over the cells, uniform unless said."""
+        """`start`: a public distribution over the cells, uniform unless said. `shape`: of the columns whose margins the
+        plan buys.
+        """
         drawn = noise or exact_noise()
-        masses = self._check(histogram, plan, start)
-        check_scale(2 * Fraction(plan.compare))
+        masses, margins = self._check(histogram, plan, start), Fraction(plan.margins)
+        if margins and (start is not None or math.prod(shape) != plan.cells):
+            raise PrivacyParameterError(f"margins of columns of {shape} do not make the {plan.cells} cells of the plan")
+        scale = 2 * len(shape) / margins if margins else Fraction(0)
+        check_scale(max(2 * Fraction(plan.compare), scale))
         self.cost = plan.loss
         what = f"tuned weights, {plan.firings} firings within {plan.bar} people"
         budget.spend(self.cost, analyst=analyst, what=what)
+        if margins:
+            masses = start_from_margins(shape, _noisy_margins(histogram, shape, scale, drawn))
         self._begin(histogram, budget, plan, masses, analyst, drawn, None)
         self.fired = self.asked = 0
 

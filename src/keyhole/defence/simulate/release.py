@@ -17,7 +17,7 @@ from keyhole.defence.budget.loss import Loss, epsilon_at
 from keyhole.defence.histogram import Histogram
 from keyhole.defence.linear import LinearQuery, Place
 from keyhole.defence.mechanisms.online_ic import plan_online
-from keyhole.defence.mechanisms.tuned_weights import BypassedWeights, TunedWeights, plan_tuned, start_from_margins
+from keyhole.defence.mechanisms.tuned_weights import BypassedWeights, TunedWeights, plan_tuned
 from keyhole.defence.planner.sizing import find_noise
 from keyhole.defence.simulate.rule_planner import Rule, RulePlanner, declared_tables, most_noise
 from keyhole.defence.simulate.workloads import Workload, make_workload
@@ -198,7 +198,6 @@ def histogram(work: Workload, setup: Setup) -> ReleaseOutcome:
     return ReleaseOutcome("histogram", float(play.spent), len(work.stream), errors, 0.0)
 
 
-MARGIN_NOISE = 3.5  # so many scales of a bought margin's noise are one bar
 SPARE = 1.25  # firings are named so much above what a twin needed
 
 
@@ -273,16 +272,9 @@ def _run_weights(work: Workload, setup: Setup, firings: int, *, warm: bool, visi
     purse = epsilon_budget(10**9)
     plan = plan_tuned(
         n=work.n, cells=histogram.cells, queries=work.distinct, firings=firings, beta=setup.beta, bar=bar,
-        adaptive=False,
+        adaptive=False, columns=len(shape) if warm else 0,
     )  # fmt: skip
-    margins: dict[int, NDArray[np.int64]] = {}
-    if warm:
-        scale = Fraction(bar) / Fraction(str(MARGIN_NOISE))
-        for axis, column in enumerate(work.names):
-            purse.spend(Loss.of_epsilon(2 / scale), what=f"margin of {column}")
-            margins[axis] = work.truth[(column,)] + np.array([noise.laplace(scale) for _ in range(shape[axis])])
-    start = start_from_margins(shape, margins) if warm else None
-    run = TunedWeights(histogram, purse, plan, start=start, noise=noise)
+    run = TunedWeights(histogram, purse, plan, shape=shape, noise=noise)
     asked: TunedWeights | BypassedWeights = BypassedWeights(run, purse, visits=visits) if visits else run
     kept, single = dict[int, float](), 0
 
