@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import os
 import zipfile
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from decimal import Decimal
 from enum import StrEnum
@@ -163,6 +163,7 @@ class Reconstruction:
     measure: Measure = Measure.STANDARD_ERROR
     note: str = ""
     unread: tuple[str, ...] = ()
+    merged: Mapping[str, str] = field(default_factory=dict)  # categories that no answer tells apart, and their one name
 
 
 class Attack(Protocol):

@@ -163,8 +163,8 @@ def compute_wilson_interval(right: float, count: int) -> tuple[float, float]:
 def find_right_guesses(reconstruction: Reconstruction, truth: NDArray[Any], target: Target) -> NDArray[np.bool_]:
     """Which guesses are equal to the truth (rounded to the grid, if there is one); missing truths are never."""
     if target.categories is not None or reconstruction.values.dtype == object:
-        pairs = zip(reconstruction.values, truth, strict=True)
-        return np.array([real is not None and str(said) == str(real) for said, real in pairs], dtype=bool)
+        pairs = zip(reconstruction.values, _name_truth(reconstruction, truth), strict=True)
+        return np.array([real is not None and str(said) == real for said, real in pairs], dtype=bool)
     real = np.asarray(truth, dtype=np.float64)
     with np.errstate(invalid="ignore"):
         return np.asarray(np.abs(target.snap(reconstruction.values) - real) <= EXACT * (1 + np.abs(real)))
@@ -221,12 +221,18 @@ def score_reconstruction(
     return Score(len(truth), exact, within, tolerance, error, *compare(prior), common, *ends)
 
 
+def _name_truth(reconstruction: Reconstruction, truth: NDArray[Any]) -> list[str | None]:
+    """The true values under the names that the guesses use: of categories that no answer tells apart, one for all."""
+    return [None if real is None else reconstruction.merged.get(str(real), str(real)) for real in truth]
+
+
 def _score_categories(reconstruction: Reconstruction, truth: NDArray[Any], target: Target) -> Score:
     there = np.array([t is not None for t in truth], dtype=bool)
-    said, real = reconstruction.values[there], truth[there]
-    right = float(np.mean([str(a) == str(b) for a, b in zip(said, real, strict=True)])) if len(real) else 0.0
-    counts = Counter(str(t) for t in real)
-    chance = 1 / len(target.categories) if target.categories else 0.0
+    said, real = reconstruction.values[there], _name_truth(reconstruction, truth[there])
+    right = float(np.mean([str(a) == b for a, b in zip(said, real, strict=True)])) if len(real) else 0.0
+    counts = Counter(real)
+    named = Counter(reconstruction.merged.get(name, name) for name in target.categories or ())
+    chance = max(named.values()) / named.total() if named else 0.0
     most = counts.most_common(1)[0][1] / len(real) if len(real) else 0.0
     return Score(
         len(real), right, right, 0.0, None, chance, chance, None, most, *compute_wilson_interval(right, len(real))

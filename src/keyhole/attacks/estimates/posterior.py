@@ -21,6 +21,7 @@ COMPOSED = 300  # states up to which a group of records is one unit; larger ones
 TOTALS = 2_000  # totals up to which a group of numbers is one unit
 INDICATED = 2_000  # people times indicators up to which order statistics enter
 JOINT = 2_000_000  # features times values times cells of other columns up to which these are told apart
+LISTED = 4  # categories under one name that are listed; more are named by what they are not
 EVERY_VALUE = 20_000  # values a column may have
 
 LAWS = {
@@ -92,6 +93,30 @@ def list_declared_values(problem: Problem) -> NDArray[np.object_]:
     found = np.empty(len(listed), dtype=object)
     found[:] = listed
     return found
+
+
+def merge_categories(problem: Problem) -> dict[str, str]:
+    """Categories that no answer tells apart, under one name for all of them; none where base rates prefer one.
+
+    A log that only ever counts C says of somebody that he is C, or that he is not: which other category is a guess.
+    """
+    target = problem.target
+    if target.categories is None or target.prior.rates:
+        return {}
+    phi, usable = compute_features(problem, list_declared_values(problem))
+    used = problem.totals().reshape(problem.m, problem.p // problem.K, problem.K).any(axis=(0, 2)) & usable
+    _, of = np.unique(phi[used].T, axis=0, return_inverse=True)
+    found: dict[str, str] = {}
+    for group in range(1 + int(of.max(initial=0))):
+        inside = [name for name, at in zip(target.categories, of.ravel(), strict=True) if at == group]
+        outside = [name for name in target.categories if name not in inside]
+        if len(inside) > 1 and outside:
+            found |= dict.fromkeys(inside, _one_of(inside) if len(inside) <= LISTED else f"not {_one_of(outside)}")
+    return found
+
+
+def _one_of(names: list[str]) -> str:
+    return names[0] if len(names) == 1 else f"{', '.join(names[:-1])} or {names[-1]}"
 
 
 def find_allowed_values(problem: Problem) -> NDArray[np.bool_]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any, ClassVar
 
 import numpy as np
@@ -15,6 +16,7 @@ from keyhole.attacks.estimates.posterior import (
     compute_features,
     find_allowed_values,
     list_declared_values,
+    merge_categories,
 )
 from keyhole.attacks.problem.decoding_problem import Problem
 from keyhole.errors import CannotHonour, ContradictionError
@@ -97,6 +99,15 @@ class Integer(BatchAttack):
         return _reconstruction(problem, found, chances, tuple(dict.fromkeys((*model.unread, *loose))))
 
 
+def _merge(problem: Problem, chances: Floats, merged: Mapping[str, str]) -> Floats:
+    """Categories under one name count together: the first of them has the chance of all."""
+    names = [merged.get(str(value), str(value)) for value in list_declared_values(problem)]
+    together = np.zeros_like(chances)
+    for j, name in enumerate(names):
+        together[:, names.index(name)] += chances[:, j]
+    return together
+
+
 def _guess(problem: Problem, chances: Floats) -> tuple[NDArray[Any], NDArray[np.int64]]:
     """The median of numbers, the most probable category of every atom, and which value that is."""
     values = list_declared_values(problem)
@@ -114,7 +125,11 @@ def _guess(problem: Problem, chances: Floats) -> tuple[NDArray[Any], NDArray[np.
 def _reconstruction(
     problem: Problem, found: Marginals, chances: Floats, unread: tuple[str, ...] = ()
 ) -> Reconstruction:
+    merged = merge_categories(problem)
+    chances = _merge(problem, chances, merged) if merged else chances
     guess, best = _guess(problem, chances)
+    for j, value in enumerate(guess.tolist() if merged else ()):
+        guess[j] = merged.get(value, value)
     sure = np.minimum(chances[np.arange(problem.K), best], 1.0)
     settled = bool((chances.max(axis=1) > 1 - 1e-9)[~problem.absent].all())
     note = _note(found, settled=settled)
@@ -123,7 +138,8 @@ def _reconstruction(
         best_of = "the median" if problem.target.categories is None else "the most probable"
         note += f"; each guess is {best_of} of its own record, together they need not meet the answers"
     status = _status(found)
-    return Reconstruction(guess[problem.of], sure[problem.of], residual, status, Measure.PROBABILITY, note, unread)
+    made = guess[problem.of], sure[problem.of], residual, status, Measure.PROBABILITY, note, unread
+    return Reconstruction(*made, merged)
 
 
 def _numbers(problem: Problem, guess: NDArray[Any]) -> Floats | None:
