@@ -18,7 +18,7 @@ import duckdb
 from benchmarks.workload import Workload, people, table, workload
 from keyhole.basis import Atoms
 from keyhole.engines.duckdb.patterns import explain_grouping, group_records
-from keyhole.model.predicate import Opaque, Or, to_sql
+from keyhole.model.predicate import Opaque, Or, format_predicate
 from keyhole.model.schema import Column, Kind, Schema
 
 SCHEMA = Schema(
@@ -42,7 +42,7 @@ def one_by_one(con: duckdb.DuckDBPyConnection, log: Workload) -> None:
 
 def by_hash(con: duckdb.DuckDBPyConnection, log: Workload) -> int:
     """Groups by a 64-bit hash of all booleans, with their sizes and first records."""
-    held = ", ".join(f"({to_sql(p)})" for p in log.predicates)
+    held = ", ".join(f"({format_predicate(p)})" for p in log.predicates)
     text = f"SELECT count(*), min(rowid) FROM staff GROUP BY hash({held})"
     return len(con.execute(text).fetchnumpy()["count_star()"])
 

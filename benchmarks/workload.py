@@ -15,7 +15,16 @@ import duckdb
 import numpy as np
 from numpy.typing import NDArray
 
-from keyhole.model.predicate import TRUE, Comparison, IsNull, Predicate, conjunction, literal, quote_name, to_sql
+from keyhole.model.predicate import (
+    TRUE,
+    Comparison,
+    IsNull,
+    Predicate,
+    format_literal,
+    format_predicate,
+    make_and,
+    quote_name,
+)
 
 DEPARTMENTS = 40
 GRADES = 11
@@ -101,7 +110,7 @@ def parquet(path: Path, rows: People) -> None:
     """Write the table to a Parquet file."""
     con = duckdb.connect()
     table(con, rows)
-    con.execute(f"COPY staff TO {literal(str(path))} (FORMAT parquet)")
+    con.execute(f"COPY staff TO {format_literal(str(path))} (FORMAT parquet)")
     con.close()
 
 
@@ -119,7 +128,7 @@ def workload(rows: People, m: int, groupings: int = 12, pairs: int = 25, seed: i
 
 def _plain(where: Predicate, rng: np.random.Generator) -> Asked:
     shown = str(rng.choice(["SUM(salary)", "AVG(salary)"], p=[0.7, 0.3]))
-    return Asked(f"SELECT {shown} FROM staff WHERE {to_sql(where)}", (where,))
+    return Asked(f"SELECT {shown} FROM staff WHERE {format_predicate(where)}", (where,))
 
 
 def _condition(rng: np.random.Generator, count: int) -> Predicate:
@@ -142,7 +151,7 @@ def _condition(rng: np.random.Generator, count: int) -> Predicate:
             parts.append(Comparison("dept", "=", f"dept {rng.integers(1, DEPARTMENTS + 1)}"))
         else:
             parts.append(Comparison("sex", "=", str(rng.choice(["F", "M"]))))
-    return conjunction(*parts)
+    return make_and(*parts)
 
 
 def _range(name: str, lo: int, hi: int, rng: np.random.Generator, step: int = 1) -> list[Comparison]:
@@ -164,10 +173,10 @@ def _grouping(i: int, rng: np.random.Generator) -> Asked:
         name, keys = "sex", [Comparison("sex", "=", s) for s in ("F", "M")]
     else:
         name, keys = "dept", [Comparison("dept", "=", d) for d in depts]
-    where = TRUE if i < 3 else conjunction(*_range("age", AGES[0], AGES[1], rng, 5))
+    where = TRUE if i < 3 else make_and(*_range("age", AGES[0], AGES[1], rng, 5))
     text = f"SELECT {quote_name(name)}, AVG(salary), COUNT(*) FROM staff"
-    text += "" if where == TRUE else f" WHERE {to_sql(where)}"
-    return Asked(f"{text} GROUP BY {quote_name(name)}", tuple(conjunction(where, key) for key in keys))
+    text += "" if where == TRUE else f" WHERE {format_predicate(where)}"
+    return Asked(f"{text} GROUP BY {quote_name(name)}", tuple(make_and(where, key) for key in keys))
 
 
 def _unique(rows: People, pairs: int, rng: np.random.Generator) -> list[int]:
@@ -187,5 +196,5 @@ def _pair(rows: People, row: int, rng: np.random.Generator) -> list[Asked]:
         Comparison("grade", "=", int(rows.grade[row])),
         Comparison("zip", ">=", int(rng.integers(ZIPS[0], zip_ - 1000))),
     )
-    both = [conjunction(*common, Comparison("zip", "<=", zip_)), conjunction(*common, Comparison("zip", "<", zip_))]
-    return [Asked(f"SELECT SUM(salary) FROM staff WHERE {to_sql(where)}", (where,)) for where in both]
+    both = [make_and(*common, Comparison("zip", "<=", zip_)), make_and(*common, Comparison("zip", "<", zip_))]
+    return [Asked(f"SELECT SUM(salary) FROM staff WHERE {format_predicate(where)}", (where,)) for where in both]

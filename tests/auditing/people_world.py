@@ -20,7 +20,7 @@ import numpy as np
 from keyhole.auditing.base import Exposure
 from keyhole.auditing.examine import examine
 from keyhole.config import Config
-from keyhole.model.predicate import Has, Leaf, evaluate, leaf_truth
+from keyhole.model.predicate import Has, Leaf, evaluate_leaf, evaluate_predicate
 from keyhole.solve.counting import OPEN, Conflict, Forced, Network, solve
 
 ROWS = (("x", 1), ("x", 2), ("y", 1), ("y", 2))
@@ -273,13 +273,13 @@ def states(person: Person, every_loose: tuple[tuple[tuple[str, int], ...], ...] 
 def truth(leaf: Leaf, unit: Unit, ill: str, rows: tuple[tuple[str, int], ...], held: Held) -> bool:
     """An atom of one record, by its meaning."""
     if not isinstance(leaf, Has):
-        return leaf_truth(leaf, ill) is True
+        return evaluate_leaf(leaf, ill) is True
     own = {theirs for _, theirs in leaf.on}
     mine = (rows if unit.key is not None else ()) if "hadm" in own else every(held)
     records = [{"code": c, "sev": s, "hadm": unit.key, "pid": 0} for c, s in mine]
 
     def holds(row: dict[str, Any]) -> bool:
-        return evaluate(leaf.where, lambda x: leaf_truth(x, row[x.column])) is True  # type: ignore[union-attr]
+        return evaluate_predicate(leaf.where, lambda x: evaluate_leaf(x, row[x.column])) is True  # type: ignore[union-attr]
 
     return any(map(holds, records))
 

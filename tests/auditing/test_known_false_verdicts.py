@@ -17,7 +17,7 @@ from click.testing import CliRunner
 import keyhole
 from keyhole.auditing import Status
 from keyhole.cli import app
-from keyhole.model.schema import folded
+from keyhole.model.schema import fold_name
 from keyhole.report.formats.baseline import Baseline
 from keyhole.report.verdict import Verdict
 
@@ -284,7 +284,7 @@ def test_names_are_matched_as_the_engine_does() -> None:
             known = True
         except duckdb.BinderException:
             known = False
-        assert known == any(folded(name) == folded(each) for each in held), name
+        assert known == any(fold_name(name) == fold_name(each) for each in held), name
     street = pa.table({"n": ["A", "B"], "straße": [1, 2], "x": [3, 4]})
     assert judged("SELECT SUM(x) FROM t WHERE strasse = 1", data=street, private="x", id="n").refused
     assert values(judged('SELECT SUM(x) FROM t WHERE "STRAßE" = 1', data=street, private="x", id="n")) == {"A": 3}

@@ -19,7 +19,7 @@ from keyhole.auditing import Status
 from keyhole.checker import Outcome, replay
 from keyhole.cli import app
 from keyhole.errors import ConfigError
-from keyhole.model.meaning import rounded
+from keyhole.model.meaning import round_number
 from keyhole.model.query import CEIL, FLOOR, HALF, ZERO
 
 STAFF = "name,dept,pay\nAnn,x,10\nBob,y,21\nCyd,y,30\nDan,z,41\nEve,z,57\nFay,z,60\nGus,z,77\n"
@@ -46,9 +46,9 @@ def test_the_engine_rounds_as_we_say() -> None:
         number = Fraction(units, 10)
         for how, sql in ((HALF, "round({})"), (FLOOR, "floor({})"), (CEIL, "ceil({})"), (ZERO, "trunc({})")):
             said = con.execute(f"SELECT {sql.format(f'{units / 10:.1f}::DECIMAL(9,1)')}").fetchall()[0][0]
-            assert Fraction(said) == rounded(number, how, Fraction(1)), (units, how)
+            assert Fraction(said) == round_number(number, how, Fraction(1)), (units, how)
         cast = con.execute(f"SELECT ({units / 100:.2f}::DECIMAL(9,2))::DECIMAL(9,1)").fetchall()[0][0]
-        assert Fraction(cast) == rounded(number / 10, HALF, Fraction(1, 10))
+        assert Fraction(cast) == round_number(number / 10, HALF, Fraction(1, 10))
 
 
 @pytest.mark.parametrize(

@@ -14,7 +14,7 @@ from keyhole.config import Config
 from keyhole.config.settings import settings
 from keyhole.datasets import Table, Use, open_table
 from keyhole.errors import ConfigError, DataError
-from keyhole.model.predicate import Comparison, IsNull, Opaque, negation
+from keyhole.model.predicate import Comparison, IsNull, Opaque, make_not
 from keyhole.model.query import Aggregate, Query, Term
 from keyhole.model.schema import Kind
 
@@ -167,7 +167,7 @@ def test_what_does_not_fit_is_a_fault_at_load(tmp_path: Path, private: str, bad:
     # where answers are private, a fault would be an answer: another number is rounded, and what is none is NULL
     table = opened(tmp_path, text, Use.ANSWER, private)
     held = 2 if word == "an integer" else 1
-    assert table.whole.evaluate(Query(Aggregate.SUM, (Term(None, negation(IsNull("pay"))),))) == held
+    assert table.whole.evaluate(Query(Aggregate.SUM, (Term(None, make_not(IsNull("pay"))),))) == held
 
 
 def test_json_is_read_like_csv(tmp_path: Path) -> None:

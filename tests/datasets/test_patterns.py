@@ -35,8 +35,8 @@ from keyhole.model.predicate import (
     Opaque,
     Or,
     Predicate,
-    conjunction,
-    to_sql,
+    format_predicate,
+    make_and,
 )
 from keyhole.model.schema import Column, Kind, Schema
 
@@ -143,7 +143,9 @@ def check(
     atoms = patterns.group_records(con, "people", schema, predicates, weights)
     columns: list[list[object]] = []
     for p in predicates:
-        columns.append([r[0] for r in con.execute(f"SELECT coalesce({to_sql(p)}, FALSE) FROM people").fetchall()])
+        columns.append(
+            [r[0] for r in con.execute(f"SELECT coalesce({format_predicate(p)}, FALSE) FROM people").fetchall()]
+        )
     for w in weights:
         texts = con.execute(f"SELECT coalesce(({w})::VARCHAR, '0') FROM people").fetchall()
         columns.append([Fraction(Decimal(r[0])) for r in texts])
@@ -202,7 +204,7 @@ def test_any_number_of_predicates_fills_its_words(way: str, count: int) -> None:
     con.execute("CREATE TABLE people AS SELECT (i * 37 % 131)::INTEGER AS age, i % 3 AS g FROM range(200) t(i)")
     schema = Schema("people", (Column("age", Kind.INTEGER), Column("g", Kind.INTEGER)))
     predicates: list[Predicate] = [
-        conjunction(Comparison("age", ">=", i), Comparison("g", "=", i % 3)) for i in range(count)
+        make_and(Comparison("age", ">=", i), Comparison("g", "=", i % 3)) for i in range(count)
     ]
     check(con, schema, predicates, [])
     check(con, schema, predicates, ["g"])
@@ -267,7 +269,7 @@ def test_numbers_at_the_edge_of_their_type(way: str, type_: str, values: list[st
         for op in ("=", "<", "<=", "<>"):
             p = Comparison("x", op, constant)
             try:
-                con.execute(f"SELECT count(*) FROM people WHERE {to_sql(p)}").fetchall()
+                con.execute(f"SELECT count(*) FROM people WHERE {format_predicate(p)}").fetchall()
             except duckdb.Error:
                 continue
             predicates.append(p)
@@ -377,7 +379,8 @@ def test_a_realistic_log_equals_the_engine_grouping_by_all_booleans(weights: lis
     schema = Schema("staff", tuple(Column(c, Kind.OTHER) for c in ("age", "zip", "dept", "sex", "grade", "hired")))
     atoms = patterns.group_records(con, "staff", schema, predicates, weights)
     words = [
-        "".join(f"((CASE WHEN {to_sql(p)} THEN 1 ELSE 0 END)::VARCHAR) || " for p in predicates[at : at + 20]) + "''"
+        "".join(f"((CASE WHEN {format_predicate(p)} THEN 1 ELSE 0 END)::VARCHAR) || " for p in predicates[at : at + 20])
+        + "''"
         for at in range(0, len(predicates), 20)
     ]
     listed = ", ".join([*words, *(f"coalesce({w}, 0)::VARCHAR" for w in weights)])

@@ -27,7 +27,7 @@ from keyhole.defence.histogram import CountedHistogram, Histogram
 from keyhole.defence.mechanisms.base import Release
 from keyhole.defence.workload import pose_statement
 from keyhole.errors import ConfigError, DataError, UnsupportedQuery
-from keyhole.model.predicate import Comparison, Opaque, to_sql
+from keyhole.model.predicate import Comparison, Opaque, format_predicate
 from keyhole.model.schema import Column, Kind, Schema
 from keyhole.sql import lower_statement
 
@@ -383,7 +383,7 @@ def test_truth_sets_hold_what_every_record_says(condition: str) -> None:
         said = np.broadcast_to(Cells.all(SMALL).truths(where), SMALL.shape).ravel()
     except UnsupportedQuery:
         return
-    rows = CON.execute(f"SELECT {SMALL.code()} AS cell, ({to_sql(where)}) FROM t").fetchall()
+    rows = CON.execute(f"SELECT {SMALL.code()} AS cell, ({format_predicate(where)}) FROM t").fetchall()
     for cell, truth in rows:
         bit = NULL if truth is None else TRUE if truth else FALSE
         assert int(said[cell]) & bit, f"{condition} on {SMALL.describe(cell)}"

@@ -25,7 +25,7 @@ from keyhole.engines.engine import DataUrl
 from keyhole.engines.postgres.engine import PostgresEngine
 from keyhole.engines.postgres.source import PostgresSource
 from keyhole.errors import BookError, ConfigError, DataError
-from keyhole.model.predicate import Comparison, IsNull, Membership, conjunction, disjunction, negation
+from keyhole.model.predicate import Comparison, IsNull, Membership, make_and, make_not, make_or
 from keyhole.model.query import Aggregate, Query, Term
 
 PEOPLE = 400
@@ -238,10 +238,10 @@ def totals_are_those_of_the_values(once: Source, stay: Source) -> None:
         Membership("city", ("Aachen", "cham")),
         Comparison("age", ">", 40),
     ]
-    wheres = [*names, negation(names[2]), conjunction(*names[2:]), disjunction(names[0], names[1])]
+    wheres = [*names, make_not(names[2]), make_and(*names[2:]), make_or(names[0], names[1])]
     for column in ("pay", "bonus"):
         for where in wheres:
-            here = conjunction(where, negation(IsNull(column)))
+            here = make_and(where, make_not(IsNull(column)))
             for weight in (None, '"age" - 40'):
                 query = Query(Aggregate.SUM, (Term(column, here, Fraction(3, 2), weight),), needs=(here,))
                 assert stay.evaluate(query) == once.evaluate(query)

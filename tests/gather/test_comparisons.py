@@ -14,7 +14,7 @@ import pytest
 import keyhole
 from keyhole.gather.arithmetic import Arithmetic, Computed, SummedPart
 from keyhole.gather.comparisons import OneSided
-from keyhole.model.meaning import holds
+from keyhole.model.meaning import compare_numbers
 from keyhole.model.prior import Knowledge, Prior
 from keyhole.model.query import Aggregate, Query, Term, Threshold
 from keyhole.model.schema import Column, Kind, Role, Schema
@@ -95,7 +95,7 @@ def test_ends_and_edges_hold_of_every_number_of_the_grid(op: str, sure: bool) ->
                 end, edge = OneSided.of(op, at, held, dust, sure=sure).end(grid)
                 for v in (Fraction(k, 2) for k in range(-10, 30)):
                     shifts = {Fraction(0)} if v == at and sure else {dust * k / 8 for k in range(-8, 9)}
-                    said = {holds(v + shift, op, at) for shift in shifts}
+                    said = {compare_numbers(v + shift, op, at) for shift in shifts}
                     inside = (v - end) * (1 if (op[0] == ">") is held else -1)
                     assert inside >= 0 or held not in said
                     if inside >= 0 and (edge is None or inside > edge):

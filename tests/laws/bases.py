@@ -33,9 +33,9 @@ from keyhole.model.predicate import (
     Predicate,
     Scalar,
     Truth,
-    evaluate,
-    leaf_truth,
-    leaves,
+    evaluate_leaf,
+    evaluate_predicate,
+    find_leaves,
 )
 
 Record = Mapping[str, Scalar | None]
@@ -111,9 +111,9 @@ SPECIMENS: tuple[Specimen[Maker], ...] = (
 def _truth(predicate: Predicate, record: Record) -> Truth:
     def of(leaf: Leaf) -> Truth:
         assert not isinstance(leaf, Opaque)
-        return leaf_truth(leaf, record[leaf.column])
+        return evaluate_leaf(leaf, record[leaf.column])
 
-    return evaluate(predicate, of)
+    return evaluate_predicate(predicate, of)
 
 
 def bits_are_direct_evaluation(make: Maker) -> None:
@@ -149,7 +149,7 @@ class _NullIsFalse:
         return self.honest.count
 
     def bits(self, where: Predicate) -> Words:
-        if isinstance(where, Not) and leaves(where):
+        if isinstance(where, Not) and find_leaves(where):
             everybody = pack(np.ones(self.count, dtype=np.bool_))
             return everybody & ~self.honest.bits(where.part) if where.part in PREDICATES else self.honest.bits(where)
         return self.honest.bits(where)

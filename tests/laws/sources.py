@@ -25,12 +25,12 @@ from keyhole.model.predicate import (
     Membership,
     Opaque,
     Predicate,
-    conjunction,
-    disjunction,
-    evaluate,
-    leaf_truth,
-    negation,
-    to_sql,
+    evaluate_leaf,
+    evaluate_predicate,
+    format_predicate,
+    make_and,
+    make_not,
+    make_or,
 )
 from keyhole.model.query import Aggregate, Query, Term
 
@@ -42,12 +42,12 @@ PREDICATES: tuple[Predicate, ...] = (
     TRUE,
     FALSE,
     Comparison("sex", "=", "F"),
-    negation(Comparison("sex", "=", "F")),
+    make_not(Comparison("sex", "=", "F")),
     Comparison("zip", ">", 2),
-    disjunction(Comparison("zip", "<", 3), IsNull("sex")),
-    conjunction(Membership("zip", (1, 4, 32453)), negation(Like("sex", "M%"))),
+    make_or(Comparison("zip", "<", 3), IsNull("sex")),
+    make_and(Membership("zip", (1, 4, 32453)), make_not(Like("sex", "M%"))),
     IsNull("x"),
-    negation(disjunction(Comparison("zip", ">=", 4), Comparison("sex", "=", "M"))),
+    make_not(make_or(Comparison("zip", ">=", 4), Comparison("sex", "=", "M"))),
 )
 
 
@@ -62,7 +62,7 @@ def _records(world: World) -> list[dict[str, str | int | None]]:
 
 
 def _matches(predicate: Predicate, record: dict[str, str | int | None]) -> bool:
-    return evaluate(predicate, lambda leaf: leaf_truth(leaf, record[leaf.column])) is True  # type: ignore[union-attr]
+    return evaluate_predicate(predicate, lambda leaf: evaluate_leaf(leaf, record[leaf.column])) is True  # type: ignore[union-attr]
 
 
 def support_is_sorted_unique_and_in_range(opened: Opener) -> None:
@@ -130,7 +130,7 @@ def evaluate_is_the_aggregate_over_the_support(opened: Opener) -> None:
         source = opened(world)
         records = _records(world)
         for predicate in PREDICATES:
-            query = Query(Aggregate.SUM, (Term("x", conjunction(predicate, negation(IsNull("x")))),))
+            query = Query(Aggregate.SUM, (Term("x", make_and(predicate, make_not(IsNull("x")))),))
             values = [Decimal(str(records[r]["x"])) for r in source.support(query)]
             assert source.evaluate(query) == sum(values, Decimal(0)), f"{world.name}: {predicate}"
 
@@ -218,7 +218,9 @@ class _Trusting(DuckDBSource):
     """Takes the order in which the engine happens to return rows for an order."""
 
     def support(self, query: Query) -> Rows:
-        found = self._con.execute(f"SELECT rowid FROM people WHERE {to_sql(query.terms[0].where)}").fetchnumpy()
+        found = self._con.execute(
+            f"SELECT rowid FROM people WHERE {format_predicate(query.terms[0].where)}"
+        ).fetchnumpy()
         return np.asarray(found["rowid"], np.int64)
 
 

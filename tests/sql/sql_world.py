@@ -10,8 +10,8 @@ import duckdb
 import sqlglot
 from sqlglot import exp
 
-from keyhole.model.meaning import passed
-from keyhole.model.predicate import TRUE, Scalar, to_sql
+from keyhole.model.meaning import evaluate_test
+from keyhole.model.predicate import TRUE, Scalar, format_predicate
 from keyhole.model.query import Query, Statement
 from keyhole.model.schema import Column, Kind, Role, Schema
 from keyhole.sql import lower_statement
@@ -94,13 +94,13 @@ def meant(statement: Statement, con: duckdb.DuckDBPyConnection) -> list[tuple[ob
         if keys:
             listed = ", ".join(k.sql for k in keys)
             groups = con.execute(
-                f"SELECT {listed} FROM people WHERE {to_sql(statement.where)} GROUP BY {listed}"
+                f"SELECT {listed} FROM people WHERE {format_predicate(statement.where)} GROUP BY {listed}"
             ).fetchall()
         else:
             groups = [()]
         for values in groups:
             key: dict[str, Scalar | None] = {k.name: v for k, v in zip(keys, values, strict=True)}
-            if not all(passed(test, lambda q: evaluate((q,), con)[0] is True) for test in statement.tests(key)):
+            if not all(evaluate_test(test, lambda q: evaluate((q,), con)[0] is True) for test in statement.tests(key)):
                 continue
             rows.append((*values, *evaluate(statement.group(key), con)))
     return rows

@@ -14,7 +14,7 @@ from tests.support.effort import effort
 from tests.support.postgres import Postgres
 
 from keyhole.errors import QueryError
-from keyhole.model.predicate import to_sql
+from keyhole.model.predicate import format_predicate
 from keyhole.sql import lower_statement, translate_to_duckdb
 
 
@@ -45,7 +45,7 @@ def read(expression: str, dialect: str, said: list[object], ours: Translated) ->
     """The condition as the audit evaluates it: 1 if it was read, and then it matches the same rows."""
     try:
         made = translate_to_duckdb(f"SELECT SUM(pay) FROM t WHERE {expression}", dialect, SCHEMA)
-        where = to_sql(lower_statement(made.sql, SCHEMA).where)
+        where = format_predicate(lower_statement(made.sql, SCHEMA).where)
     except (QueryError, duckdb.Error):
         return 0
     if made.reason:

@@ -8,8 +8,8 @@ from fractions import Fraction
 import duckdb
 import pytest
 
-from keyhole.model.meaning import holds
-from keyhole.model.query import CEIL, FINER, FLOOR, HALF, ZERO, Query, questions
+from keyhole.model.meaning import compare_numbers
+from keyhole.model.query import CEIL, FINER, FLOOR, HALF, ZERO, Query, list_questions
 from keyhole.model.schema import Column, Kind, Role, Schema
 from keyhole.sql import Dialect, read_statement
 from keyhole.sql.lowering.aggregate import unround_threshold
@@ -41,7 +41,7 @@ def test_the_engine_compares_the_number_itself_like_that(kind: str, op: str) -> 
                 ).fetchall()
                 meant, at = unround_threshold(op, Fraction(cut), how, unit)
                 for number, told in rows:
-                    assert holds(Fraction(number), meant, at) is told, (shown, op, cut, number)
+                    assert compare_numbers(Fraction(number), meant, at) is told, (shown, op, cut, number)
                     checked += 1
     assert checked > 1000
 
@@ -51,14 +51,14 @@ def test_a_half_of_a_cast_between_decimals_goes_away_from_zero() -> None:
     for number in ("2.5", "3.5", "-2.5", "-3.5", "2.49", "-0.5", "0.5"):
         meant, at = unround_threshold(">=", Fraction(3), HALF, Fraction(1))
         (told,) = con.execute(f"SELECT {number}::DECIMAL(20,2)::DECIMAL(18,0) >= 3").fetchone() or ()
-        assert holds(Fraction(number), meant, at) is told, number
+        assert compare_numbers(Fraction(number), meant, at) is told, number
 
 
 def asked(sql: str, kind: Kind = Kind.DOUBLE) -> list[Query]:
     """What a statement compares."""
     columns = (Column("name", Kind.TEXT, Role.ID), Column("x", kind, Role.PRIVATE), Column("k", Kind.TEXT))
     own = [s for s in read_statement(sql, Dialect.DUCKDB, Schema("t", columns)) if s.certainty != FINER]
-    return [q for s in own for q in (*s.queries, *(q for test in s.having for q in questions(test)))]
+    return [q for s in own for q in (*s.queries, *(q for test in s.having for q in list_questions(test)))]
 
 
 @pytest.mark.parametrize(

@@ -20,7 +20,7 @@ from keyhole.gather.constraints import split_needs
 from keyhole.gather.counting import counts_people
 from keyhole.gather.evidence import Contradiction, Evidence, System
 from keyhole.logs.open import Log
-from keyhole.model.predicate import IsNull, leaves
+from keyhole.model.predicate import IsNull, find_leaves
 from keyhole.model.prior import Knowledge
 from keyhole.model.query import DOUBTFUL, FINER, IF_SHOWN, Aggregate, Query, Term, Threshold
 from keyhole.model.transcript import ABSENT, Answer, Entry, Noise, Transcript
@@ -98,7 +98,7 @@ def _over_somebody(log: Transcript, people: Roster) -> Transcript:
     for entry in log.entries:
         entries.append(entry)
         for at, need in enumerate(split_needs(entry.query, secret)[1] if _is_zero(entry.answer) else ()):
-            if not any(isinstance(leaf, IsNull) for leaf in leaves(need)):
+            if not any(isinstance(leaf, IsNull) for leaf in find_leaves(need)):
                 some = Query(Aggregate.SUM, (Term(None, need),), test=Threshold(">", Decimal(0)), key=entry.query.key)
                 entries.append(replace(entry, number=f"{entry.number}.0" + f".{at}" * (at > 0), query=some, answer=YES))
     return replace(log, entries=tuple(entries))
@@ -139,7 +139,7 @@ def _without_unknown_nulls(log: Transcript, people: Roster, warnings: list[str])
     private = {c.name for c in people.schema.columns if c.secret}
     kept = []
     for entry in log.entries:
-        asked = [leaf for t in (*entry.query.terms, *entry.query.per) for leaf in leaves(t.where)]
+        asked = [leaf for t in (*entry.query.terms, *entry.query.per) for leaf in find_leaves(t.where)]
         column = next((x.column for x in asked if isinstance(x, IsNull) and x.column in private), None)
         if column is None:
             kept.append(entry)

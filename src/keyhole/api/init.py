@@ -18,7 +18,7 @@ from keyhole.config import Config, FileLayout, PrivateColumn, toml_key
 from keyhole.datasets.survey import Survey, Surveyed, SurveyedTable
 from keyhole.engines.engine import DataUrl
 from keyhole.errors import DataError
-from keyhole.model.schema import Kind, Role, folded
+from keyhole.model.schema import Kind, Role, fold_name
 
 VALUES = 50  # of a public column that are listed
 BINS = 20
@@ -40,12 +40,12 @@ class Proposal:
         """Where this table has no private column: those with rows of its people that have one, most rows first."""
         if self.of(Role.PRIVATE):
             return ()
-        ids = {folded(name) for name in self.of(Role.ID)}
+        ids = {fold_name(name) for name in self.of(Role.ID)}
         found = [
             table
             for table in self.survey.tables.values()
             if table is not self.table
-            and any(folded(column.name) in ids for column in table.columns)
+            and any(fold_name(column.name) in ids for column in table.columns)
             and any(p.role is Role.PRIVATE for p in propose(table, repeated=RELATED).values())
         ]
         return tuple(table.name for table in sorted(found, key=lambda table: -table.rows))
@@ -103,13 +103,13 @@ def _likely(survey: Survey, table: SurveyedTable) -> tuple[bool, int, int, int, 
     A dimension has fewer rows than another table, an id that names no person, and nothing that looks private.
     """
     roles = propose(table, repeated=RELATED)
-    ids = {folded(n) for n, p in roles.items() if p.role is Role.ID}
+    ids = {fold_name(n) for n, p in roles.items() if p.role is Role.ID}
     secrets = any(p.role is Role.PRIVATE for p in roles.values())
     others = [t for t in survey.tables.values() if t is not table]
-    alone = sum(c.unique(table.rows) for c in table.columns if folded(c.name) in ids)
+    alone = sum(c.unique(table.rows) for c in table.columns if fold_name(c.name) in ids)
     fewer = any(table.rows < t.rows for t in others)
     dimension = fewer and not secrets and not any(map(is_person, (table.name, *ids)))
-    having = [(t, c) for t in others for c in t.columns if folded(c.name) in ids]
+    having = [(t, c) for t in others for c in t.columns if fold_name(c.name) in ids]
     referring = {t.name for t, c in having if survey.refers(t.name, c.name, table.name)} if alone else ()
     return not dimension, len({t.name for t, _ in having}), alone, len(referring), secrets
 
@@ -132,14 +132,14 @@ def _joined_on(people: SurveyedTable, table: SurveyedTable, ids: Collection[str]
     people share its values. A table of people by its name, one row each, has facts about those who have several rows
     here, if all its columns sound public.
     """
-    own = {folded(c.name): c for c in people.columns}
-    shared = [c for c in table.columns if folded(c.name) in own and own[folded(c.name)].kind is c.kind]
-    theirs = {folded(name) for name in ids}
-    facts = [c for c in shared if c.unique(table.rows) and not own[folded(c.name)].unique(people.rows)]
+    own = {fold_name(c.name): c for c in people.columns}
+    shared = [c for c in table.columns if fold_name(c.name) in own and own[fold_name(c.name)].kind is c.kind]
+    theirs = {fold_name(name) for name in ids}
+    facts = [c for c in shared if c.unique(table.rows) and not own[fold_name(c.name)].unique(people.rows)]
     plain = is_person(table.name) and all(sounds_public(c.name) for c in table.columns if c not in facts)
-    if facts and (plain or not any(folded(c.name) in theirs for c in shared)):
+    if facts and (plain or not any(fold_name(c.name) in theirs for c in shared)):
         return [facts[0].name], True
-    return [c.name for c in shared if folded(c.name) in theirs or own[folded(c.name)].unique(people.rows)], False
+    return [c.name for c in shared if fold_name(c.name) in theirs or own[fold_name(c.name)].unique(people.rows)], False
 
 
 def toml(made: Proposal, at: Path) -> str:

@@ -48,7 +48,7 @@ from keyhole.datasets import Roster
 from keyhole.datasets.open import Table, Use, open_table
 from keyhole.errors import ConfigError, QueryError
 from keyhole.gather import gather, transcribe
-from keyhole.model.predicate import Scalar, leaves, literal, quote_name
+from keyhole.model.predicate import Scalar, find_leaves, format_literal, quote_name
 from keyhole.model.prior import Knowledge
 from keyhole.model.schema import Role, Schema
 from keyhole.model.transcript import Line
@@ -128,7 +128,7 @@ class Plans:
             statement = lower_statement(f"SELECT COUNT(*) FROM {quote_name(schema.table)} WHERE {target}", schema)
         except QueryError as error:
             raise ConfigError(f"--target {target!r}: {error.message}{_condition(target, schema)}") from None
-        asked = {name for leaf in leaves(statement.where) for name in _columns(leaf)}
+        asked = {name for leaf in find_leaves(statement.where) for name in _columns(leaf)}
         private = sorted(c.name for c in schema.columns if c.secret and c.name in asked)
         if private:
             raise ConfigError(f"--target: {private[0]!r} is not public; name a person by id and public columns")
@@ -393,7 +393,7 @@ def _condition(target: str, schema: Schema) -> str:
     if not ids or set(target) & set("=<>()'\""):
         return ""
     name = ids[0].name if ids[0].name.isidentifier() else quote_name(ids[0].name)
-    return f"; write a condition such as {name} = {literal(target.strip())}"
+    return f"; write a condition such as {name} = {format_literal(target.strip())}"
 
 
 def plan(

@@ -25,9 +25,9 @@ from keyhole.auditing.people_sums import SURE, Equation, PeopleSums, Residual, S
 from keyhole.auditing.rules.settle import settled
 from keyhole.gather.answers import interval
 from keyhole.gather.evidence import Evidence
-from keyhole.model.cells import Cell, Partition, partition
+from keyhole.model.cells import Cell, Partition, partition_column
 from keyhole.model.grid import Grid
-from keyhole.model.meaning import compared
+from keyhole.model.meaning import compare_value
 from keyhole.model.people import Atom
 from keyhole.model.predicate import (
     FALSE,
@@ -35,10 +35,10 @@ from keyhole.model.predicate import (
     Has,
     Predicate,
     PrivateLeaf,
-    conjunction,
-    disjunction,
-    is_true,
-    negation,
+    make_and,
+    make_is_true,
+    make_not,
+    make_or,
 )
 from keyhole.model.query import Aggregate, Query, Term
 from keyhole.model.schema import Kind, Schema
@@ -136,7 +136,7 @@ class _Alone:
             return False
         sure = sum(part.residual == SURE for _, part, _ in form)
         free = sum(bool(self.news.tells([each])) for each in form)
-        ways = {compared(query, Fraction(sure + k)) for k in range(free + 1)}
+        ways = {compare_value(query, Fraction(sure + k)) for k in range(free + 1)}
         return sure + free == len(form) and len(ways) > 1
 
     def _may_differ(self, query: Query, records: int, every: bool) -> bool:
@@ -152,7 +152,7 @@ class _Alone:
             else:
                 reach = Fraction(end) * times
                 none = reach if every else Fraction(0)
-                found.append(compared(query, max(reach, none) if above else min(reach, none)) is True)
+                found.append(compare_value(query, max(reach, none) if above else min(reach, none)) is True)
         return found[0] != found[1] or test.op in ("=", "<>")
 
     def _with(self, query: Query, rows: np.ndarray) -> str:
@@ -356,8 +356,8 @@ def _literal(leaf: PrivateLeaf, holds: bool) -> str:
 
 def _select(addend: Summand) -> str:
     """What is added up, as an aggregate over the records it is added up of."""
-    clauses = [conjunction(*(leaf if h else negation(is_true(leaf)) for leaf, h in each)) for each in addend.residual]
-    where = TRUE if addend.residual == SURE else disjunction(*clauses) if clauses else FALSE
+    clauses = [make_and(*(leaf if h else make_not(make_is_true(leaf)) for leaf, h in each)) for each in addend.residual]
+    where = TRUE if addend.residual == SURE else make_or(*clauses) if clauses else FALSE
     return Term(addend.column, where, power=addend.power).sql()
 
 
@@ -411,7 +411,7 @@ class News:
             column = self.schema.find(name)
             if column is not None and (column.kind is not Kind.OTHER or name not in summed):
                 asked = [x for x in own if x.column == name]
-                found[name] = partition(column, asked, self.evidence.prior(name))
+                found[name] = partition_column(column, asked, self.evidence.prior(name))
         return found
 
     def _instance(self, leaf: Has, row: int) -> Variable:

@@ -22,7 +22,7 @@ from keyhole.auditing.end_proof import known_ends
 from keyhole.auditing.known import Known
 from keyhole.datasets import Source
 from keyhole.gather.evidence import Contradiction, Evidence, System
-from keyhole.model.predicate import Comparison, Leaf, Membership, Scalar, to_sql
+from keyhole.model.predicate import Comparison, Leaf, Membership, Scalar, format_predicate
 from keyhole.model.prior import Prior
 from keyhole.model.query import OTHER_GROUPS
 from keyhole.model.transcript import Entry
@@ -112,7 +112,7 @@ def _said(f: Finding) -> Contradiction:
     listed = " and ".join(n if n.startswith("fact") else f"Q{n}" for n in names)
     given = f"in [{f.lo}, {f.hi}]"
     if f.lo is None and f.hi is None:
-        given = " and ".join(to_sql(condition).partition(" ")[2] for condition in _conditions(f))
+        given = " and ".join(format_predicate(condition).partition(" ")[2] for condition in _conditions(f))
     elif f.status is Status.EXPOSED and isinstance(f.value, Decimal):
         given = f"= {f.value}"
     gives = "gives" if len(names) == 1 else "together give"

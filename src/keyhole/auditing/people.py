@@ -18,9 +18,9 @@ from keyhole.auditing.known import Claim, Known
 from keyhole.auditing.rules.counts import left_of_cells
 from keyhole.datasets import Roster, Source
 from keyhole.gather.evidence import Contradiction, Evidence
-from keyhole.model.cells import Partition, partition
+from keyhole.model.cells import Partition, partition_column
 from keyhole.model.people import Counting, Formula
-from keyhole.model.predicate import Has, Leaf, Scalar, to_sql
+from keyhole.model.predicate import Has, Leaf, Scalar, format_predicate
 from keyhole.solve.counting import OPEN, Conflict, Forced, Network, solve
 
 HAS, HAS_NOT, ONE_OF_HIS, NARROWED = "shown to have", "shown not to have", "one of his", "narrowed"
@@ -154,7 +154,9 @@ class _Report:
         for name, numbers in by_column.items():
             column = self.known.schema.find(name)
             assert column is not None
-            cut = partition(column, [self.counting.atoms[i].leaf for i in numbers], self.known.evidence.prior(name))
+            cut = partition_column(
+                column, [self.counting.atoms[i].leaf for i in numbers], self.known.evidence.prior(name)
+            )
             values = np.stack([self._values(i) for i in numbers])
             for r in np.flatnonzero((values != OPEN).any(axis=0)).tolist():
                 if any(self.counting.atoms[i].at[r] < 0 for i in numbers[:1]):
@@ -278,8 +280,8 @@ def in_words(leaf: Leaf, holds: bool) -> str:
     'has no row in visits with "ward" = \\'B\\''
     """
     if not isinstance(leaf, Has):
-        return to_sql(leaf) if holds else f"NOT {to_sql(leaf)}"
-    asked = to_sql(leaf.where)
+        return format_predicate(leaf) if holds else f"NOT {format_predicate(leaf)}"
+    asked = format_predicate(leaf.where)
     return f"has {'a' if holds else 'no'} row in {leaf.table}" + ("" if asked == "TRUE" else f" with {asked}")
 
 

@@ -23,8 +23,8 @@ from keyhole.datasets import Roster
 from keyhole.errors import UnsupportedQuery
 from keyhole.gather.answers import interval, radius
 from keyhole.gather.evidence import Evidence
-from keyhole.model.forms import private_leaves
-from keyhole.model.people import Conjunct, Literals, conjuncts_of
+from keyhole.model.forms import find_private_leaves
+from keyhole.model.people import Conjunct, Literals, list_conjuncts
 from keyhole.model.predicate import Has, IsNull, Opaque, Predicate, quote_name
 from keyhole.model.query import Aggregate, Query, Term
 from keyhole.model.schema import Role
@@ -104,7 +104,7 @@ class PeopleSums:
     def split(self, where: Predicate) -> tuple[Conjunct, ...]:
         """A condition by what of it is public."""
         if where not in self._split:
-            self._split[where] = conjuncts_of(where, self.secret)
+            self._split[where] = list_conjuncts(where, self.secret)
         return self._split[where]
 
     def _splits(self, query: Query) -> bool:
@@ -227,7 +227,9 @@ class PeopleSums:
 
 def looks_at_secrets(query: Query, secret: frozenset[str]) -> bool:
     """Is it more than a public figure?"""
-    return query.aggregate is not Aggregate.PUBLIC or any(private_leaves(where, secret) for where in _wheres(query))
+    return query.aggregate is not Aggregate.PUBLIC or any(
+        find_private_leaves(where, secret) for where in _wheres(query)
+    )
 
 
 def _terms(query: Query) -> tuple[Term, ...]:

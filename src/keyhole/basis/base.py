@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 
 from keyhole.basis.bits import Words, pack, truth_sets, unpack
 from keyhole.model.forms import Part
-from keyhole.model.predicate import IsNull, Leaf, Opaque, Predicate, fold, leaves, negation, to_sql
+from keyhole.model.predicate import IsNull, Leaf, Opaque, Predicate, find_leaves, fold, format_predicate, make_not
 
 Ints: TypeAlias = NDArray[np.int64]
 Integers: TypeAlias = NDArray[Any]  # int64 where all fit into 62 bits, else Python integers
@@ -282,11 +282,11 @@ class Records:
         self._kept: OrderedDict[str, tuple[Words, Words]] = OrderedDict()  # by the SQL of a leaf
         self._seen: OrderedDict[str, None] = OrderedDict()
         self._null: dict[str, Words] = {}  # who has no value, by column
-        self._algebra = truth_sets(self._all, lambda leaf: self._kept[to_sql(leaf)])
+        self._algebra = truth_sets(self._all, lambda leaf: self._kept[format_predicate(leaf)])
 
     def bits(self, where: Predicate) -> Words:
         """The records for which a condition is true."""
-        parts = {to_sql(leaf): leaf for leaf in leaves(where)}
+        parts = {format_predicate(leaf): leaf for leaf in find_leaves(where)}
         for sql, leaf in parts.items():
             if sql not in self._kept and sql in self._seen and len(parts) <= KEPT:
                 self._kept[sql] = self._evaluate_leaf(leaf)
@@ -307,7 +307,7 @@ class Records:
         """Where a leaf is true, and where it is false: where it is neither true nor its column NULL."""
         true = self._ask_engine(leaf)
         if isinstance(leaf, Opaque):
-            return true, self._ask_engine(negation(leaf))
+            return true, self._ask_engine(make_not(leaf))
         if isinstance(leaf, IsNull):
             return true, ~true & self._all
         if leaf.column not in self._null:

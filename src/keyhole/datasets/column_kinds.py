@@ -16,7 +16,7 @@ from keyhole.datasets.files.csv_layout import with_texts
 from keyhole.engines.duckdb.connections import fetch_first, fetch_value, kind_of_type, types_of
 from keyhole.errors import ConfigError, DataError
 from keyhole.model.predicate import quote_name
-from keyhole.model.schema import Column, Kind, ListedValues, Role, folded
+from keyhole.model.schema import Column, Kind, ListedValues, Role, fold_name
 
 Connection: TypeAlias = duckdb.DuckDBPyConnection
 
@@ -61,7 +61,9 @@ class Reading:
 def wanted_kind(roles: Columns, how: Reading, name: str, typed: bool) -> str | None:
     """The kind that a column is cast to; None: the one it has, or (in a text file) seems to have."""
     private = roles.private.get(name)
-    public = roles.public.get(name) or next((c for n, c in roles.public.items() if folded(n) == folded(name)), None)
+    public = roles.public.get(name) or next(
+        (c for n, c in roles.public.items() if fold_name(n) == fold_name(name)), None
+    )
     declared = private or (public if public is not None and public.has_kind else None)
     if private is not None and private.values is not None and not how.guarded:
         if private.kind not in (None, "text"):

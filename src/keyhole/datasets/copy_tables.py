@@ -14,8 +14,8 @@ from sqlglot.errors import SqlglotError
 
 from keyhole.engines.engine import DataUrl, Engine, Relation, find_relation, only_relation, open_engine
 from keyhole.errors import ConfigError, DataError
-from keyhole.model.predicate import literal, quote_name
-from keyhole.model.schema import folded
+from keyhole.model.predicate import format_literal, quote_name
+from keyhole.model.schema import fold_name
 
 MOST_TABLES = 50  # that are copied unasked
 
@@ -49,7 +49,7 @@ def copy_to_file(url: DataUrl, table: str | None, view: str | None, others: Coll
     folder = Path(life.enter_context(tempfile.TemporaryDirectory(prefix="keyhole-")))
     path = folder / "tables.duckdb"
     with duckdb.connect(":memory:") as con:
-        con.execute(f"ATTACH {literal(str(path))} AS file")
+        con.execute(f"ATTACH {format_literal(str(path))} AS file")
         copy_tables(con, url, table, view, others)
         con.execute("DETACH file")
     return path
@@ -77,7 +77,7 @@ def _find(engine: Engine, relations: Sequence[Relation], name: str, url: DataUrl
 def _copy_each(con: duckdb.DuckDBPyConnection, engine: Engine, wanted: Sequence[Relation], url: DataUrl) -> None:
     names: dict[str, Relation] = {}
     for relation in dict.fromkeys(wanted):
-        if (same := names.setdefault(folded(relation.name), relation)) is not relation:
+        if (same := names.setdefault(fold_name(relation.name), relation)) is not relation:
             raise ConfigError(
                 f"{url.shown}: {same.qualified} and {relation.qualified} have one name, and both are needed: make a "
                 "view with another name of one of them"
@@ -90,7 +90,7 @@ def copy_relation(con: duckdb.DuckDBPyConnection, engine: Engine, relation: Rela
     columns = engine.columns(relation)
     spelt: dict[str, str] = {}
     for column in columns:
-        if (same := spelt.setdefault(folded(column.name), column.name)) != column.name:
+        if (same := spelt.setdefault(fold_name(column.name), column.name)) != column.name:
             raise DataError.of_file(
                 f"{relation.qualified} has columns {same!r} and {column.name!r}, which differ in case alone: rename "
                 "one in a view and name that with --table"
@@ -135,6 +135,6 @@ def _tables_of_view(view: str) -> list[str]:
         tree = sqlglot.parse_one(view.strip().rstrip(";"), read="duckdb")
     except SqlglotError:
         raise ConfigError("view is not a SELECT that can be read: write one over the tables of the database") from None
-    made = {folded(each.alias) for each in tree.find_all(exp.CTE)}
+    made = {fold_name(each.alias) for each in tree.find_all(exp.CTE)}
     named = [".".join(part.name for part in each.parts) for each in tree.find_all(exp.Table)]
-    return list(dict.fromkeys(name for name in named if folded(name) not in made))
+    return list(dict.fromkeys(name for name in named if fold_name(name) not in made))

@@ -14,7 +14,7 @@ import duckdb
 
 from keyhole.config import Config
 from keyhole.errors import ConfigError
-from keyhole.model.schema import folded
+from keyhole.model.schema import fold_name
 
 
 def check_public_facts(config: Config) -> None:
@@ -33,7 +33,7 @@ public columns only; put what is known of pay into min, max, equals, sum_min or 
     barred = _barred(config)
     for number, fact in enumerate(config.facts, 1):
         for name in named_columns(fact.where):
-            role, known = barred.get(folded(name), ("", ""))
+            role, known = barred.get(fold_name(name), ("", ""))
             if role:
                 raise ConfigError(not_public(number, known, role))
 
@@ -76,10 +76,12 @@ def _references(node: object) -> Iterator[str]:
 def _barred(config: Config) -> dict[str, tuple[str, str]]:
     """Private and hidden columns by their folded name."""
     columns = config.columns
-    barred = {folded(n): ("hidden", n) for n in columns.hidden} | {folded(n): ("private", n) for n in columns.private}
-    public = {folded(n) for n in (*columns.id, *columns.public)}
+    barred = {fold_name(n): ("hidden", n) for n in columns.hidden} | {
+        fold_name(n): ("private", n) for n in columns.private
+    }
+    public = {fold_name(n) for n in (*columns.id, *columns.public)}
     for roles in config.tables.values():
         private = roles.private if isinstance(roles.private, tuple) else ()
         for role, names in (("hidden", roles.hidden), ("private", private)):
-            barred |= {folded(n): (role, n) for n in names if folded(n) not in public}
+            barred |= {fold_name(n): (role, n) for n in names if fold_name(n) not in public}
     return barred

@@ -13,7 +13,7 @@ from keyhole.config import Columns, PrivateColumn, toml_key
 from keyhole.datasets.files.csv_layout import no_header
 from keyhole.engines.duckdb.connections import fetch_first
 from keyhole.errors import ConfigError, DataError
-from keyhole.model.predicate import literal, quote_name
+from keyhole.model.predicate import format_literal, quote_name
 from keyhole.model.prior import FEW_VALUES
 from keyhole.model.schema import Column, Kind, Role, Schema
 
@@ -134,14 +134,14 @@ def _find_undeclared_value(con: Connection, column: Column, declared: PrivateCol
     if column.kind.numeric and _holds_large_numbers(con, name, declared):
         return _find_undeclared_fraction(con, name, declared)
     if declared.min is not None:
-        outside.append(f"{name} < {literal(declared.min)}")
+        outside.append(f"{name} < {format_literal(declared.min)}")
     if declared.max is not None:
-        outside.append(f"{name} > {literal(declared.max)}")
+        outside.append(f"{name} > {format_literal(declared.max)}")
     if declared.step is not None and column.kind.numeric:
-        base = literal(declared.min if declared.min is not None else Decimal(0))
-        off_step = f"(CAST({name} AS DECIMAL(38, 9)) - {base}) % {literal(declared.step)} <> 0"
+        base = format_literal(declared.min if declared.min is not None else Decimal(0))
+        off_step = f"(CAST({name} AS DECIMAL(38, 9)) - {base}) % {format_literal(declared.step)} <> 0"
     if declared.values is not None:
-        outside.append(f"{name}::VARCHAR NOT IN ({', '.join(literal(v) for v in declared.values)})")
+        outside.append(f"{name}::VARCHAR NOT IN ({', '.join(format_literal(v) for v in declared.values)})")
     for conditions, how in ((" OR ".join(outside), OUTSIDE), (off_step, OFF_STEP)):
         at = fetch_first(con, f"SELECT rowid FROM loaded WHERE {conditions} LIMIT 1") if conditions else None
         if at:

@@ -41,7 +41,7 @@ from keyhole.engines.engine import is_url
 from keyhole.engines.open_files import Lifetime
 from keyhole.errors import ConfigError, DataError
 from keyhole.model.predicate import quote_name
-from keyhole.model.schema import Column, Kind, Role, Schema, folded
+from keyhole.model.schema import Column, Kind, Role, Schema, fold_name
 
 if TYPE_CHECKING:
     from keyhole.engines.postgres.engine import PostgresEngine
@@ -191,8 +191,8 @@ def _read(
     strict = table is not None or (how.declared and not unnamed)
     schema = Schema(table or stem, tuple(columns_read), strict, names, unnamed, related=tuple(related))
     unread = tuple(name for name in others if schema.table_named(name) is None)
-    names_unreviewed = {folded(name) for name in roles.unreviewed} if how.reviewed else set()
-    unreviewed = tuple(column.name for column in columns_read if folded(column.name) in names_unreviewed)
+    names_unreviewed = {fold_name(name) for name in roles.unreviewed} if how.reviewed else set()
+    unreviewed = tuple(column.name for column in columns_read if fold_name(column.name) in names_unreviewed)
     schema = replace(schema, unread=unread, unreviewed=unreviewed)
     if not how.guarded and int(fetch_value(con, "SELECT count(*) FROM loaded")) == 0:
         raise DataError.of_file(f"{name_data(data)} has no rows: there is nobody to ask about")

@@ -16,7 +16,7 @@ from keyhole.engines.duckdb.connections import types_of
 from keyhole.engines.engine import DataUrl, is_url
 from keyhole.errors import ConfigError, DataError
 from keyhole.extras import require_extra
-from keyhole.model.predicate import literal, quote_name
+from keyhole.model.predicate import format_literal, quote_name
 
 Connection: TypeAlias = duckdb.DuckDBPyConnection
 TEXT_FILES = (".csv", ".tsv", ".json", ".jsonl")  # their kinds are not written down: they are declared, or read off
@@ -106,7 +106,7 @@ def _folder_tables(path: Path) -> dict[str, Origin]:
 def _reader_of(path: Path) -> str:
     """What the engine selects from, for a plain file; how the fields of a text are separated is found first."""
     suffix = path.suffix.lower()
-    return csv_reader(path) if suffix in (".csv", ".tsv") else READERS[suffix].format(literal(str(path)))
+    return csv_reader(path) if suffix in (".csv", ".tsv") else READERS[suffix].format(format_literal(str(path)))
 
 
 def _choose_table(names: Sequence[str], table: str | None, where: str) -> str:
@@ -121,7 +121,7 @@ def _choose_table(names: Sequence[str], table: str | None, where: str) -> str:
 
 def _attach_database(con: Connection, path: Path, table: str | None, view: str | None) -> Opened:
     try:
-        con.execute(f"ATTACH {literal(str(path))} AS file (READ_ONLY)")
+        con.execute(f"ATTACH {format_literal(str(path))} AS file (READ_ONLY)")
     except duckdb.Error as error:
         raise cannot_attach(path, error) from None
     return _open_attached(con, path.stem, table, view, path.name)
@@ -171,7 +171,9 @@ def cast_origin(con: Connection, data: object, origin: str, asked: str | None, k
             types = types_of(con, origin)
         except duckdb.Error as error:
             raise _explain_failure(error, data, asked) from None
-        typed = ", ".join(f"{literal(n)}: {literal('VARCHAR' if n in kinds else t)}" for n, t in types.items())
+        typed = ", ".join(
+            f"{format_literal(n)}: {format_literal('VARCHAR' if n in kinds else t)}" for n, t in types.items()
+        )
         return f"{origin[:-1]}, columns={{{typed}}})"
     return origin
 

@@ -28,8 +28,8 @@ from keyhole.engines.postgres.setup import (
     write_teardown,
 )
 from keyhole.errors import ConfigError, DataError
-from keyhole.model.predicate import literal, quote_name
-from keyhole.model.schema import Column, Kind, Role, Schema, folded
+from keyhole.model.predicate import format_literal, quote_name
+from keyhole.model.schema import Column, Kind, Role, Schema, fold_name
 
 __all__ = [
     "address_of_half",
@@ -97,8 +97,8 @@ def read_public_half(con: Connection, url: DataUrl, roles: Columns, how: Reading
         columns.append(replace(c, nullable=null, digits=digits))
     strict = how.declared or layout.table is not None
     schema = Schema(layout.table.rpartition(".")[2] if layout.table else url.name, tuple(columns), strict, layout.names)
-    unreviewed = {folded(name) for name in roles.unreviewed} if how.reviewed else set()
-    schema = replace(schema, unreviewed=tuple(c.name for c in columns if folded(c.name) in unreviewed))
+    unreviewed = {fold_name(name) for name in roles.unreviewed} if how.reviewed else set()
+    schema = replace(schema, unreviewed=tuple(c.name for c in columns if fold_name(c.name) in unreviewed))
     return replace(schema, repeated=check_ids(con, schema, records=how.records))
 
 
@@ -122,14 +122,14 @@ def _outside(column: Column, declared: PrivateColumn) -> list[str]:
     name = quote_name(column.name)
     tests = []
     if declared.values is not None:
-        tests.append(f"{name} NOT IN ({', '.join(map(literal, declared.values))})")
+        tests.append(f"{name} NOT IN ({', '.join(map(format_literal, declared.values))})")
     if declared.min is not None:
-        tests.append(f"{name} < {literal(declared.min)}")
+        tests.append(f"{name} < {format_literal(declared.min)}")
     if declared.max is not None:
-        tests.append(f"{name} > {literal(declared.max)}")
+        tests.append(f"{name} > {format_literal(declared.max)}")
     if declared.step is not None:
-        start = literal(declared.min if declared.min is not None else 0)
-        tests.append(f"mod(CAST({name} AS NUMERIC) - {start}, {literal(declared.step)}) <> 0")
+        start = format_literal(declared.min if declared.min is not None else 0)
+        tests.append(f"mod(CAST({name} AS NUMERIC) - {start}, {format_literal(declared.step)}) <> 0")
     return tests
 
 

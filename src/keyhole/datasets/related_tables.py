@@ -17,8 +17,8 @@ from keyhole.datasets.files.csv_layout import in_our_words
 from keyhole.datasets.origins import Origin
 from keyhole.engines.duckdb.connections import copy_rows, fetch_first, fetch_value, kind_of_type, types_of
 from keyhole.errors import ConfigError, DataError
-from keyhole.model.predicate import held_as, quote_name
-from keyhole.model.schema import Column, Kind, Related, Role, folded
+from keyhole.model.predicate import name_held_table, quote_name
+from keyhole.model.schema import Column, Kind, Related, Role, fold_name
 
 NEED = "[tables.*] are tables of a .duckdb file or files of a folder: data = that file or folder"
 
@@ -49,7 +49,7 @@ def read_related(
         real = _find_table(origins, name)
         if real is None:
             raise ConfigError(f"[tables.{name}]: the data has no table {name!r}; it has {', '.join(origins)}")
-        if folded(real) == folded(main):
+        if fold_name(real) == fold_name(main):
             raise ConfigError(
                 f"[tables.{name}]: {name!r} is the table of the people itself; its columns go to [columns]"
             )
@@ -60,7 +60,7 @@ def read_related(
 
 def _find_table(origins: Mapping[str, Origin], name: str) -> str | None:
     """The table of that name, as the data spells it."""
-    return next((n for n in origins if n == name), next((n for n in origins if folded(n) == folded(name)), None))
+    return next((n for n in origins if n == name), next((n for n in origins if fold_name(n) == fold_name(name)), None))
 
 
 def _without_read_kinds(each: Related) -> Related:
@@ -79,7 +79,7 @@ def _read_table(con: duckdb.DuckDBPyConnection, name: str, origin: str, told: Ta
             if given not in there:
                 raise ConfigError(f"[tables.{name}]: it has no column {given!r}; it has {', '.join(there)}")
         kept = [quote_name(n) for n in there if n not in told.hidden]
-        con.execute(f"CREATE TEMP TABLE {held_as(name)} AS SELECT {', '.join(kept)} FROM {origin}")
+        con.execute(f"CREATE TEMP TABLE {name_held_table(name)} AS SELECT {', '.join(kept)} FROM {origin}")
     except duckdb.Error as error:
         raise DataError(f"cannot read {name}: {in_our_words(error)}") from None
     columns = []
@@ -89,11 +89,13 @@ def _read_table(con: duckdb.DuckDBPyConnection, name: str, origin: str, told: Ta
         secret = told.private == "all" or each in (told.private or ())
         nullable = each not in strict
         if told.public is not None:
-            nullable = bool(fetch_value(con, f"SELECT count(*) > count({quote_name(each)}) FROM {held_as(name)}"))
+            nullable = bool(
+                fetch_value(con, f"SELECT count(*) > count({quote_name(each)}) FROM {name_held_table(name)}")
+            )
         columns.append(Column(each, kind_of_type(types[each]), Role.PRIVATE if secret else Role.PUBLIC, nullable))
     keys = []
     for own, other in told.pairs:
-        mine = next((c for c in columns if folded(c.name) == folded(own)), None)
+        mine = next((c for c in columns if fold_name(c.name) == fold_name(own)), None)
         if mine is None:
             raise ConfigError(f"[tables.{name}]: it has no column {own!r} to be a key; it has {', '.join(there)}")
         keys.append((mine.name, other))
@@ -155,7 +157,7 @@ def _kinds_of_loaded(con: duckdb.DuckDBPyConnection) -> dict[str, Kind]:
 
 def _spelled(there: Mapping[str, Kind], name: str) -> str:
     """The column of that name as the table spells it; empty if there is none."""
-    return name if name in there else next((n for n in there if folded(n) == folded(name)), "")
+    return name if name in there else next((n for n in there if fold_name(n) == fold_name(name)), "")
 
 
 def _check_keys(con: duckdb.DuckDBPyConnection, each: Related, private: Sequence[str]) -> None:
@@ -173,8 +175,8 @@ def _check_keys(con: duckdb.DuckDBPyConnection, each: Related, private: Sequence
                 f"[tables.{each.name}]: the key {own!r} holds {mine.kind}, but {other!r} holds {there[other]}"
             )
     matched = " OR ".join(_matches((pair,)) for pair in each.keys) if not each.dimension else _matches(each.keys)
-    some = fetch_first(con, f"SELECT 1 FROM loaded p JOIN {held_as(each.name)} r ON {matched} LIMIT 1")
-    rows = int(fetch_value(con, f"SELECT count(*) FROM {held_as(each.name)}"))
+    some = fetch_first(con, f"SELECT 1 FROM loaded p JOIN {name_held_table(each.name)} r ON {matched} LIMIT 1")
+    rows = int(fetch_value(con, f"SELECT count(*) FROM {name_held_table(each.name)}"))
     if rows and not some:
         names = ", ".join(own for own, _ in each.keys)
         raise DataError(f"no row of {each.name} belongs to anybody by {names}: is it keyed by another column?")
@@ -189,7 +191,7 @@ def _join_dimension(con: duckdb.DuckDBPyConnection, each: Related) -> None:
     listed = ", ".join(quote_name(own) for own, _ in each.keys)
     there = " AND ".join(f"{quote_name(own)} IS NOT NULL" for own, _ in each.keys)
     twice = fetch_first(
-        con, f"SELECT {listed} FROM {held_as(each.name)} WHERE {there} GROUP BY ALL HAVING count(*) > 1 LIMIT 1"
+        con, f"SELECT {listed} FROM {name_held_table(each.name)} WHERE {there} GROUP BY ALL HAVING count(*) > 1 LIMIT 1"
     )
     if twice:
         key = ", ".join(f"{own} = {v}" for (own, _), v in zip(each.keys, twice, strict=True))
@@ -200,7 +202,7 @@ def _join_dimension(con: duckdb.DuckDBPyConnection, each: Related) -> None:
     more = ", ".join(f"r.{quote_name(c.name)} AS {quote_name(f'{each.name}.{c.name}')}" for c in each.columns)
     con.execute(
         f"CREATE TEMP TABLE wider AS SELECT p.*, {more} FROM (SELECT *, rowid AS keyhole_at FROM loaded) p "
-        f"LEFT JOIN {held_as(each.name)} r ON {_matches(each.keys)} ORDER BY keyhole_at"
+        f"LEFT JOIN {name_held_table(each.name)} r ON {_matches(each.keys)} ORDER BY keyhole_at"
     )
     con.execute("DROP TABLE loaded")
     con.execute("CREATE TEMP TABLE loaded AS SELECT * EXCLUDE (keyhole_at) FROM wider")
@@ -209,7 +211,7 @@ def _join_dimension(con: duckdb.DuckDBPyConnection, each: Related) -> None:
 
 def _keys_agree(con: duckdb.DuckDBPyConnection, each: Related) -> bool:
     """Does every row that belongs to a record by one key belong to it by the others?"""
-    table = held_as(each.name)
+    table = name_held_table(each.name)
     for pair in each.keys:
         others = [p for p in each.keys if p != pair]
         if not others:
@@ -229,4 +231,6 @@ def copy_public_rows(
     for each in related:
         public = [quote_name(c.name) for c in each.columns if not c.secret]
         if not each.secret and public:
-            copy_rows(secrets, f"SELECT {', '.join(public)} FROM {held_as(each.name)}", people, f"keyhole {each.name}")
+            copy_rows(
+                secrets, f"SELECT {', '.join(public)} FROM {name_held_table(each.name)}", people, f"keyhole {each.name}"
+            )

@@ -32,8 +32,8 @@ from keyhole.datasets.origins import name_data
 from keyhole.engines.duckdb.connections import kind_of_type, types_of
 from keyhole.engines.engine import DataUrl
 from keyhole.errors import ConfigError, DataError
-from keyhole.model.predicate import literal, quote_name
-from keyhole.model.schema import Kind, folded
+from keyhole.model.predicate import format_literal, quote_name
+from keyhole.model.schema import Kind, fold_name
 
 NOTHING = (
     "?",
@@ -87,7 +87,7 @@ class SurveyedTable:
 
     def named(self, name: str) -> Surveyed:
         """The column that the engine takes a name for, whatever its case."""
-        return next(column for column in self.columns if folded(column.name) == folded(name))
+        return next(column for column in self.columns if fold_name(column.name) == fold_name(name))
 
     def column(self, name: str) -> Surveyed:
         """The column of that name."""
@@ -155,14 +155,14 @@ class Survey:
         match content_of(plain):
             case Content.DUCKDB:
                 try:
-                    self._con.execute(f"ATTACH {literal(str(plain))} AS file (READ_ONLY)")
+                    self._con.execute(f"ATTACH {format_literal(str(plain))} AS file (READ_ONLY)")
                 except duckdb.Error as error:
                     raise cannot_attach(plain, error) from None
                 return self._attached_tables()
             case Content.PARQUET:
-                return {file.stem: (f"read_parquet({literal(str(plain))})", True)}
+                return {file.stem: (f"read_parquet({format_literal(str(plain))})", True)}
             case Content.JSON:
-                return {file.stem: (f"read_json({literal(str(plain))})", False)}
+                return {file.stem: (f"read_json({format_literal(str(plain))})", False)}
             case _:
                 return {file.stem: (csv_reader(plain), False)}
 
@@ -176,7 +176,8 @@ class Survey:
             counts = ", ".join(f"count({quote_name(c)}), count(DISTINCT {quote_name(c)})" for c in kinds)
             texts = [c for c, kind in kinds.items() if kind is Kind.TEXT]
             signed = "".join(
-                f", count(*) FILTER (regexp_full_match({quote_name(c)}::VARCHAR, {literal(SIGNED)}))" for c in texts
+                f", count(*) FILTER (regexp_full_match({quote_name(c)}::VARCHAR, {format_literal(SIGNED)}))"
+                for c in texts
             )
             rows, *counted = self._con.execute(f"SELECT count(*), {counts}{signed} FROM {origin}").fetchall()[0]
         except duckdb.Error as error:
@@ -219,7 +220,7 @@ def _detect_layout(path: Path, layout: FileLayout, life: ExitStack) -> FileLayou
     check_escapes(plain, separation)
     con = life.enter_context(duckdb.connect(":memory:"))
     try:
-        origin = f"read_csv({literal(str(plain))}, header=true, all_varchar=true, {separation.options})"
+        origin = f"read_csv({format_literal(str(plain))}, header=true, all_varchar=true, {separation.options})"
         con.execute(f"CREATE TEMP TABLE raw AS FROM {origin}")
     except duckdb.Error as error:
         why = unreadable(plain, separation, error)
@@ -227,18 +228,19 @@ def _detect_layout(path: Path, layout: FileLayout, life: ExitStack) -> FileLayou
     listed = list(types_of(con, "raw"))
     words = layout.null or tuple(word for word in NOTHING if _means_no_value(con, listed, word))
     padded = layout.trim or any(
-        _holds(con, f"{quote_name(c)} <> trim({quote_name(c)}, {literal(BLANKS)})", _filled(c, ())) for c in listed
+        _holds(con, f"{quote_name(c)} <> trim({quote_name(c)}, {format_literal(BLANKS)})", _filled(c, ()))
+        for c in listed
     )
     layout = replace(layout, null=words, trim=padded)
     return layout if layout.decimal or layout.thousands else _detect_number_signs(con, listed, layout)
 
 
 def _bare(column: str) -> str:
-    return f"trim({quote_name(column)}, {literal(BLANKS)})"
+    return f"trim({quote_name(column)}, {format_literal(BLANKS)})"
 
 
 def _filled(column: str, words: Sequence[str]) -> str:
-    listed = ", ".join(literal(word) for word in ("", *words))
+    listed = ", ".join(format_literal(word) for word in ("", *words))
     return f"{_bare(column)} NOT IN ({listed})"
 
 
@@ -252,7 +254,7 @@ def _all(con: duckdb.DuckDBPyConnection, test: str, where: str) -> bool:
 
 def _means_no_value(con: duckdb.DuckDBPyConnection, columns: Sequence[str], word: str) -> bool:
     """Does a word stand in several columns, or among numbers? Once, among words, it may be a value like any other."""
-    there = [c for c in columns if _holds(con, f"{_bare(c)} = {literal(word)}", "true")]
+    there = [c for c in columns if _holds(con, f"{_bare(c)} = {format_literal(word)}", "true")]
     numbers = [c for c in there if _all(con, f"regexp_full_match({_bare(c)}, '{NUMERAL}')", _filled(c, NOTHING))]
     return bool(numbers) or (len(there) > 1 and word not in ("-", ".", "none", "None"))
 
@@ -263,13 +265,13 @@ def _detect_number_signs(con: duckdb.DuckDBPyConnection, columns: Sequence[str],
         bare, filled = _bare(column), _filled(column, layout.null)
 
         def every(pattern: str, bare: str = bare, filled: str = filled) -> bool:
-            return _all(con, f"regexp_full_match({bare}, {literal(pattern)})", filled)
+            return _all(con, f"regexp_full_match({bare}, {format_literal(pattern)})", filled)
 
         if every(WHOLE) or every(POINT) or every(GROUPS.format(",", ",")):
             continue  # 1,234 may be either
         for sign in THOUSANDS:
             if every(NUMBER.format(sign, sign, ",")):
-                grouped = _holds(con, f"contains({bare}, {literal(sign)})", filled)
+                grouped = _holds(con, f"contains({bare}, {format_literal(sign)})", filled)
                 return replace(layout, decimal=",", thousands=sign if grouped else None)
         for sign in (",", *THOUSANDS[1:]):
             if every(NUMBER.format(sign, sign, ".")):

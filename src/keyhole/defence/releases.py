@@ -29,11 +29,11 @@ from keyhole.model.predicate import (
     Not,
     Predicate,
     Scalar,
-    conjunction,
-    disjunction,
+    format_predicate,
+    make_and,
+    make_or,
     quote_name,
-    restrict,
-    to_sql,
+    replace_leaves,
 )
 from keyhole.model.query import Statement, Term
 from keyhole.model.schema import Role, Schema
@@ -118,7 +118,7 @@ class Releases:
                 self._count_bins(terms), total.noisy(made[:1], self.n)[0], made[0], unit or Fraction(1)
             )
         if total.matched is not None:
-            off = disjunction(*(t.where for t in terms if self._get_binned_column(t) is not None))
+            off = make_or(*(t.where for t in terms if self._get_binned_column(t) is not None))
             yield self._write_line((Term(None, self._clamp(off)),), made[-1].value, made[-1], Fraction(1))
 
     def _write_line(self, terms: Terms, value: Fraction, release: Release | None, unit: Fraction) -> ReleaseLine:
@@ -139,9 +139,7 @@ class Releases:
                 continue
             amounts, _ = column.amounts()
             for cell in range(column.bins):
-                where = conjunction(
-                    _drop_column(self._clamp(term.where), column.name), _make_bin_condition(column, cell)
-                )
+                where = make_and(_drop_column(self._clamp(term.where), column.name), _make_bin_condition(column, cell))
                 made.append(Term(None, where, term.factor * amounts[cell]))
         return tuple(t for t in made if t.factor)
 
@@ -160,9 +158,7 @@ class Releases:
             every = [(slope * amounts[k] + base, _make_bin_condition(column, k)) for k in range(column.bins)]
             above, below = (
                 tuple(
-                    Term(None, conjunction(_drop_column(where, name), cell), abs(a))
-                    for a, cell in every
-                    if a * sign > 0
+                    Term(None, make_and(_drop_column(where, name), cell), abs(a)) for a, cell in every if a * sign > 0
                 )
                 for sign in (1, -1)
             )
@@ -175,7 +171,7 @@ class Releases:
         made: list[Terms] = []
         for sign in (1, -1):
             beyond = Comparison(name, ">" if slope * sign > 0 else "<", _to_scalar(at))
-            part = conjunction(where, beyond)
+            part = make_and(where, beyond)
             made.append((Term(name, part, slope * sign), *((Term(None, part, base * sign),) if base else ())))
         return made[0], made[1]
 
@@ -191,7 +187,7 @@ class Releases:
 
         Private ones do too; there the declaration is all that anybody knows, and the statement keeps its words.
         """
-        return restrict(predicate, self._clamp_leaf)
+        return replace_leaves(predicate, self._clamp_leaf)
 
     def _clamp_leaf(self, leaf: Leaf) -> Predicate:
         if not isinstance(leaf, Comparison | Membership):
@@ -204,7 +200,7 @@ class Releases:
             return _clamp_comparison(leaf, column)
         inside = tuple(v for v in leaf.values if v not in (column.lo, column.hi))
         ends = (_clamp_comparison(Comparison(leaf.column, "=", v), column) for v in leaf.values if v not in inside)
-        return disjunction(*((Membership(leaf.column, inside),) if inside else ()), *ends)
+        return make_or(*((Membership(leaf.column, inside),) if inside else ()), *ends)
 
     def _write_select(self, terms: Terms) -> str:
         """The SELECT list, FROM and WHERE of a sum of terms, with what all conditions share in the WHERE."""
@@ -215,7 +211,7 @@ class Releases:
             apart.setdefault(tuple(p for p in every if p not in shared), []).append(term)
         items = [_write_aggregate(group, where, alone=len(apart) == 1) for where, group in apart.items()]
         found = f"{' + '.join(items)} FROM {quote_name(self.schema.table)}"
-        return f"{found} WHERE {to_sql(conjunction(*shared))}" if shared else found
+        return f"{found} WHERE {format_predicate(make_and(*shared))}" if shared else found
 
 
 def _write_aggregate(terms: Sequence[Term], where: Sequence[Predicate], *, alone: bool) -> str:
@@ -227,8 +223,8 @@ def _write_aggregate(terms: Sequence[Term], where: Sequence[Predicate], *, alone
     present = [name for p in where if (name := _get_present_column(p)) is not None]
     counted = present[0] if present and not summed else None
     said = {Not(IsNull(name)) for name in (*summed, *([counted] if counted is not None else []))}
-    rest = conjunction(*(p for p in where if p not in said))
-    only = f" FILTER (WHERE {to_sql(rest)})" if rest != TRUE else ""
+    rest = make_and(*(p for p in where if p not in said))
+    only = f" FILTER (WHERE {format_predicate(rest)})" if rest != TRUE else ""
     if not summed:
         factor = sum((t.factor for t in terms), Fraction(0))
         count = f"COUNT({'*' if counted is None else quote_name(counted)}){only}"
@@ -255,7 +251,7 @@ def _get_present_column(predicate: Predicate) -> str | None:
 
 def _drop_column(where: Predicate, name: str) -> Predicate:
     """A condition without `name IS NOT NULL`, for one that a comparison of the column joins."""
-    return conjunction(*(p for p in _split_conjunction(where) if p != Not(IsNull(name))))
+    return make_and(*(p for p in _split_conjunction(where) if p != Not(IsNull(name))))
 
 
 def _make_bin_condition(column: Range, cell: int) -> Predicate:
@@ -263,23 +259,23 @@ def _make_bin_condition(column: Range, cell: int) -> Predicate:
     low = Comparison(column.name, ">=", _to_scalar(column.lo + cell * column.width))
     high = Comparison(column.name, "<", _to_scalar(column.lo + (cell + 1) * column.width))
     inner = [*([low] if cell > 0 else []), *([high] if cell < column.bins - 1 else [])]
-    return conjunction(*inner) if inner else Not(IsNull(column.name))
+    return make_and(*inner) if inner else Not(IsNull(column.name))
 
 
 def _clamp_comparison(leaf: Comparison, column: Range) -> Predicate:
     """The comparison of the clamped column, said of the column itself.
 
     >>> age = Range("age", Fraction(0), Fraction(99), Fraction(10), Fraction(1))
-    >>> to_sql(_clamp_comparison(Comparison("age", "=", 99), age))
+    >>> format_predicate(_clamp_comparison(Comparison("age", "=", 99), age))
     '"age" >= 99'
-    >>> to_sql(_clamp_comparison(Comparison("age", "<", 100), age))
+    >>> format_predicate(_clamp_comparison(Comparison("age", "<", 100), age))
     '"age" < 100 OR "age" >= 100'
     """
     if isinstance(leaf.value, bool) or not isinstance(leaf.value, int | Decimal):
         return leaf
     value, name = Fraction(leaf.value), leaf.column
     below, above = Comparison(name, "<", leaf.value), Comparison(name, ">=", leaf.value)
-    always, never = disjunction(below, above), conjunction(below, above)  # NULL stays NULL
+    always, never = make_or(below, above), make_and(below, above)  # NULL stays NULL
     ends = {column.lo: ("<=", ">"), column.hi: (">=", "<")}
     if column.lo == column.hi == value:
         return always if leaf.op in ("=", "<=", ">=") else never

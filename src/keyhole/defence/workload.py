@@ -19,8 +19,8 @@ from keyhole.defence.budget.loss import Neighbours
 from keyhole.defence.linear import LARGEST_UNIT, LinearQuery, Place
 from keyhole.defence.mechanisms.base import Release
 from keyhole.errors import UnsupportedQuery
-from keyhole.model.forms import Form, Part, combined, weighted_count
-from keyhole.model.predicate import Opaque, Scalar, leaves
+from keyhole.model.forms import Form, Part, build_weighted_form, combine_parts
+from keyhole.model.predicate import Opaque, Scalar, find_leaves
 from keyhole.model.query import HALF, Aggregate, Query, Statement
 
 MOST_GROUPS = 10_000
@@ -293,13 +293,13 @@ def _pose_within(
     if query.digits is not None and query.rounding != HALF:
         raise UnsupportedQuery(f"{query.label}: ask for the number itself, or round it with ROUND")
     none = Fraction(0)
-    form, cells = weighted_count(query), _find_cells(query, domain, keys, cache)
+    form, cells = build_weighted_form(query), _find_cells(query, domain, keys, cache)
     if not query.per:
         total = _make_total(form.top, cells, neighbours, query.label)
         return Item(query.label, total, None, none, none, none, query.digits)
     low, high = _bound_average(form, cells, query.label)
     middle = (low + high) / 2
-    centred = combined(form.top, (-middle, form.per))
+    centred = combine_parts(form.top, (-middle, form.per))
     top = replace(_make_total(centred, cells, neighbours, query.label), matched=None)
     bottom = _make_total(form.per, cells, neighbours, query.label)
     return Item(query.label, top, bottom, low, high, middle, query.digits)
@@ -311,7 +311,7 @@ def _find_cells(query: Query, domain: Domain, keys: tuple[tuple[int, int], ...],
     for term in (*query.terms, *query.per):
         if term.weight is None and term.column is not None:
             used.add(domain.axis(term.column))
-        used |= {domain.axis(leaf.column) for leaf in leaves(term.where) if not isinstance(leaf, Opaque)}
+        used |= {domain.axis(leaf.column) for leaf in find_leaves(term.where) if not isinstance(leaf, Opaque)}
     axes = tuple(sorted(used - dict(keys).keys()))
     if not axes and not keys:
         axes = (0,)  # nothing is looked at: any column will do
@@ -344,8 +344,8 @@ def _bound_average(form: Form, cells: Cells, name: str) -> tuple[Fraction, Fract
     if not counted_cells.any():
         return Fraction(0), Fraction(0)
     off = _list_halves(form.top, cells)
-    least, down = _weigh(combined(form.top, (Fraction(-1), off)), cells, name)
-    most, up = _weigh(combined(form.top, (Fraction(1), off)), cells, name)
+    least, down = _weigh(combine_parts(form.top, (Fraction(-1), off)), cells, name)
+    most, up = _weigh(combine_parts(form.top, (Fraction(1), off)), cells, name)
     return int(least[counted_cells].min()) / down, int(most[counted_cells].max()) / up
 
 

@@ -17,7 +17,7 @@ from keyhole.gather.arithmetic import dyadic
 from keyhole.gather.evidence import OrderFact
 from keyhole.gather.order import SURE
 from keyhole.model.grid import Grid
-from keyhole.model.meaning import holds, ranks, rounded
+from keyhole.model.meaning import compare_numbers, find_ranks, round_number
 from keyhole.model.query import CUT, ORDERED, ZERO, Query
 from keyhole.model.schema import Column, Kind
 
@@ -39,7 +39,7 @@ class Ranked:
     @classmethod
     def of(cls, fact: OrderFact, column: Column, grid: Grid, atoms: frozenset[int], n: int) -> Ranked:
         """Of n people of some atoms."""
-        j, k, share = ranks(fact.query, n)
+        j, k, share = find_ranks(fact.query, n)
         if j == k:
             fact = sharpen_comparison(sharpened(fact, column), column, grid)
         return cls(fact, column.name, atoms, n, j, k, share)
@@ -156,10 +156,14 @@ def is_shown(fact: OrderFact, column: Column, found: Fraction, *, between: bool,
         if not plain or digits is None or abs(found) * 10**digits >= SURE:
             return None
         if query.aggregate in CUT and column.kind is Kind.DECIMAL:
-            shown = rounded(shown, ZERO, Fraction(1, 10**digits))
+            shown = round_number(shown, ZERO, Fraction(1, 10**digits))
     if query.test is not None:
         told = answer.value
-        return holds(shown, query.test.op, Fraction(query.test.value)) is told if isinstance(told, bool) else None
+        return (
+            compare_numbers(shown, query.test.op, Fraction(query.test.value)) is told
+            if isinstance(told, bool)
+            else None
+        )
     if not isinstance(answer.value, Decimal):
         if answer.value is not None or between or query.digits is not None:
             return None
@@ -167,5 +171,5 @@ def is_shown(fact: OrderFact, column: Column, found: Fraction, *, between: bool,
             answer.hi is None or shown <= Fraction(answer.hi)
         )
     if query.digits is not None:
-        shown = rounded(shown, query.rounding, Fraction(1) / Fraction(10) ** query.digits)
+        shown = round_number(shown, query.rounding, Fraction(1) / Fraction(10) ** query.digits)
     return shown == Fraction(answer.value)

@@ -10,7 +10,7 @@ from fractions import Fraction
 from keyhole.errors import LogError
 from keyhole.gather.comparisons import OneSided
 from keyhole.gather.evidence import GIVEN, ROUNDED
-from keyhole.model.meaning import compared, rounded, rounds
+from keyhole.model.meaning import compare_value, invert_rounding, round_number
 from keyhole.model.numbers import find_simplest_decimal, shift_point, shorten_fraction
 from keyhole.model.prior import Knowledge
 from keyhole.model.query import Aggregate, Query, Threshold
@@ -106,7 +106,7 @@ def around(query: Query, shown: Fraction, radius: Fraction) -> tuple[Fraction, F
     (Fraction(999, 200), Fraction(1001, 200))
     """
     assert query.digits is not None
-    below, above = rounds(query.rounding, shown, Fraction(1) / Fraction(10) ** query.digits)
+    below, above = invert_rounding(query.rounding, shown, Fraction(1) / Fraction(10) ** query.digits)
     dust = _rounding_dust(query, radius, shown)
     return shown - below - dust, shown + above + dust
 
@@ -232,10 +232,10 @@ def finish(value: Fraction | None, spread: Fraction, query: Query) -> Answer:
     if value is None:
         return NULL_ANSWER
     if query.test is not None:
-        return Answer(compared(query, value), None, None)
+        return Answer(compare_value(query, value), None, None)
     if query.digits is not None:
         step = Fraction(1) / Fraction(10) ** query.digits
-        shown = rounded(value, query.rounding, step)
+        shown = round_number(value, query.rounding, step)
         return Answer(shift_point(int(shown / step), query.digits), *around(query, shown, spread))
     near = min(spread, abs(value) / 10**9)  # dust is not printed, but a wide radius does not round the answer
     return Answer(find_simplest_decimal(value - near, value + near), value - spread, value + spread)

@@ -25,8 +25,8 @@ from keyhole.gather.quotients import Quotients
 from keyhole.gather.squares import square_constraint, variances
 from keyhole.gather.tied import TiedQueries, admissible, blocks_of
 from keyhole.gather.totals import Totals
-from keyhole.model.forms import Unknowns, conditional, private_leaves
-from keyhole.model.predicate import IsNull, Predicate, negation, to_sql
+from keyhole.model.forms import Unknowns, find_private_leaves, has_private_condition
+from keyhole.model.predicate import IsNull, Predicate, format_predicate, make_not
 from keyhole.model.prior import Knowledge
 from keyhole.model.query import FINER, ORDERED, OTHER_GROUPS, Aggregate, Query, Term
 from keyhole.model.schema import Kind
@@ -111,7 +111,7 @@ def _system(
     for name in block.columns:
         column = schema.find(name)
         if column is not None and column.nullable:
-            present[name] = negation(IsNull(name))
+            present[name] = make_not(IsNull(name))
     order = _order(entries, {v.entry.number for v in paired}, source, roster, knowledge, notes)
     parts = [p for a in asked for p in (*a.form.parts, *a.empty)] + [p for _, each in squares for p in each]
     conditions: dict[Predicate, None] = dict.fromkeys(p.where for p in parts)
@@ -154,7 +154,7 @@ def _counts_nobody(entry: Entry, atoms: Atoms) -> bool:
     if query.columns or query.per or query.key or query.test is not None or not query.terms or entry.certainty:
         return False
     wheres = [t.where for t in query.terms]
-    public = all(to_sql(where) in atoms.conditions for where in wheres)
+    public = all(format_predicate(where) in atoms.conditions for where in wheres)
     return public and query.label != OTHER_GROUPS and not any(atoms.bits(where).any() for where in wheres)
 
 
@@ -176,7 +176,7 @@ def _counting(entry: Entry, secret: frozenset[str]) -> list[Term]:
     counts = [Term(None, need) for need in split_needs(query, secret)[1]]
     if len(counts) != 1 or len(query.needs) > 1:
         return []  # one of several sums was over nobody, and NULL does not say which
-    return counts if not conditional(replace(query, terms=()), secret) or query.per == tuple(counts) else []
+    return counts if not has_private_condition(replace(query, terms=()), secret) or query.per == tuple(counts) else []
 
 
 def _order(
@@ -193,12 +193,12 @@ def _order(
     for e in entries:
         if e.query.aggregate is Aggregate.SUM:
             continue
-        if e.query.aggregate is Aggregate.PUBLIC and not conditional(e.query, secret):
+        if e.query.aggregate is Aggregate.PUBLIC and not has_private_condition(e.query, secret):
             continue  # public knowledge
         term = e.query.terms[0]
         column, prior = roster.schema.find(term.column or ""), knowledge.prior(term.column or "")
         if source is not None and e.query.aggregate in (*ORDERED, Aggregate.VAR):
-            compare_with_data(e, source, column, prior, notes, private=bool(private_leaves(term.where, secret)))
+            compare_with_data(e, source, column, prior, notes, private=bool(find_private_leaves(term.where, secret)))
         if e.number in done:
             continue
         answer = e.answer
@@ -206,7 +206,7 @@ def _order(
             value = source.evaluate(replace(e.query, test=None, digits=None))
             answer = finish(None if value is None else Fraction(value), Fraction(0), e.query)
             notes.answers[e.number] = answer
-        where = None if private_leaves(term.where, secret) else term.where
+        where = None if find_private_leaves(term.where, secret) else term.where
         kind = Kind.DOUBLE if column is None else column.kind
         found.append(order_fact(e, where, answer, kind, prior))
     return found

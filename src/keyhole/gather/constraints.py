@@ -14,10 +14,18 @@ from keyhole.gather.evidence import GIVEN, ROUNDED, Constraint, Unjudged
 from keyhole.gather.notes import Notes
 from keyhole.gather.quotients import Quotients
 from keyhole.gather.totals import Evaluated, Totals
-from keyhole.model.forms import ONE, Form, Part, combined, conditional, private_leaves, private_part
-from keyhole.model.meaning import OVER_ZERO, NoNumber, rounded, value
+from keyhole.model.forms import (
+    ONE,
+    Form,
+    Part,
+    combine_parts,
+    find_private_leaves,
+    has_private_condition,
+    select_private_parts,
+)
+from keyhole.model.meaning import OVER_ZERO, NoNumber, compute_value, round_number
 from keyhole.model.numbers import find_simplest_decimal
-from keyhole.model.predicate import And, IsNull, Predicate, conjunction, negation
+from keyhole.model.predicate import And, IsNull, Predicate, make_and, make_not
 from keyhole.model.prior import Knowledge
 from keyhole.model.query import HALF, Query
 from keyhole.model.schema import Schema
@@ -69,7 +77,7 @@ class Reader:
             self.notes.answers[entry.number] = answer
         if answer is not None and answer.null:
             return self._nobody(asked, top, per)
-        hidden_per = bool(private_part(form.per))
+        hidden_per = bool(select_private_parts(form.per))
         if query.per and not hidden_per and per.public == 0:
             return None  # a quotient over nobody says nothing
         said = self._said(asked, answer, top, per)
@@ -82,7 +90,7 @@ class Reader:
         self, asked: Asked, answer: Answer | None, said: Interval, top: Evaluated, scale: Fraction
     ) -> Constraint | None:
         """answer * scale = public part + private parts."""
-        number, parts = asked.entry.number, private_part(asked.form.top)
+        number, parts = asked.entry.number, select_private_parts(asked.form.top)
         low, high = (None if end is None else end * scale - top.public for end in (said.lo, said.hi))
         if scale < 0:
             low, high = high, low
@@ -116,29 +124,29 @@ class Reader:
             return (sums[0][0], sums[-1][0]) if sums else (0, -1)
         step = Fraction(1) / Fraction(10) ** query.digits
         either = query.rounding == HALF and bool(query.per)
-        kept = [s for s, value in sums if either or rounded(value, query.rounding, step) == answer.value]
+        kept = [s for s, value in sums if either or round_number(value, query.rounding, step) == answer.value]
         return (kept[0], kept[-1]) if kept else (sums[0][0], sums[-1][0])
 
     def _over_zero(self, asked: Asked) -> None:
-        if private_part((*asked.form.parts, *asked.empty)):
+        if select_private_parts((*asked.form.parts, *asked.empty)):
             self.notes.leave(asked.entry, "a quotient over 0: what the engine answers then is not a number")
 
     def _nobody(self, asked: Asked, top: Evaluated, per: Evaluated) -> Constraint | None:
         """NULL: one of its sums was over nobody. Under a private condition that is a count of zero."""
         number, query = asked.entry.number, asked.entry.query
         if asked.empty:
-            if query.per and not private_part(asked.form.per) and per.public == 0:
+            if query.per and not select_private_parts(asked.form.per) and per.public == 0:
                 self._over_zero(asked)  # NULLIF(..., 0) makes it NULL, whoever matches
                 return None
-            count, parts = self.totals.evaluate(asked.empty).public, private_part(asked.empty)
+            count, parts = self.totals.evaluate(asked.empty).public, select_private_parts(asked.empty)
             return Constraint(number, parts, Fraction(0), count, -count, -count) if parts else None
         public, private = split_needs(query, self._secret())
         if not self._met(public):
             self.notes.nobody.append(Unjudged(number, asked.entry.sql, "nobody matches it"))
             return None  # anybody could have known
-        if query.per and not private_part(asked.form.per) and per.public == 0:
+        if query.per and not select_private_parts(asked.form.per) and per.public == 0:
             return None  # a quotient over nobody is NULL, and anybody could have known
-        if private or private_part(asked.form.per):
+        if private or select_private_parts(asked.form.per):
             self.notes.leave(asked.entry, "an answer NULL does not say which of its sums was over nobody")
         else:
             said = f"but {top.matched} records match it" if query.needs else "and a count is never NULL"
@@ -166,7 +174,7 @@ class Reader:
             return None
         spread = (said.hi - said.lo) / 2 * (largest or 0) if sole is None else Fraction(0)
         why = "" if sole is not None else said.why or "a quotient under a private condition, known as far as printed"
-        parts = private_part(combined(form.top, (-a, form.per)))
+        parts = select_private_parts(combine_parts(form.top, (-a, form.per)))
         if not parts:
             self.notes.leave(entry, "a quotient of equal sums says that they are not 0, which is not judged")
             return None
@@ -185,11 +193,11 @@ class Reader:
         entry, dust, largest = asked.entry, Fraction(0), largest_end(asked.entry.answer)
         if largest is not None and entry.query.test is None:
             below, beside = 1, Fraction(0)
-            if not conditional(entry.query, self._secret()):
+            if not has_private_condition(entry.query, self._secret()):
                 below = max(1, self.totals.matched(entry.query.per[0].where)) if entry.query.per else 1
                 beside = top.size
             dust = radius(entry.query, largest, top.matched, self.schema, self.knowledge, beside / below)
-            if top.radius and not conditional(entry.query, self._secret()):  # what the data themselves leave
+            if top.radius and not has_private_condition(entry.query, self._secret()):  # what the data themselves leave
                 dust = max(dust, top.radius / below)
         elif entry.query.test is not None:  # what is compared is a DOUBLE too
             found = self._arithmetic(asked, top, per)
@@ -198,7 +206,7 @@ class Reader:
 
     def _arithmetic(self, asked: Asked, top: Evaluated, per: Evaluated) -> Arithmetic:
         """How an engine computes the number that a query compares."""
-        hidden = bool(private_part(asked.form.per))
+        hidden = bool(select_private_parts(asked.form.per))
         below = abs(per.public) if asked.form.per and not hidden and per.public else Fraction(1)
         added, under = self._added(asked.form.top), self._added(asked.form.per)
         return self.computed.arithmetic(asked.entry.query, added, under, below, top.radius / below)
@@ -245,7 +253,7 @@ class Reader:
     def _printed(self, asked: Asked, top: Evaluated, per: Evaluated) -> Fraction:
         """How far a quotient lies from the DOUBLE that is printed, where that stands for several sums."""
         query, below = asked.entry.query, per.total if asked.entry.query.per else Fraction(1)
-        if not (query.per or query.roundings) or not below or private_part(asked.form.per):
+        if not (query.per or query.roundings) or not below or select_private_parts(asked.form.per):
             return Fraction(0)
         dust = (query.roundings + 2) * ULP * abs(top.total / below)
         unit = self.computed.unit(self._added(asked.form.top))
@@ -256,7 +264,7 @@ class Reader:
     ) -> Answer | Literal[NoNumber.OVER_ZERO]:
         """The true answer, from the totals over atoms. Private needs were looked up before (`build`)."""
         met = self._met(split_needs(query, self._secret())[0])
-        found = value(query, top.total, per.total, met=met)
+        found = compute_value(query, top.total, per.total, met=met)
         if found is OVER_ZERO:
             return OVER_ZERO
         spread = top.radius / abs(per.total) if query.per and per.total else top.radius
@@ -268,7 +276,7 @@ class Reader:
 
 def split_needs(query: Query, secret: frozenset[str]) -> tuple[list[Predicate], list[Predicate]]:
     """The conditions on which its NULL depends: public ones, and private ones."""
-    private = [need for need in query.needs if private_leaves(need, secret)]
+    private = [need for need in query.needs if find_private_leaves(need, secret)]
     return [need for need in query.needs if need not in private], private
 
 
@@ -289,7 +297,7 @@ def zero_counts(linear: list[Entry], notes: Notes) -> None:
             continue  # COALESCE(SUM(x), 0) over nobody is 0
         term = e.query.terms[0]
         parts = term.where.parts if isinstance(term.where, And) else (term.where,)
-        bare = conjunction(*(p for p in parts if p != negation(IsNull(term.column or ""))))
+        bare = make_and(*(p for p in parts if p != make_not(IsNull(term.column or ""))))
         number = zero.get(term.where) or zero.get(bare)
         if number is not None and said.noise is None:
             reason = f"Q{number} says that nobody matches, but Q{e.number} was answered {described(said)}"

@@ -15,10 +15,19 @@ from keyhole.errors import UnsupportedQuery
 from keyhole.gather.answers import finish, interval, radius
 from keyhole.gather.notes import Notes
 from keyhole.gather.ties import exclusive, ties
-from keyhole.model.forms import private_leaves
+from keyhole.model.forms import find_private_leaves
 from keyhole.model.numbers import round_fraction
-from keyhole.model.people import Atom, BoundedCount, Clause, Conjunct, Counting, Formula, Ints, conjuncts_of
-from keyhole.model.predicate import Comparison, Has, IsNull, Predicate, PrivateLeaf, conjunction, quote_name, to_sql
+from keyhole.model.people import Atom, BoundedCount, Clause, Conjunct, Counting, Formula, Ints, list_conjuncts
+from keyhole.model.predicate import (
+    Comparison,
+    Has,
+    IsNull,
+    Predicate,
+    PrivateLeaf,
+    format_predicate,
+    make_and,
+    quote_name,
+)
 from keyhole.model.prior import Knowledge
 from keyhole.model.query import Aggregate, Query
 from keyhole.model.schema import Kind, Role, Schema
@@ -31,7 +40,7 @@ NOT_SUMMED = "a sum of private values under a condition on rows of people is not
 def counts_people(query: Query, schema: Schema, secret: frozenset[str]) -> bool:
     """Is a query judged here: does it count people, or pick public figures, by conditions on private things?"""
     wheres = [*(t.where for t in (*query.terms, *query.per)), *query.needs]
-    found = [leaf for where in wheres for leaf in private_leaves(where, secret)]
+    found = [leaf for where in wheres for leaf in find_private_leaves(where, secret)]
     if any(isinstance(leaf, Has) for leaf in found) or query.aggregate is Aggregate.PEOPLE:
         return True
     if not schema.people or not found or query.aggregate is Aggregate.PUBLIC:
@@ -94,7 +103,7 @@ class _CountReader:
         return finish(None if value is None else Fraction(value), Fraction(0), entry.query)
 
     def split(self, where: Predicate) -> tuple[Conjunct, ...]:
-        return conjuncts_of(where, self.secret)
+        return list_conjuncts(where, self.secret)
 
     # what an answer says
 
@@ -180,8 +189,8 @@ class _CountReader:
             if column.kind is Kind.INTEGER and at.denominator == 1
             else answer.value / round_fraction(term.factor)
         )
-        beyond = conjunction(term.where, Comparison(column.name, ">" if above else "<", shown))
-        there = conjunction(term.where, Comparison(column.name, "=", shown))
+        beyond = make_and(term.where, Comparison(column.name, ">" if above else "<", shown))
+        there = make_and(term.where, Comparison(column.name, "=", shown))
         return [
             _Said([(Fraction(1), beyond, None)], Fraction(0), Fraction(0)),
             _Said([(Fraction(1), there, None)], Fraction(1), None),
@@ -225,7 +234,9 @@ class _CountReader:
             if chosen is not None:
                 rows = rows & chosen.astype(np.bool_)
             literals = tuple(sorted((self.atom(leaf), holds) for leaf, holds in each.literals))
-            clauses.append(Clause(np.flatnonzero(rows), literals, to_sql(each.public) if chosen is None else ""))
+            clauses.append(
+                Clause(np.flatnonzero(rows), literals, format_predicate(each.public) if chosen is None else "")
+            )
         of = np.arange(self.roster.n, dtype=np.int64) if owner is None else self.owner(owner)
         return Formula(tuple(clauses), of, int(of.max(initial=-1)) + 1, owner)
 

@@ -13,7 +13,7 @@ from keyhole.gather.evidence import Bound, Constraint, Unjudged
 from keyhole.gather.notes import Notes
 from keyhole.gather.totals import Totals
 from keyhole.model.forms import Feature, Part
-from keyhole.model.predicate import Has, IsNull, Predicate, columns, conjunction, leaves, negation, quote_name
+from keyhole.model.predicate import Has, IsNull, Predicate, find_columns, find_leaves, make_and, make_not, quote_name
 from keyhole.model.prior import Fact, Knowledge
 from keyhole.model.query import Aggregate, Query, Term
 from keyhole.model.schema import Role, Schema
@@ -85,7 +85,7 @@ def known_facts(knowledge: Knowledge, schema: Schema) -> tuple[KnownFact, ...]:
         _of_public_columns(number, where, schema)
         column = schema.find(fact.column)
         nullable = column is not None and column.nullable
-        present = conjunction(where, negation(IsNull(fact.column))) if nullable else where
+        present = make_and(where, make_not(IsNull(fact.column))) if nullable else where
         found.append(KnownFact(number, fact, where, present))
     return tuple(found)
 
@@ -107,10 +107,10 @@ def settled(knowledge: Knowledge, roster: Roster) -> Knowledge:
 
 def _of_public_columns(number: int, where: Predicate, schema: Schema) -> None:
     """Private values do not say of whom a fact speaks: atoms would be cut by the marks that stand for them."""
-    for name in sorted(columns(where)):
+    for name in sorted(find_columns(where)):
         column = schema.find(name)
         if column is not None and (column.secret or column.role is Role.HIDDEN):
             raise ConfigError(not_public(number, column.name, "hidden" if column.role is Role.HIDDEN else "private"))
-    for leaf in leaves(where):
+    for leaf in find_leaves(where):
         if isinstance(leaf, Has):
             raise ConfigError(not_public(number, f"rows of {leaf.table}", "private"))

@@ -13,10 +13,10 @@ from decimal import Decimal
 
 from keyhole.datasets import GroupKey, Roster, Source
 from keyhole.errors import LogError
-from keyhole.model.forms import private_leaves
-from keyhole.model.meaning import on_nobody, passed
-from keyhole.model.predicate import Scalar, conjunction
-from keyhole.model.query import Aggregate, AllOf, AnyOf, Query, Statement, Term, Test, Threshold, questions
+from keyhole.model.forms import find_private_leaves
+from keyhole.model.meaning import compare_on_nobody, evaluate_test
+from keyhole.model.predicate import Scalar, make_and
+from keyhole.model.query import Aggregate, AllOf, AnyOf, Query, Statement, Term, Test, Threshold, list_questions
 from keyhole.model.transcript import Answer
 
 OPEN = "HAVING has several tests of private values, and which of them decided is not shown"
@@ -62,7 +62,7 @@ def told(
     figures = {} if private_keys else _figures(statement, every, roster, secret)
     for key in every:
         test = _whole(statement, key, secret)
-        here = named(key) in listed if source is None else passed(test, _answered_by(source, figures)) is True
+        here = named(key) in listed if source is None else evaluate_test(test, _answered_by(source, figures)) is True
         if here:
             kept.append(key)
         reduced = _reduced(test, lambda q: _public(q, roster, secret, figures))
@@ -91,7 +91,7 @@ def _figures(
     told = {named(key): values for key, values in roster.figures(statement, [q for _, q in asked])}
     found = {}
     for key in every:
-        mine = [q for test in statement.tests(key) for q in questions(test)]
+        mine = [q for test in statement.tests(key) for q in list_questions(test)]
         for (at, _), value in zip(asked, told.get(named(key), ()), strict=False):
             found[mine[at]] = value is True
     return found
@@ -118,17 +118,21 @@ def _plain_number(value: Scalar | None) -> Scalar | None:
 
 def informative(query: Query, secret: frozenset[str]) -> bool:
     """Does a question look at private values?"""
-    return bool(query.columns) or any(private_leaves(t.where, secret) for t in (*query.terms, *query.per))
+    return bool(query.columns) or any(find_private_leaves(t.where, secret) for t in (*query.terms, *query.per))
 
 
 def _whole(statement: Statement, key: GroupKey, secret: frozenset[str]) -> Test:
     """The tests of one group; where it depends on private values who is in it, also that somebody is."""
     tests = statement.tests(key)
     whole = tests[0] if len(tests) == 1 else AllOf(tests)
-    if not key or not private_leaves(statement.where, secret) or passed(whole, on_nobody) is not True:
+    if (
+        not key
+        or not find_private_leaves(statement.where, secret)
+        or evaluate_test(whole, compare_on_nobody) is not True
+    ):
         return whole
     chosen = [k for k in statement.keys if k.name in key]
-    where = conjunction(statement.where, *(k.equals(key[k.name]) for k in chosen))
+    where = make_and(statement.where, *(k.equals(key[k.name]) for k in chosen))
     somebody = Query(Aggregate.SUM, (Term(None, where),), test=Threshold(">", Decimal(0)), key=tuple(key.items()))
     return AllOf((*tests, somebody))
 
@@ -142,7 +146,7 @@ def _public(query: Query, roster: Roster, secret: frozenset[str], figures: Mappi
     if _always(query):
         return True
     for need in query.needs:  # a sum over nobody is NULL and does not pass
-        if not private_leaves(need, secret) and not roster.figure(Query(Aggregate.SUM, (Term(None, need),))):
+        if not find_private_leaves(need, secret) and not roster.figure(Query(Aggregate.SUM, (Term(None, need),))):
             return False
     return None
 
@@ -176,7 +180,7 @@ def _news(test: Test | bool, *, held: bool, secret: frozenset[str]) -> list[tupl
     if isinstance(test, bool):
         return []
     if isinstance(test, Query):
-        if not held and any(private_leaves(need, secret) for need in test.needs) and _zero_passes(test):
+        if not held and any(find_private_leaves(need, secret) for need in test.needs) and _zero_passes(test):
             return None  # it failed, or it was NULL: a sum of 0 would have passed
         return [(test, Answer(held, None, None))]
     if isinstance(test, AllOf) is not held:
@@ -191,4 +195,4 @@ def _news(test: Test | bool, *, held: bool, secret: frozenset[str]) -> list[tupl
 
 
 def _zero_passes(query: Query) -> bool:
-    return on_nobody(Query(Aggregate.SUM, query.terms, test=query.test)) is True
+    return compare_on_nobody(Query(Aggregate.SUM, query.terms, test=query.test)) is True

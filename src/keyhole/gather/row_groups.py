@@ -12,9 +12,9 @@ from sqlglot import exp
 
 from keyhole.datasets import Source
 from keyhole.errors import QueryError, UnsupportedQuery
-from keyhole.model.predicate import Scalar, literal
+from keyhole.model.predicate import Scalar, format_literal
 from keyhole.model.query import Statement
-from keyhole.model.schema import Related, Schema, folded
+from keyhole.model.schema import Related, Schema, fold_name
 from keyhole.sql import Unread, read_statement
 from keyhole.sql.dialects.engine import Dialect
 from keyhole.sql.lowering.grammar import orders_by_shown
@@ -34,7 +34,7 @@ def by_row_groups(tree: exp.Expr, schema: Schema, source: Source) -> tuple[State
     group = tree.args.get("group")
     if group is None or any(value for name, value in group.args.items() if name != "expressions"):
         return None
-    if not orders_by_shown(tree.args.get("order"), {folded(item.alias_or_name) for item in tree.expressions}):
+    if not orders_by_shown(tree.args.get("order"), {fold_name(item.alias_or_name) for item in tree.expressions}):
         return None  # the order would be dropped here
     items = [item.unalias() for item in tree.expressions]
     keys = [_meant(part, items, tree) for part in group.expressions]
@@ -80,7 +80,9 @@ def _rows(key: exp.Expr, tree: exp.Select, schema: Schema) -> Related | None:
         related = schema.table_named(table.name) if isinstance(table, exp.Table) else None
         if related is None or related.dimension or related.find(key.name) is None:
             continue
-        if folded(key.table) == folded(table.alias or table.name) or (not key.table and not schema.find(key.name)):
+        if fold_name(key.table) == fold_name(table.alias or table.name) or (
+            not key.table and not schema.find(key.name)
+        ):
             return related
     return None
 
@@ -99,15 +101,15 @@ def _one(tree: exp.Select, part: exp.Expr, column: exp.Column, condition: exp.Ex
 
 
 def _same(one: exp.Expr, other: exp.Column) -> bool:
-    if not isinstance(one, exp.Column) or folded(one.name) != folded(other.name):
+    if not isinstance(one, exp.Column) or fold_name(one.name) != fold_name(other.name):
         return False
-    return not one.table or not other.table or folded(one.table) == folded(other.table)
+    return not one.table or not other.table or fold_name(one.table) == fold_name(other.table)
 
 
 def _equals(column: exp.Column, value: Scalar | None) -> exp.Expr:
     if value is None:
         return exp.Is(this=column.copy(), expression=exp.Null())
-    return exp.EQ(this=column.copy(), expression=exp.maybe_parse(literal(value), dialect="duckdb"))
+    return exp.EQ(this=column.copy(), expression=exp.maybe_parse(format_literal(value), dialect="duckdb"))
 
 
 def _others(column: exp.Column, shown: Sequence[Scalar | None]) -> exp.Expr:

@@ -14,7 +14,7 @@ from keyhole.gather.evidence import Constraint, Equal
 from keyhole.gather.notes import Notes
 from keyhole.gather.quotients import Quotients
 from keyhole.gather.totals import Totals
-from keyhole.model.forms import Part, conditional
+from keyhole.model.forms import Part, has_private_condition
 from keyhole.model.query import DOUBTFUL, Aggregate, Term
 from keyhole.model.transcript import NULL_ANSWER, Answer, Entry
 
@@ -42,7 +42,11 @@ def variances(entries: Sequence[Entry], secret: frozenset[str]) -> list[Variance
         sums = (
             every if e.certainty in DOUBTFUL else shown
         )  # what was shown is not read with the help of what may not have been
-        if e.query.aggregate is Aggregate.VAR and e.query.terms[0] in sums and not conditional(e.query, secret):
+        if (
+            e.query.aggregate is Aggregate.VAR
+            and e.query.terms[0] in sums
+            and not has_private_condition(e.query, secret)
+        ):
             found.append(Variance(e, sums[e.query.terms[0]]))
     return found
 

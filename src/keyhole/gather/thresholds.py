@@ -14,7 +14,7 @@ from sqlglot import exp
 from keyhole.datasets import Source
 from keyhole.errors import QueryError
 from keyhole.model.query import FINER, Aggregate, Statement
-from keyhole.model.schema import Kind, Schema, folded
+from keyhole.model.schema import Kind, Schema, fold_name
 from keyhole.sql import Unread, read_statement
 from keyhole.sql.dialects.engine import Dialect
 from keyhole.sql.statements.table_names import is_with_query
@@ -37,10 +37,10 @@ def with_thresholds(tree: exp.Expr, schema: Schema, source: Source) -> PrivateFi
     are private: they stand in what is judged, never in what is printed.
     """
     made = tree.copy()
-    secret = {folded(c.name) for c in schema.columns if c.secret}
+    secret = {fold_name(c.name) for c in schema.columns if c.secret}
     asked: list[Statement] = []
     for node in list(made.find_all(exp.Subquery)):
-        names = {folded(c.name) for c in node.find_all(exp.Column)}
+        names = {fold_name(c.name) for c in node.find_all(exp.Column)}
         if node.find_ancestor(exp.Subquery) is not None or isinstance(node.parent, exp.From | exp.Join | exp.In):
             continue
         if names & secret:
@@ -87,8 +87,8 @@ def _figure(node: exp.Subquery, schema: Schema, kinds: set[Kind]) -> Statement |
         return None
     if any(is_with_query(table) for table in inner.find_all(exp.Table)):
         return None  # by itself it would be read as the table
-    own = {folded(table.alias or table.name) for table in inner.find_all(exp.Table)}
-    if any(column.table and folded(column.table) not in own for column in inner.find_all(exp.Column)):
+    own = {fold_name(table.alias or table.name) for table in inner.find_all(exp.Table)}
+    if any(column.table and fold_name(column.table) not in own for column in inner.find_all(exp.Column)):
         return None
     try:
         found = read_statement(inner.sql(dialect="duckdb"), Dialect.DUCKDB, schema)

@@ -6,8 +6,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from keyhole.datasets import Roster
-from keyhole.model.forms import private_leaves
-from keyhole.model.predicate import TRUE, Opaque, Predicate, leaves
+from keyhole.model.forms import find_private_leaves
+from keyhole.model.predicate import TRUE, Opaque, Predicate, find_leaves
 from keyhole.model.query import Aggregate
 from keyhole.model.transcript import Entry, Refusal, Transcript
 
@@ -35,7 +35,7 @@ def _evaluated(entry: Entry) -> list[tuple[Predicate, str | None]]:
         return []
     found: list[tuple[Predicate, str | None]] = []
     for term in (*entry.query.terms, *entry.query.per):
-        found.extend((leaf, None) for leaf in leaves(term.where) if isinstance(leaf, Opaque))
+        found.extend((leaf, None) for leaf in find_leaves(term.where) if isinstance(leaf, Opaque))
         if term.weight:
             found.append((TRUE, term.weight))
     return found
@@ -62,7 +62,7 @@ def blocks_of(entries: Sequence[Entry], secret: frozenset[str]) -> tuple[list[Ti
     for entry in entries:
         used = set(entry.query.columns)
         for term in (*entry.query.terms, *entry.query.per):
-            used |= {leaf.column for leaf in private_leaves(term.where, secret)}
+            used |= {leaf.column for leaf in find_private_leaves(term.where, secret)}
         touched.append(frozenset(used))
         for name in used:
             parent[root(name)] = root(min(used))

@@ -14,7 +14,7 @@ from decimal import Decimal
 import numpy as np
 
 from keyhole.model.people import Atom, Tied
-from keyhole.model.predicate import TRUE, And, Comparison, Has, Leaf, Membership, Predicate, Scalar, leaf_truth
+from keyhole.model.predicate import TRUE, And, Comparison, Has, Leaf, Membership, Predicate, Scalar, evaluate_leaf
 from keyhole.model.prior import Knowledge, Prior
 from keyhole.model.schema import Column, Kind, Schema
 
@@ -53,7 +53,7 @@ def exclusive(atoms: Sequence[Atom], schema: Schema) -> tuple[tuple[int, ...], .
 
 def _of_column(atoms: Sequence[Atom], numbers: Sequence[int], column: Column, prior: Prior) -> Iterator[Tied]:
     tried = _tried([atoms[i].leaf for i in numbers], column, prior)
-    truths = {i: [leaf_truth(atoms[i].leaf, v) for v in tried] for i in numbers} if tried else {}
+    truths = {i: [evaluate_leaf(atoms[i].leaf, v) for v in tried] for i in numbers} if tried else {}
     for i in truths:
         for j in truths:
             if i >= j:

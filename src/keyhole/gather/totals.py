@@ -19,7 +19,7 @@ from keyhole.basis import Atoms, Weights
 from keyhole.basis.bits import unpack
 from keyhole.datasets import PrivateTotal, PrivateValues, Source
 from keyhole.model.cells import Partition
-from keyhole.model.forms import ONE, Feature, Part, private_part
+from keyhole.model.forms import ONE, Feature, Part, select_private_parts
 from keyhole.model.predicate import Predicate
 from keyhole.solve.rowspace.matrix import RowMatrix
 
@@ -61,7 +61,7 @@ class Totals:
 
     def summed(self, parts: Sequence[Part]) -> bool:
         """Does a form carry private values (rather than count people)?"""
-        return any(self._features[p.feature].column is not None for p in private_part(parts))
+        return any(self._features[p.feature].column is not None for p in select_private_parts(parts))
 
     def candidates(self, parts: Sequence[Part]) -> int:
         """How many records a form looks at."""

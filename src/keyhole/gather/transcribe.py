@@ -20,8 +20,8 @@ from keyhole.gather.cut_off import Certain, certain, group_of
 from keyhole.gather.having import named, told
 from keyhole.gather.union_rows import of_each, told_apart
 from keyhole.gather.whole_table import WholeTableReader, read_over
-from keyhole.model.forms import private_leaves
-from keyhole.model.predicate import FALSE, Scalar, conjunction, disjunction, negation
+from keyhole.model.forms import find_private_leaves
+from keyhole.model.predicate import FALSE, Scalar, make_and, make_not, make_or
 from keyhole.model.query import (
     COUNTED_ROWS,
     COVERED,
@@ -374,7 +374,7 @@ def _grouped_rows(answer: Any, rows: RowList, part: Statement) -> list[dict[str,
 def _discloses(rows: RowList, roster: Roster) -> bool:
     """Does it tell anything private?"""
     secret = frozenset(c.name for c in roster.schema.columns if c.secret)
-    return bool(rows.private) or any(private_leaves(part.where, secret) for part in rows.readings)
+    return bool(rows.private) or any(find_private_leaves(part.where, secret) for part in rows.readings)
 
 
 def _single_records(rows: RowList, roster: Roster) -> tuple[set[tuple[tuple[str, str], ...]], bool]:
@@ -402,10 +402,10 @@ def _handed_out(each: Read, roster: Roster, source: Source | None) -> HandedOut 
         return HandedOut(number, line.sql, columns, None, None)
     rows, secret = lists[0], frozenset(c.name for c in roster.schema.columns if c.secret)
     where, limit = rows.alone[0].where, rows.alone[0].limit
-    if limit is not None or rows.alone[0].certainty or (private_leaves(where, secret) and source is None):
+    if limit is not None or rows.alone[0].certainty or (find_private_leaves(where, secret) and source is None):
         return HandedOut(number, line.sql, columns, None, None)
     single, everybody = _single_records(rows, roster)
-    if not private_leaves(where, secret):
+    if not find_private_leaves(where, secret):
         records = len(roster.support(Query(Aggregate.SUM, (Term(None, where),))))
         return HandedOut(number, line.sql, columns, records, len(single))
     counted = source.evaluate(Query(Aggregate.SUM, (Term(None, where),))) if source is not None else None
@@ -456,7 +456,7 @@ def _found_again(statement: Statement, shown: Sequence[GroupKey], source: Source
     if not any(k.column in odd or k.cases or k.steps for k in statement.keys):
         return True  # public keys were checked with the reading
     for key in shown[:: 1 + len(shown) // 40]:
-        where = conjunction(*(k.equals(key[k.name]) for k in statement.keys if k.name in key))
+        where = make_and(*(k.equals(key[k.name]) for k in statement.keys if k.name in key))
         if not source.evaluate(Query(Aggregate.SUM, (Term(None, where),))):
             return False
     return True
@@ -479,9 +479,9 @@ def _absent(statement: Statement, shown: Sequence[GroupKey], roster: Roster) -> 
         here = by_public.get(named(public), [])
         if not private and here:
             continue
-        listed = disjunction(*(conjunction(*(k.equals(key[k.name]) for k in private if k.name in key)) for key in here))
+        listed = make_or(*(make_and(*(k.equals(key[k.name]) for k in private if k.name in key)) for key in here))
         chosen = [k for k in statement.keys if k.name in public]
-        where = conjunction(statement.where, *(k.equals(public[k.name]) for k in chosen), negation(listed))
+        where = make_and(statement.where, *(k.equals(public[k.name]) for k in chosen), make_not(listed))
         rest = Query(Aggregate.SUM, (Term(None, where),), key=tuple(public.items()), label=OTHER_GROUPS)
         found.append((rest, Answer.exact(0)))
     return found
@@ -490,7 +490,7 @@ def _absent(statement: Statement, shown: Sequence[GroupKey], roster: Roster) -> 
 def _hides(statement: Statement, roster: Roster) -> bool:
     """Does it depend on private values which groups are shown?"""
     secret = {c.name for c in roster.schema.columns if c.secret}
-    looks = private_leaves(statement.where, frozenset(secret))
+    looks = find_private_leaves(statement.where, frozenset(secret))
     return any(k.hidden(secret) for k in statement.keys) or bool(looks)
 
 

@@ -14,7 +14,7 @@ from typing import Any
 
 from keyhole.datasets import GroupKey, Roster
 from keyhole.errors import LogError
-from keyhole.model.predicate import literal, quote_name
+from keyhole.model.predicate import format_literal, quote_name
 from keyhole.model.query import COVERED, FINER, Shown, Statement
 from keyhole.model.transcript import ABSENT
 
@@ -67,7 +67,7 @@ def _is_label(item: Shown, statement: Statement, public: AbstractSet[str]) -> bo
 
 
 def _label(statement: Statement, group: GroupKey, places: Sequence[int]) -> Label:
-    values = {key.sql: literal(group.get(key.name)) for key in statement.keys}
+    values = {key.sql: format_literal(group.get(key.name)) for key in statement.keys}
     return tuple(_plain(values.get(sql, sql)) for sql in (statement.shown[place].sql for place in places))
 
 

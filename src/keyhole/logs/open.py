@@ -13,7 +13,7 @@ from keyhole.logs.collect import Collection
 from keyhole.logs.detect import detect
 from keyhole.logs.importers import IMPORTERS, LogFormat
 from keyhole.logs.lines import LogLines, Progress, readable
-from keyhole.model.transcript import ABSENT, Line, Refusal, noise_of, parse_line, read_jsonl
+from keyhole.model.transcript import ABSENT, Line, Refusal, parse_line, parse_noise, read_jsonl
 from keyhole.sql import Dialect, split_statements
 from keyhole.sql.dialects.engine import parse_dialect
 
@@ -166,7 +166,7 @@ def as_log(
         if isinstance(item, str):
             found.append(Line(number, item, at=number))
         elif isinstance(item, Mapping):
-            noise = noise_of(item.get("noise"), f"statement {number}")
+            noise = parse_noise(item.get("noise"), f"statement {number}")
             who, when = (None if item.get(name) is None else str(item[name]) for name in ("analyst", "time"))
             answer = item.get("answer", ABSENT)
             found.append(Line(number, str(item["sql"]), answer, noise, number, analyst=who, time=when))

@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from shlex import quote
 
 from keyhole.logs.open import Log
-from keyhole.model.schema import Schema, folded
+from keyhole.model.schema import Schema, fold_name
 from keyhole.model.transcript import Line, Refusal
 from keyhole.sql.statements.table_names import (
     TableName,
@@ -94,7 +94,7 @@ def _is_left_out(name: TableName, schema: Schema, ignore: Sequence[str]) -> bool
 
 def _is_known(name: TableName, schema: Schema) -> bool:
     """Is it the table, or another one that was declared?"""
-    declared = {folded(each) for each in (*(r.name for r in schema.related), *schema.unread)}
+    declared = {fold_name(each) for each in (*(r.name for r in schema.related), *schema.unread)}
     return schema.is_people(name) or name[-1] in declared
 
 

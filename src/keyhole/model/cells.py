@@ -17,7 +17,7 @@ from itertools import product
 from keyhole.errors import UnsupportedQuery
 from keyhole.model.grid import Grid
 from keyhole.model.numbers import shorten_fraction, simplify_fraction
-from keyhole.model.predicate import Comparison, Leaf, Like, Membership, Scalar, leaf_truth
+from keyhole.model.predicate import Comparison, Leaf, Like, Membership, Scalar, evaluate_leaf
 from keyhole.model.prior import Prior
 from keyhole.model.schema import Column, Kind
 
@@ -64,14 +64,14 @@ class Partition:
         return cell.truths[self.leaves.index(leaf)]
 
 
-def partition(column: Column, leaves: Iterable[Leaf], prior: Prior) -> Partition:
+def partition_column(column: Column, leaves: Iterable[Leaf], prior: Prior) -> Partition:
     """Cut a private column by all conditions asked of it.
 
     Cost: conditions x pieces. Cells that cannot hold a value (no integer inside, outside the declared range) are left
     out; this makes the audit more complete and never unsound.
 
     >>> x = Column("x", Kind.INTEGER, nullable=False)
-    >>> p = partition(x, [Comparison("x", ">", 5), Comparison("x", ">=", 6)], Prior())
+    >>> p = partition_column(x, [Comparison("x", ">", 5), Comparison("x", ">=", 6)], Prior())
     >>> len(p.cells)
     2
     """
@@ -80,13 +80,13 @@ def partition(column: Column, leaves: Iterable[Leaf], prior: Prior) -> Partition
     for piece, sample, free in _pieces(column, constants, prior):
         for choice in product((True, False), repeat=len(free)):
             forced = dict(zip(free, choice, strict=True))
-            truths = tuple(forced[f] if f in forced else leaf_truth(f, sample) for f in constants)
+            truths = tuple(forced[f] if f in forced else evaluate_leaf(f, sample) for f in constants)
             found.setdefault(truths, []).append(piece)
     cells = [Cell(column.name, tuple(pieces), truths) for truths, pieces in found.items()]
     # the broadest cell last: its indicator is the one left out of the unknowns
     cells.sort(key=lambda c: (c.point is None, any(p.other or p.lo is None or p.hi is None for p in c.pieces)))
     if column.nullable:
-        cells.append(Cell(column.name, (), tuple(leaf_truth(f, None) for f in constants), null=True))
+        cells.append(Cell(column.name, (), tuple(evaluate_leaf(f, None) for f in constants), null=True))
     return Partition(column, constants, tuple(cells))
 
 
@@ -166,11 +166,11 @@ def _value(place: Fraction, kind: Kind) -> Scalar:
 _EPOCH = dt.datetime(2000, 1, 1)
 
 
-def sole(piece: Piece, column: Column, prior: Prior) -> Scalar | None:
+def find_only_value(piece: Piece, column: Column, prior: Prior) -> Scalar | None:
     """The one value of the column that a piece holds; None if there are several, or none can be told.
 
     >>> pay = Column("pay", Kind.INTEGER)
-    >>> sole(Piece(50, 52), pay, Prior()), sole(Piece(50, 53), pay, Prior())
+    >>> find_only_value(Piece(50, 52), pay, Prior()), find_only_value(Piece(50, 53), pay, Prior())
     (51, None)
     """
     if piece.point is not None or piece.other or column.kind in (Kind.TEXT, Kind.BOOLEAN, Kind.OTHER):
@@ -183,7 +183,7 @@ def sole(piece: Piece, column: Column, prior: Prior) -> Scalar | None:
     return None if found is None else _value(found, column.kind)
 
 
-def ends(piece: Piece, column: Column, prior: Prior) -> tuple[Decimal | None, Decimal | None]:
+def find_ends(piece: Piece, column: Column, prior: Prior) -> tuple[Decimal | None, Decimal | None]:
     """The least and greatest number of a piece (the ends of an open one); None where unbounded, or not a number."""
     if not column.kind.numeric or piece.other:
         return None, None

@@ -14,7 +14,7 @@ from itertools import product
 from math import prod
 
 from keyhole.errors import UnsupportedQuery
-from keyhole.model.cells import Cell, Partition, partition
+from keyhole.model.cells import Cell, Partition, partition_column
 from keyhole.model.predicate import (
     FALSE,
     NULL,
@@ -26,12 +26,12 @@ from keyhole.model.predicate import (
     Opaque,
     Predicate,
     PrivateLeaf,
-    conjunction,
-    disjunction,
-    leaves,
-    negation,
+    find_leaves,
+    make_and,
+    make_not,
+    make_or,
     quote_name,
-    restrict,
+    replace_leaves,
 )
 from keyhole.model.prior import Knowledge
 from keyhole.model.query import Query, Term
@@ -82,10 +82,10 @@ class Form:
         return (*self.top, *self.per)
 
 
-def combined(parts: Iterable[Part], *others: tuple[Fraction, Iterable[Part]]) -> tuple[Part, ...]:
+def combine_parts(parts: Iterable[Part], *others: tuple[Fraction, Iterable[Part]]) -> tuple[Part, ...]:
     """parts + factor * others, with like parts added up.
 
-    >>> combined([Part(0)], (Fraction(-1), [Part(0), Part(1)]))
+    >>> combine_parts([Part(0)], (Fraction(-1), [Part(0), Part(1)]))
     (Part(feature=1, where=Constant(value=True), factor=Fraction(-1, 1), weight=None),)
     """
     found: dict[tuple[int, Predicate, str | None], Fraction] = {}
@@ -96,35 +96,35 @@ def combined(parts: Iterable[Part], *others: tuple[Fraction, Iterable[Part]]) ->
     return tuple(Part(f, where, c, w) for (f, where, w), c in found.items() if c and where != FALSE)
 
 
-def private_part(parts: Iterable[Part]) -> tuple[Part, ...]:
+def select_private_parts(parts: Iterable[Part]) -> tuple[Part, ...]:
     """What a form asks of private values."""
     return tuple(p for p in parts if p.feature != ONE)
 
 
-def public_part(parts: Iterable[Part]) -> tuple[Part, ...]:
+def select_public_parts(parts: Iterable[Part]) -> tuple[Part, ...]:
     """What anybody knows of a form."""
     return tuple(p for p in parts if p.feature == ONE)
 
 
-def private_leaves(predicate: Predicate, secret: frozenset[str]) -> list[PrivateLeaf]:
+def find_private_leaves(predicate: Predicate, secret: frozenset[str]) -> list[PrivateLeaf]:
     """The conditions on private values; being NULL is public."""
     return [
         leaf
-        for leaf in leaves(predicate)
+        for leaf in find_leaves(predicate)
         if isinstance(leaf, Has) or (not isinstance(leaf, IsNull | Opaque) and leaf.column in secret)
     ]
 
 
-def conditional(query: Query, secret: frozenset[str]) -> bool:
+def has_private_condition(query: Query, secret: frozenset[str]) -> bool:
     """Does a query have a condition on private values?"""
-    return any(private_leaves(t.where, secret) for t in (*query.terms, *query.per))
+    return any(find_private_leaves(t.where, secret) for t in (*query.terms, *query.per))
 
 
-def weighted_count(query: Query) -> Form:
+def build_weighted_form(query: Query) -> Form:
     """The form of a query over a basis on which every column is known: each term counts records with a weight.
 
     >>> from keyhole.model.query import Aggregate
-    >>> weighted_count(Query(Aggregate.SUM, (Term("pay"),))).top[0].weight
+    >>> build_weighted_form(Query(Aggregate.SUM, (Term("pay"),))).top[0].weight
     '"pay"'
     """
 
@@ -160,7 +160,7 @@ class Unknowns:
         self._wheres: dict[Family, dict[Predicate, int]] = {}
         conditions: dict[str, list[Leaf]] = {}
         for term in terms:
-            found = private_leaves(term.where, self._secret)
+            found = find_private_leaves(term.where, self._secret)
             for leaf in found:
                 assert not isinstance(leaf, Opaque)
                 conditions.setdefault(leaf.column, []).append(leaf)
@@ -169,7 +169,7 @@ class Unknowns:
                 family.setdefault(term.where, len(family))
         columns = {name: schema.find(name) for name in sorted(conditions)}
         self.partitions: tuple[Partition, ...] = tuple(
-            partition(column, conditions[name], knowledge.prior(name))
+            partition_column(column, conditions[name], knowledge.prior(name))
             for name, column in columns.items()
             if column is not None
         )
@@ -191,7 +191,7 @@ class Unknowns:
         """A sum of terms over the features; what is public of it on `ONE`."""
         parts: list[Part] = []
         for term in terms:
-            if term.column is None and not private_leaves(term.where, self._secret):
+            if term.column is None and not find_private_leaves(term.where, self._secret):
                 parts.append(Part(ONE, term.where, term.factor, term.weight))
                 continue
             family: Family = (term.column, term.power if term.column else 1)
@@ -199,12 +199,12 @@ class Unknowns:
             for g in groups:
                 if g.reads[number] == FALSE:
                     continue
-                part = Part(g.feature, conjunction(g.reads[number], g.guard), term.factor, term.weight)
+                part = Part(g.feature, make_and(g.reads[number], g.guard), term.factor, term.weight)
                 parts.append(part)
                 if g.feature == ONE:  # 1[reference cell] = 1 - the other indicators of its NULL pattern
                     others = [o.feature for o in groups if o.pattern == g.pattern and o.feature != ONE]
                     parts.extend(replace(part, feature=f, factor=-term.factor) for f in others)
-        return combined(parts)
+        return combine_parts(parts)
 
     def _grouped(self, family: Family, wheres: tuple[Predicate, ...]) -> list[_Group]:
         indicator = family[0] is None
@@ -218,7 +218,7 @@ class Unknowns:
         grouped = []
         for key, joints in classes.items():
             values = list(dict.fromkeys(_pattern(joint) for joint in joints))
-            guard = TRUE if len(values) == len(patterns) else disjunction(*(self._guard(p) for p in values))
+            guard = TRUE if len(values) == len(patterns) else make_or(*(self._guard(p) for p in values))
             number = ONE
             if not indicator or last[key[1]] is not key:
                 number = len(self.features)
@@ -238,13 +238,13 @@ class Unknowns:
         for part, null in zip(self.partitions, pattern, strict=True):
             if part.column.nullable:
                 asked = IsNull(part.column.name)
-                parts.append(asked if null else negation(asked))
-        return conjunction(*parts)
+                parts.append(asked if null else make_not(asked))
+        return make_and(*parts)
 
 
 def _read(where: Predicate, truth: Mapping[Leaf, Constant]) -> Predicate:
     """A condition once the private cell is fixed: a public predicate."""
-    read = restrict(where, lambda leaf: truth.get(leaf, leaf))
+    read = replace_leaves(where, lambda leaf: truth.get(leaf, leaf))
     return FALSE if read == NULL else read
 
 

@@ -33,14 +33,14 @@ OVER_ZERO: Final = NoNumber.OVER_ZERO
 Value: TypeAlias = Fraction | Literal[NoNumber.OVER_ZERO] | None
 
 
-def value(query: Query, top: Fraction, per: Fraction, *, met: bool) -> Value:
+def compute_value(query: Query, top: Fraction, per: Fraction, *, met: bool) -> Value:
     """What a query of sums comes to, before ROUND and comparison.
 
     `top` and `per` are the totals of its terms; `met`: somebody satisfies each of its `needs`.
 
     >>> from keyhole.model.query import Aggregate, Term
     >>> pay = Query(Aggregate.SUM, (Term("pay"),))
-    >>> value(pay, Fraction(0), Fraction(0), met=False), value(pay, Fraction(5), Fraction(0), met=True)
+    >>> compute_value(pay, Fraction(0), Fraction(0), met=False), compute_value(pay, Fraction(5), Fraction(0), met=True)
     (None, Fraction(5, 1))
     """
     if not met:
@@ -50,13 +50,13 @@ def value(query: Query, top: Fraction, per: Fraction, *, met: bool) -> Value:
     return top / per if per else OVER_ZERO
 
 
-def ranks(query: Query, n: int) -> tuple[int, int, Fraction]:
+def find_ranks(query: Query, n: int) -> tuple[int, int, Fraction]:
     """Which of n sorted values an order statistic is: (1 - f) times the j-th and f times the k-th, as (j, k, f).
 
     QUANTILE_DISC(q) is the max(1, ceil(q n))-th; MEDIAN and QUANTILE_CONT(q) interpolate at (n - 1) q.
 
     >>> from keyhole.model.query import Aggregate, Term
-    >>> ranks(Query(Aggregate.MEDIAN, (Term("pay"),)), 4), ranks(Query(Aggregate.MAX, (Term("pay"),)), 4)
+    >>> find_ranks(Query(Aggregate.MEDIAN, (Term("pay"),)), 4), find_ranks(Query(Aggregate.MAX, (Term("pay"),)), 4)
     ((2, 3, Fraction(1, 2)), (4, 4, Fraction(0, 1)))
     """
     assert query.aggregate in ORDERED
@@ -71,18 +71,18 @@ def ranks(query: Query, n: int) -> tuple[int, int, Fraction]:
     return k, k, Fraction(0)
 
 
-def quantile(values: Sequence[Fraction], query: Query) -> Fraction:
+def compute_quantile(values: Sequence[Fraction], query: Query) -> Fraction:
     """The order statistic of sorted values, before an engine cuts its digits."""
-    j, k, f = ranks(query, len(values))
+    j, k, f = find_ranks(query, len(values))
     return (1 - f) * values[j - 1] + f * values[k - 1]
 
 
-def rounds(rounding: str, printed: Fraction, step: Fraction) -> tuple[Fraction, Fraction]:
+def invert_rounding(rounding: str, printed: Fraction, step: Fraction) -> tuple[Fraction, Fraction]:
     """How far a number may lie below and above what is shown of it, rounded to multiples of `step`; ends included.
 
     ROUND and CAST go to the nearest one (a half away from zero), FLOOR down, CEIL up, TRUNC toward zero.
 
-    >>> rounds(HALF, Fraction(5), Fraction(1)), rounds(FLOOR, Fraction(5), Fraction(1))
+    >>> invert_rounding(HALF, Fraction(5), Fraction(1)), invert_rounding(FLOOR, Fraction(5), Fraction(1))
     ((Fraction(1, 2), Fraction(1, 2)), (Fraction(0, 1), Fraction(1, 1)))
     """
     none = Fraction(0)
@@ -93,10 +93,10 @@ def rounds(rounding: str, printed: Fraction, step: Fraction) -> tuple[Fraction, 
     return (step if printed <= 0 else none), (step if printed >= 0 else none)
 
 
-def rounded(number: Fraction, rounding: str, step: Fraction) -> Fraction:
+def round_number(number: Fraction, rounding: str, step: Fraction) -> Fraction:
     """A number as it is shown, rounded to a multiple of `step`.
 
-    >>> [str(rounded(Fraction(-5, 2), how, Fraction(1))) for how in (HALF, FLOOR, CEIL, "zero")]
+    >>> [str(round_number(Fraction(-5, 2), how, Fraction(1))) for how in (HALF, FLOOR, CEIL, "zero")]
     ['-3', '-3', '-2', '-2']
     """
     units = number / step
@@ -108,38 +108,38 @@ def rounded(number: Fraction, rounding: str, step: Fraction) -> Fraction:
     return (size if number >= 0 else -size) * step
 
 
-def compared(query: Query, found: Value) -> Truth:
+def compare_value(query: Query, found: Value) -> Truth:
     """The truth of a yes/no question about a value; NULL if that is no number."""
     assert query.test is not None
-    return holds(found, query.test.op, Fraction(query.test.value)) if isinstance(found, Fraction) else None
+    return compare_numbers(found, query.test.op, Fraction(query.test.value)) if isinstance(found, Fraction) else None
 
 
-def holds(left: Fraction, op: str, right: Fraction) -> bool:
+def compare_numbers(left: Fraction, op: str, right: Fraction) -> bool:
     """A comparison of exact numbers.
 
-    >>> holds(Fraction(1, 3), "<", Fraction(1, 2))
+    >>> compare_numbers(Fraction(1, 3), "<", Fraction(1, 2))
     True
     """
     return bool(OPERATIONS[op](left, right))
 
 
-def passed(test: Test, truth: Callable[[Query], Truth]) -> Truth:
+def evaluate_test(test: Test, truth: Callable[[Query], Truth]) -> Truth:
     """The truth of a HAVING test, given that of each of its questions; the group is shown if it is True."""
     if isinstance(test, Query):
         return truth(test)
-    parts = [passed(part, truth) for part in test.parts]
+    parts = [evaluate_test(part, truth) for part in test.parts]
     return kleene_and(parts) if isinstance(test, AllOf) else kleene_or(parts)
 
 
-def on_nobody(query: Query) -> Truth:
+def compare_on_nobody(query: Query) -> Truth:
     """The truth of a yes/no question about a group that nobody is in."""
-    return compared(query, value(query, Fraction(0), Fraction(0), met=not query.needs))
+    return compare_value(query, compute_value(query, Fraction(0), Fraction(0), met=not query.needs))
 
 
-def negated(test: Test) -> Test:
+def negate_test(test: Test) -> Test:
     """NOT of a test: of a comparison the opposite one, since NULL stays NULL."""
     if isinstance(test, AllOf | AnyOf):
-        parts = tuple(map(negated, test.parts))
+        parts = tuple(map(negate_test, test.parts))
         return AnyOf(parts) if isinstance(test, AllOf) else AllOf(parts)
     assert test.test is not None
     opposite = replace(test, test=replace(test.test, op=NEGATED[test.test.op]))

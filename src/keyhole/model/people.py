@@ -31,9 +31,9 @@ from keyhole.model.predicate import (
     Or,
     Predicate,
     PrivateLeaf,
-    conjunction,
-    is_true,
-    negation,
+    make_and,
+    make_is_true,
+    make_not,
 )
 
 Ints: TypeAlias = NDArray[np.int64]
@@ -49,14 +49,14 @@ class Conjunct:
     literals: Literals
 
 
-def conjuncts_of(where: Predicate, secret: frozenset[str]) -> tuple[Conjunct, ...]:
+def list_conjuncts(where: Predicate, secret: frozenset[str]) -> tuple[Conjunct, ...]:
     """A condition as a disjunction: it is TRUE iff some conjunct holds. Being NULL is public.
 
     A private condition that is not TRUE has failed, or its column is NULL; so NOT of it asks that the column is not.
 
     >>> from keyhole.model.predicate import Comparison
     >>> ill, old = Comparison("ill", "=", "flu"), Comparison("age", ">", 60)
-    >>> [(c.public, sorted(h for _, h in c.literals)) for c in conjuncts_of(And((Not(ill), old)), frozenset({"ill"}))]
+    >>> [(c.public, sorted(h for _, h in c.literals)) for c in list_conjuncts(And((Not(ill), old)), frozenset({"ill"}))]
     [(And(parts=(Not(part=IsNull(column='ill')), Comparison(column='age', op='>', value=60))), [False])]
     """
     merged: dict[Literals, list[Predicate]] = {}
@@ -66,9 +66,9 @@ def conjuncts_of(where: Predicate, secret: frozenset[str]) -> tuple[Conjunct, ..
 
 
 def _any(public: Sequence[Predicate]) -> Predicate:
-    from keyhole.model.predicate import disjunction
+    from keyhole.model.predicate import make_or
 
-    return disjunction(*public)
+    return make_or(*public)
 
 
 def _wanted(p: Predicate, secret: frozenset[str], *, truth: bool, certain: bool) -> list[Conjunct]:
@@ -90,12 +90,12 @@ def _of_leaf(leaf: Leaf, secret: frozenset[str], *, truth: bool, certain: bool) 
     if isinstance(leaf, Has):
         return [Conjunct(TRUE, frozenset({(leaf, truth)}))]
     if isinstance(leaf, IsNull | Opaque) or leaf.column not in secret:
-        said = leaf if truth else negation(leaf)
-        return [Conjunct(said if certain else negation(is_true(negation(said))), frozenset())]
+        said = leaf if truth else make_not(leaf)
+        return [Conjunct(said if certain else make_not(make_is_true(make_not(said))), frozenset())]
     null = IsNull(leaf.column)
     if truth:
         return [Conjunct(TRUE, frozenset({(leaf, True)})), *([] if certain else [Conjunct(null, frozenset())])]
-    return [Conjunct(negation(null) if certain else TRUE, frozenset({(leaf, False)}))]
+    return [Conjunct(make_not(null) if certain else TRUE, frozenset({(leaf, False)}))]
 
 
 def _product(parts: Sequence[Sequence[Conjunct]]) -> list[Conjunct]:
@@ -108,7 +108,7 @@ def _product(parts: Sequence[Sequence[Conjunct]]) -> list[Conjunct]:
     for chosen in product(*parts):
         literals = frozenset(x for c in chosen for x in c.literals)
         if not any((leaf, not holds) in literals for leaf, holds in literals):
-            found.append(Conjunct(conjunction(*(c.public for c in chosen)), literals))
+            found.append(Conjunct(make_and(*(c.public for c in chosen)), literals))
     return found
 
 
@@ -176,6 +176,6 @@ class Counting:
     numbers: frozenset[str] = frozenset()  # of the queries that are judged here
 
 
-def only_public(conjuncts: Iterable[Conjunct]) -> bool:
+def has_only_public(conjuncts: Iterable[Conjunct]) -> bool:
     """Does no private condition decide?"""
     return not any(c.literals for c in conjuncts)

@@ -123,10 +123,10 @@ Predicate: TypeAlias = Constant | Leaf | IsTrue | Not | And | Or
 TRUE, FALSE, NULL = Constant(True), Constant(False), Constant(None)
 
 
-def conjunction(*parts: Predicate) -> Predicate:
+def make_and(*parts: Predicate) -> Predicate:
     """AND, flattened and simplified.
 
-    >>> conjunction(TRUE, IsNull("a"))
+    >>> make_and(TRUE, IsNull("a"))
     IsNull(column='a')
     """
     flat: dict[Predicate, None] = {}  # keeps the order, drops repetitions, and stays linear for thousands of parts
@@ -139,7 +139,7 @@ def conjunction(*parts: Predicate) -> Predicate:
     return TRUE if not flat else next(iter(flat)) if len(flat) == 1 else And(tuple(flat))
 
 
-def disjunction(*parts: Predicate) -> Predicate:
+def make_or(*parts: Predicate) -> Predicate:
     """OR, flattened and simplified."""
     flat: dict[Predicate, None] = {}
     for part in parts:
@@ -151,14 +151,14 @@ def disjunction(*parts: Predicate) -> Predicate:
     return FALSE if not flat else next(iter(flat)) if len(flat) == 1 else Or(tuple(flat))
 
 
-def negation(part: Predicate) -> Predicate:
+def make_not(part: Predicate) -> Predicate:
     """NOT, simplified."""
     if isinstance(part, Constant):
         return Constant(None if part.value is None else not part.value)
     return part.part if isinstance(part, Not) else Not(part)
 
 
-def is_true(part: Predicate) -> Predicate:
+def make_is_true(part: Predicate) -> Predicate:
     """`part IS TRUE`, simplified."""
     if isinstance(part, Constant):
         return Constant(part.value is True)
@@ -214,15 +214,15 @@ _LEAVES: Kleene[tuple[Leaf, ...]] = Kleene(
 )
 
 
-def leaves(predicate: Predicate) -> tuple[Leaf, ...]:
+def find_leaves(predicate: Predicate) -> tuple[Leaf, ...]:
     """Every leaf, from left to right."""
     return fold(predicate, _LEAVES)
 
 
-def columns(predicate: Predicate) -> frozenset[str]:
+def find_columns(predicate: Predicate) -> frozenset[str]:
     """The columns a predicate looks at."""
     names: set[str] = set()
-    for leaf in leaves(predicate):
+    for leaf in find_leaves(predicate):
         if isinstance(leaf, Has):
             names |= {mine for mine, _ in leaf.on}
         else:
@@ -230,15 +230,15 @@ def columns(predicate: Predicate) -> frozenset[str]:
     return frozenset(names)
 
 
-def restrict(predicate: Predicate, decide: Callable[[Leaf], Predicate]) -> Predicate:
+def replace_leaves(predicate: Predicate, decide: Callable[[Leaf], Predicate]) -> Predicate:
     """Replace every leaf by `decide(leaf)` and simplify: how a condition reads once a private cell is fixed.
 
     >>> p = Or((Comparison("x", ">", 5), Comparison("sex", "=", "F")))
-    >>> restrict(p, lambda leaf: FALSE if leaf.column == "x" else leaf)
+    >>> replace_leaves(p, lambda leaf: FALSE if leaf.column == "x" else leaf)
     Comparison(column='sex', op='=', value='F')
     """
-    both = (lambda parts: conjunction(*parts)), (lambda parts: disjunction(*parts))
-    return fold(predicate, Kleene(Constant, decide, negation, is_true, *both))
+    both = (lambda parts: make_and(*parts)), (lambda parts: make_or(*parts))
+    return fold(predicate, Kleene(Constant, decide, make_not, make_is_true, *both))
 
 
 def kleene_and(values: Sequence[Truth]) -> Truth:
@@ -256,17 +256,17 @@ def kleene_not(value: Truth) -> Truth:
     return None if value is None else not value
 
 
-def evaluate(predicate: Predicate, truth: Callable[[Leaf], Truth]) -> Truth:
+def evaluate_predicate(predicate: Predicate, truth: Callable[[Leaf], Truth]) -> Truth:
     """Kleene's three-valued truth of the whole, given the truth of each leaf."""
     return fold(predicate, Kleene(_same, truth, kleene_not, lambda t: t is True, kleene_and, kleene_or))
 
 
-def leaf_truth(leaf: Leaf, value: Scalar | None) -> Truth:
+def evaluate_leaf(leaf: Leaf, value: Scalar | None) -> Truth:
     """Truth of a leaf on one value of its column, as the engine would say. `Opaque` has no single column.
 
-    >>> leaf_truth(Comparison("x", ">", 5), 6), leaf_truth(Comparison("x", ">", 5), None)
+    >>> evaluate_leaf(Comparison("x", ">", 5), 6), evaluate_leaf(Comparison("x", ">", 5), None)
     (True, None)
-    >>> leaf_truth(Like("d", "fl_"), "flu"), leaf_truth(IsNull("d"), None)
+    >>> evaluate_leaf(Like("d", "fl_"), "flu"), evaluate_leaf(IsNull("d"), None)
     (True, True)
     """
     if isinstance(leaf, Opaque | Has):
@@ -316,11 +316,11 @@ def quote_name(name: str) -> str:
     return '"' + name.replace('"', '""') + '"'
 
 
-def literal(value: Scalar | None) -> str:
+def format_literal(value: Scalar | None) -> str:
     """A constant as SQL.
 
-    >>> literal("O'Neil"), literal(Decimal("1.50")), literal(dt.date(2026, 1, 2)), literal(None)
-    ("'O''Neil'", '1.50', "DATE '2026-01-02'", 'NULL')
+    >>> [format_literal(value) for value in ("O'Neil", Decimal("1.50"), dt.date(2026, 1, 2), None)]
+    ["'O''Neil'", '1.50', "DATE '2026-01-02'", 'NULL']
     """
     if value is None:
         return "NULL"
@@ -335,10 +335,10 @@ def literal(value: Scalar | None) -> str:
     return f"{value:f}" if isinstance(value, Decimal) else str(value)
 
 
-def to_sql(predicate: Predicate) -> str:
+def format_predicate(predicate: Predicate) -> str:
     """The predicate as canonical SQL text (portable between DuckDB and PostgreSQL).
 
-    >>> to_sql(And((Comparison("ZIP", ">", 32000), Not(Membership("sex", ("M", "F"))))))
+    >>> format_predicate(And((Comparison("ZIP", ">", 32000), Not(Membership("sex", ("M", "F"))))))
     '"ZIP" > 32000 AND NOT ("sex" IN (\\'M\\', \\'F\\'))'
     """
     return fold(predicate, _SQL)[0]
@@ -348,26 +348,26 @@ def _leaf_sql(leaf: Leaf) -> str:
     if isinstance(leaf, Opaque):
         return f"({leaf.sql})"
     if isinstance(leaf, Has):
-        return has_sql(leaf)
+        return format_has(leaf)
     name = quote_name(leaf.column)
     if isinstance(leaf, Comparison):
-        return f"{name} {leaf.op} {literal(leaf.value)}"
+        return f"{name} {leaf.op} {format_literal(leaf.value)}"
     if isinstance(leaf, Membership):
-        return f"{name} IN ({', '.join(literal(v) for v in leaf.values)})"
+        return f"{name} IN ({', '.join(format_literal(v) for v in leaf.values)})"
     if isinstance(leaf, Like):
-        return f"{name} {'ILIKE' if leaf.fold else 'LIKE'} {literal(leaf.pattern)}"
+        return f"{name} {'ILIKE' if leaf.fold else 'LIKE'} {format_literal(leaf.pattern)}"
     return f"{name} IS NULL"
 
 
-def held_as(table: str) -> str:
+def name_held_table(table: str) -> str:
     """The name under which an engine of ours holds another table: nobody's text can name it by chance."""
     return quote_name(f"keyhole {table}")
 
 
-def has_sql(leaf: Has) -> str:
+def format_has(leaf: Has) -> str:
     """EXISTS as an IN over keys without NULL, so that no name of the other table hides one of the record.
 
-    >>> has_sql(Has("visits", (("id", "who"),), Comparison("ward", ">", 3)))
+    >>> format_has(Has("visits", (("id", "who"),), Comparison("ward", ">", 3)))
     '(("id" IN (SELECT "who" FROM "keyhole visits" WHERE "who" IS NOT NULL AND ("ward" > 3))) IS TRUE)'
     """
     mine, theirs = zip(*((quote_name(a), quote_name(b)) for a, b in leaf.on), strict=True)
@@ -376,7 +376,8 @@ def has_sql(leaf: Has) -> str:
         left, right = mine[0], theirs[0]
     else:
         left, right = f"({', '.join(mine)})", f"({', '.join(theirs)})"
-    inside = f"{left} IN (SELECT {right} FROM {held_as(leaf.table)} WHERE {there} AND ({to_sql(leaf.where)}))"
+    there += f" AND ({format_predicate(leaf.where)})"
+    inside = f"{left} IN (SELECT {right} FROM {name_held_table(leaf.table)} WHERE {there})"
     if len(mine) > 1:
         inside = f"{' AND '.join(f'{name} IS NOT NULL' for name in mine)} AND {inside}"
     return f"(({inside}) IS TRUE)"
@@ -387,7 +388,7 @@ def _joined(word: str) -> Callable[[Sequence[tuple[str, bool]]], tuple[str, bool
 
 
 _SQL: Kleene[tuple[str, bool]] = Kleene(  # text, and whether it needs parentheses beside another AND or OR
-    constant=lambda value: ("NULL::BOOLEAN" if value is None else literal(value), False),
+    constant=lambda value: ("NULL::BOOLEAN" if value is None else format_literal(value), False),
     leaf=lambda leaf: (_leaf_sql(leaf), False),
     negate=lambda part: (f"NOT ({part[0]})", False),
     certain=lambda part: (f"(({part[0]}) IS TRUE)", False),

@@ -23,11 +23,11 @@ from keyhole.model.predicate import (
     Opaque,
     Predicate,
     Scalar,
-    columns,
-    conjunction,
-    literal,
+    find_columns,
+    format_literal,
+    format_predicate,
+    make_and,
     quote_name,
-    to_sql,
 )
 
 
@@ -101,7 +101,7 @@ class Term:
             body = self.weight if self.column is None else f"{body} * ({self.weight})"
         text = f"SUM({body})"
         if self.where != TRUE:
-            text += f" FILTER (WHERE {to_sql(self.where)})"
+            text += f" FILTER (WHERE {format_predicate(self.where)})"
         return text
 
     def _times(self, text: str) -> str:
@@ -158,15 +158,15 @@ class Query:
         """Every column that is added up, ordered, or looked at by a condition, private or public."""
         terms = (*self.terms, *self.per)
         wheres = (*(t.where for t in terms), *self.needs)
-        return self.columns.union(*(columns(where) for where in wheres))
+        return self.columns.union(*(find_columns(where) for where in wheres))
 
     def under(self, condition: Predicate, key: tuple[tuple[str, Scalar | None], ...]) -> Query:
         """The same question asked of one group only."""
 
         def narrow(terms: tuple[Term, ...]) -> tuple[Term, ...]:
-            return tuple(replace(t, where=conjunction(t.where, condition)) for t in terms)
+            return tuple(replace(t, where=make_and(t.where, condition)) for t in terms)
 
-        needs = tuple(conjunction(need, condition) for need in self.needs)
+        needs = tuple(make_and(need, condition) for need in self.needs)
         return replace(self, terms=narrow(self.terms), per=narrow(self.per), key=key, needs=needs)
 
     def canonical(self) -> str:
@@ -180,7 +180,7 @@ class Query:
         """
         if self.aggregate is not Aggregate.SUM:
             term = self.terms[0]
-            where = f" FILTER (WHERE {to_sql(term.where)})" if term.where != TRUE else ""
+            where = f" FILTER (WHERE {format_predicate(term.where)})" if term.where != TRUE else ""
             name = self.label.split("(")[0] if self.aggregate is Aggregate.VAR else self.aggregate.value
             at = f", {round_fraction(self.level):f}" if self.aggregate in QUANTILES else ""
             text = f"{name}({quote_name(term.column or '') if term.weight is None else term.weight}{at}){where}"
@@ -206,7 +206,7 @@ class Query:
             text = f"CAST({text} AS DOUBLE) / NULLIF({' + '.join(t.sql() for t in self.per)}, 0)"
         needs = [need for need in self.needs if self.per != (Term(None, need),)]  # NULLIF says that one
         if needs:
-            met = " AND ".join(f"COUNT(*) FILTER (WHERE {to_sql(need)}) > 0" for need in needs)
+            met = " AND ".join(f"COUNT(*) FILTER (WHERE {format_predicate(need)}) > 0" for need in needs)
             text = f"CASE WHEN {met} THEN {text} END"
         return text
 
@@ -230,9 +230,9 @@ Test: TypeAlias = Query | AllOf | AnyOf
 moved into the questions, so that NULL and FALSE need not be told apart further up."""
 
 
-def questions(test: Test) -> tuple[Query, ...]:
+def list_questions(test: Test) -> tuple[Query, ...]:
     """The yes/no questions of a test, from left to right."""
-    return (test,) if isinstance(test, Query) else tuple(q for part in test.parts for q in questions(part))
+    return (test,) if isinstance(test, Query) else tuple(q for part in test.parts for q in list_questions(part))
 
 
 def _under(test: Test, condition: Predicate, key: tuple[tuple[str, Scalar | None], ...]) -> Test:
@@ -256,7 +256,7 @@ class Shown:
 class Steps:
     """Buckets of a private column: `start + size * q`, q being `factor * column` rounded down, up or toward zero.
 
-    >>> to_sql(Steps("pay", Fraction(1, 100), Fraction(100), Fraction(0)).holding(200))
+    >>> format_predicate(Steps("pay", Fraction(1, 100), Fraction(100), Fraction(0)).holding(200))
     '"pay" >= 200 AND "pay" < 300'
     """
 
@@ -280,7 +280,7 @@ class Steps:
         ends = (">" if up else ">=", Fraction(low)), ("<=" if up else "<", Fraction(high))
         if self.rounding == ZERO and q == 0:
             ends = (">", Fraction(-1)), ("<", Fraction(1))
-        return conjunction(*(Comparison(self.column, op, _whole_or_decimal(end / self.factor)) for op, end in ends))
+        return make_and(*(Comparison(self.column, op, _whole_or_decimal(end / self.factor)) for op, end in ends))
 
 
 def _whole_or_decimal(value: Fraction) -> int | Decimal:
@@ -314,7 +314,7 @@ class Key:
         if self.cases:
             return next((condition for each, condition in self.cases if each == value), FALSE)
         if self.column is None:
-            return Opaque(f"({self.sql}) IS NOT DISTINCT FROM {literal(value)}", self.columns)
+            return Opaque(f"({self.sql}) IS NOT DISTINCT FROM {format_literal(value)}", self.columns)
         return IsNull(self.column) if value is None else Comparison(self.column, "=", value)
 
 
@@ -398,18 +398,18 @@ class Statement:
     @property
     def tested(self) -> tuple[Query, ...]:
         """The yes/no questions of HAVING, however they are joined."""
-        return tuple(q for test in self.having for q in questions(test))
+        return tuple(q for test in self.having for q in list_questions(test))
 
     def group(self, key: Mapping[str, Scalar | None]) -> tuple[Query, ...]:
         """The queries of one group; `key` gives a value for some or all of `keys` (the others are rolled up)."""
         chosen = [k for k in self.keys if k.name in key]
-        condition = conjunction(*(k.equals(key[k.name]) for k in chosen))
+        condition = make_and(*(k.equals(key[k.name]) for k in chosen))
         named = tuple((k.name, key[k.name]) for k in chosen)
         return tuple(q.under(condition, named) for q in self.queries)
 
     def tests(self, key: Mapping[str, Scalar | None]) -> tuple[Test, ...]:
         """The HAVING tests of one group; all of them must pass."""
         chosen: Sequence[Key] = [k for k in self.keys if k.name in key]
-        condition = conjunction(*(k.equals(key[k.name]) for k in chosen))
+        condition = make_and(*(k.equals(key[k.name]) for k in chosen))
         named = tuple((k.name, key[k.name]) for k in chosen)
         return tuple(_under(test, condition, named) for test in self.having)

@@ -10,11 +10,11 @@ from enum import StrEnum
 _FOLD = {ord(c): ord(c) + 32 for c in "ABCDEFGHIJKLMNOPQRSTUVWXYZ"}
 
 
-def folded(name: str) -> str:
+def fold_name(name: str) -> str:
     """A name as DuckDB compares names: the case of A to Z does not count, any other letter is itself.
 
-    >>> folded("STRAßE") == folded("straße"), folded("STRASSE") == folded("straße"), folded("Ähre") == folded("ähre")
-    (True, False, False)
+    >>> [fold_name(name) for name in ("STRAßE", "STRASSE", "Ähre")]
+    ['straße', 'strasse', 'Ähre']
     """
     return name.translate(_FOLD)
 
@@ -103,7 +103,7 @@ class Related:
 
     def find(self, name: str) -> Column | None:
         """The column of that name, by the engine's rule."""
-        return next((c for c in self.columns if folded(c.name) == folded(name)), None)
+        return next((c for c in self.columns if fold_name(c.name) == fold_name(name)), None)
 
 
 @dataclass(frozen=True, slots=True)
@@ -150,12 +150,12 @@ class Schema:
         return str(Role.DECLARED if any(c.role is Role.DECLARED for c in self.columns) else Role.PRIVATE)
 
     def find(self, name: str) -> Column | None:
-        """The column of that name: exact spelling first, then by the engine's rule (`folded`)."""
+        """The column of that name: exact spelling first, then by the engine's rule (`fold_name`)."""
         for column in self.columns:
             if column.name == name:
                 return column
-        wanted = folded(name)
-        return next((c for c in self.columns if folded(c.name) == wanted), None)
+        wanted = fold_name(name)
+        return next((c for c in self.columns if fold_name(c.name) == wanted), None)
 
     @property
     def several(self) -> bool:
@@ -169,13 +169,13 @@ class Schema:
         >>> staff.is_people(("hr", "STAFF")), staff.is_people(("hr", "Employees")), staff.is_people(("employees",))
         (True, True, False)
         """
-        parts = [folded(part) for part in name]
-        known = ([folded(part) for part in each.split(".")] for each in self.names)
-        return parts[-1] == folded(self.table) or any(parts[-len(each) :] == each for each in known)
+        parts = [fold_name(part) for part in name]
+        known = ([fold_name(part) for part in each.split(".")] for each in self.names)
+        return parts[-1] == fold_name(self.table) or any(parts[-len(each) :] == each for each in known)
 
     def table_named(self, name: str) -> Related | None:
         """The other table of that name, by the engine's rule."""
-        return next((r for r in self.related if folded(r.name) == folded(name)), None)
+        return next((r for r in self.related if fold_name(r.name) == fold_name(name)), None)
 
     def nearest(self, name: str) -> str | None:
         """The most similar column name, if any is similar."""

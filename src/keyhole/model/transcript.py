@@ -211,12 +211,12 @@ def parse_line(text: str, number: int, at: int, name: str) -> Line:
     if unknown:
         listed = "sql, answer, noise, analyst, time"
         raise LogError(f"{where}: unknown field {sorted(unknown)[0]!r}; known: {listed}")
-    noise = noise_of(raw.get("noise"), where)
+    noise = parse_noise(raw.get("noise"), where)
     analyst, time = (None if raw.get(field) is None else str(raw[field]) for field in ("analyst", "time"))
     return Line(number, raw["sql"], raw.get("answer", ABSENT), noise, at, analyst=analyst, time=time)
 
 
-def noise_of(law: object, where: str) -> Noise | None:
+def parse_noise(law: object, where: str) -> Noise | None:
     """The field `noise` of a statement: what is said there of the error of its answer, if anything."""
     if law is None:
         return None

@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from keyhole.basis.bits import Mask
-from keyhole.model.meaning import Value, compared, passed, quantile, value
+from keyhole.model.meaning import Value, compare_value, compute_quantile, compute_value, evaluate_test
 from keyhole.model.predicate import Truth
 from keyhole.model.query import CUT, HALF, ZERO, Aggregate, Key, Query, Shown, Statement, Term
 from keyhole.model.schema import Kind
@@ -91,7 +91,7 @@ def compute_rows(trial: Trial, filled: FilledTable) -> list[tuple[Any, ...]] | N
         if any(cell.close for cells in tests.values() for cell in cells):
             return None
         for g in range(groups.count):
-            if all(passed(test, _truth(tests, g)) is True for test in statement.having):
+            if all(evaluate_test(test, _truth(tests, g)) is True for test in statement.having):
                 row = [cells[g] for cells in numbers]
                 rows.append(
                     tuple(_show_cell(item, statement, names, groups, g, row, filled) for item in statement.shown)
@@ -163,7 +163,7 @@ def _compute_numbers(
     met = _are_needs_met(query, trial, groups, filled)
     answers = []
     for g in range(groups.count):
-        number = value(query, top[g], per[g], met=met[g])
+        number = compute_value(query, top[g], per[g], met=met[g])
         slack = (filled.n + 8) * _ULP * size[g]
         if isinstance(number, Fraction) and query.per:
             slack = (slack + abs(float(number)) * (filled.n + 8) * _ULP * below[g]) / abs(float(per[g]))
@@ -228,7 +228,7 @@ def _make_answer(query: Query, number: Value, slack: float, whole: bool = False,
     half = Fraction(1) / Fraction(10) ** query.digits if query.digits is not None else Fraction(0)
     near = isinstance(number, Fraction) and abs(number - Fraction(query.test.value)) <= Fraction(slack) + half
     close = near and not exact
-    return FormAnswer(number, asks=True, truth=compared(query, number), close=close)
+    return FormAnswer(number, asks=True, truth=compare_value(query, number), close=close)
 
 
 def _compute_statistic(query: Query, trial: Trial, filled: FilledTable, inside: Mask) -> FormAnswer:
@@ -244,7 +244,7 @@ def _compute_statistic(query: Query, trial: Trial, filled: FilledTable, inside: 
         return _compute_spread(query, values)
     if not values:
         return _make_answer(query, None, slack)
-    number = term.factor * quantile(values, query)
+    number = term.factor * compute_quantile(values, query)
     column = filled.placed.probe.schema.find(term.column or "")
     if column is not None and column.kind is Kind.DECIMAL and query.aggregate in CUT:
         if query.digits is None and query.test is None:

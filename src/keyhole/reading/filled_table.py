@@ -19,7 +19,7 @@ from keyhole.basis.bits import Mask, Truths, every_mask, truth_sets
 from keyhole.datasets import ProbeTable
 from keyhole.errors import pass_on_interruption
 from keyhole.model.meaning import OPERATIONS
-from keyhole.model.predicate import And, Has, IsNull, Leaf, Like, Membership, Opaque, Predicate, fold, leaves
+from keyhole.model.predicate import And, Has, IsNull, Leaf, Like, Membership, Opaque, Predicate, find_leaves, fold
 from keyhole.model.query import Term
 from keyhole.model.schema import Column, Kind
 from keyhole.reading.trial import Trial, looks_at_columns, private_names
@@ -64,7 +64,7 @@ class PlacedRows:
         for known, mask in trial.masks:
             if known is predicate or known == predicate:
                 return mask
-        public = not trial.private or not any(looks_at_columns(leaf, self.secret) for leaf in leaves(predicate))
+        public = not trial.private or not any(looks_at_columns(leaf, self.secret) for leaf in find_leaves(predicate))
         mask = self._true(predicate) if public else None
         trial.masks.append((predicate, mask))
         return mask

@@ -19,10 +19,10 @@ from keyhole.model.predicate import (
     Predicate,
     Scalar,
     Truth,
-    columns,
-    evaluate,
-    leaf_truth,
-    leaves,
+    evaluate_leaf,
+    evaluate_predicate,
+    find_columns,
+    find_leaves,
 )
 from keyhole.model.schema import Column, Kind, Related, Schema
 from keyhole.reading.trial import Trial, list_constants
@@ -104,7 +104,7 @@ def split_by_column(where: Predicate) -> dict[str, list[Predicate]]:
     """The parts of a conjunction that look at one column each, by column."""
     found: dict[str, list[Predicate]] = {}
     for part in where.parts if isinstance(where, And) else (where,):
-        looked = {part.column} if isinstance(part, Comparison) else columns(part)
+        looked = {part.column} if isinstance(part, Comparison) else find_columns(part)
         if len(looked) == 1:
             found.setdefault(next(iter(looked)), []).append(part)
     return found
@@ -114,10 +114,10 @@ def are_all_true(parts: Sequence[Predicate], value: Scalar | None) -> bool:
     """Are all these conditions true of one value?"""
 
     def truth(leaf: Leaf) -> Truth:
-        return leaf_truth(leaf, value)
+        return evaluate_leaf(leaf, value)
 
     try:
-        return all((truth(p) if isinstance(p, Comparison) else evaluate(p, truth)) is True for p in parts)
+        return all((truth(p) if isinstance(p, Comparison) else evaluate_predicate(p, truth)) is True for p in parts)
     except TypeError:  # an expression, or values that do not compare
         return False
 
@@ -253,7 +253,7 @@ def make_satisfying_row(where: Predicate, related: Related) -> Record:
     """A row that satisfies the condition, as far as can be seen without an engine."""
     parts = split_by_column(where)
     looked: dict[str, list[Leaf]] = {}
-    for leaf in leaves(where):
+    for leaf in find_leaves(where):
         if hasattr(leaf, "column"):
             looked.setdefault(leaf.column, []).append(leaf)
     row: Record = {}
@@ -267,7 +267,7 @@ def make_satisfying_row(where: Predicate, related: Related) -> Record:
 def _make_failing_rows(where: Predicate, related: Related, right: Record) -> Iterator[Record]:
     """Rows that differ from the one that satisfies it in one column."""
     for part in where.parts if isinstance(where, And) else (where,):
-        for leaf in leaves(part):
+        for leaf in find_leaves(part):
             column = related.find(leaf.column) if hasattr(leaf, "column") else None
             if column is None:
                 continue

@@ -6,7 +6,7 @@ import re
 from itertools import chain
 
 from keyhole.datasets import Roster
-from keyhole.model.predicate import Comparison, Leaf, Like, Membership, leaves, literal
+from keyhole.model.predicate import Comparison, Leaf, Like, Membership, find_leaves, format_literal
 from keyhole.model.query import Statement
 from keyhole.model.schema import Column, Kind, Role
 from keyhole.reading.trial import list_conditions
@@ -26,7 +26,7 @@ class Spelling:
 
     def reason(self, statement: Statement) -> str:
         """Why a statement is likely not to ask what was meant; empty if nothing looks so."""
-        for leaf in dict.fromkeys(chain.from_iterable(map(leaves, list_conditions(statement)))):
+        for leaf in dict.fromkeys(chain.from_iterable(map(find_leaves, list_conditions(statement)))):
             if not isinstance(leaf, Comparison | Membership | Like):
                 continue
             column = self._roster.schema.find(leaf.column)
@@ -41,8 +41,8 @@ class Spelling:
             if leaf.fold or not self._matches_without_case(column.name, leaf.pattern):
                 return ""
             return (
-                f"nobody's {column.name} is like {literal(leaf.pattern)}, but there is one with other capital letters: "
-                "write it as the table does"
+                f"nobody's {column.name} is like {format_literal(leaf.pattern)}, but there is one with other "
+                "capital letters: write it as the table does"
             )
         constants = leaf.values if isinstance(leaf, Membership) else ()
         if isinstance(leaf, Comparison) and leaf.op in ("=", "<>"):
@@ -53,9 +53,11 @@ class Spelling:
                 continue
             if (meant := self._nearest(column.name, constant)) is not None:
                 blanks = ", or take the blanks off with trim = true under [source]"
-                there = "one that differs in blanks or capital letters" if column.role is Role.ID else literal(meant)
+                there = (
+                    "one that differs in blanks or capital letters" if column.role is Role.ID else format_literal(meant)
+                )
                 return (
-                    f"nobody has {column.name} = {literal(constant)}, but there is {there}: "
+                    f"nobody has {column.name} = {format_literal(constant)}, but there is {there}: "
                     f"write it as the table does{blanks if meant.strip() == constant.strip() else ''}"
                 )
         return ""

@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from keyhole.datasets import AsWritten
-from keyhole.model.predicate import And, Comparison, Has, Leaf, Membership, Opaque, Predicate, Scalar, leaves
+from keyhole.model.predicate import And, Comparison, Has, Leaf, Membership, Opaque, Predicate, Scalar, find_leaves
 from keyhole.model.query import Query, Statement
 from keyhole.model.schema import Schema
 
@@ -60,7 +60,7 @@ def _list_leaves(predicate: Predicate) -> tuple[Leaf, ...]:
     """Every leaf; most conditions are conjunctions of comparisons, which need no walk."""
     if type(predicate) is And and all(type(part) is Comparison for part in predicate.parts):
         return predicate.parts  # type: ignore[return-value]
-    return leaves(predicate)
+    return find_leaves(predicate)
 
 
 def private_names(schema: Schema) -> frozenset[str]:

@@ -23,8 +23,8 @@ import numpy as np
 from keyhole.basis.bits import Mask
 from keyhole.datasets import AsWritten, Filling, ProbeTable, Roster
 from keyhole.errors import DIFFERS, pass_on_interruption
-from keyhole.model.meaning import OVER_ZERO, rounds
-from keyhole.model.predicate import TRUE, Opaque, Predicate, Scalar, disjunction, to_sql
+from keyhole.model.meaning import OVER_ZERO, invert_rounding
+from keyhole.model.predicate import TRUE, Opaque, Predicate, Scalar, format_predicate, make_or
 from keyhole.model.query import Aggregate, Key, Query, Statement, Term
 from keyhole.model.schema import Role, Schema
 from keyhole.reading.answers import FREE, FormAnswer, compute_rows
@@ -233,7 +233,7 @@ def _cells_agree(cell: Any, claim: Any) -> bool:
         return exact == claim.number or (isinstance(cell, float) and abs(exact - claim.number) <= claim.slack)
     step = Fraction(1) / Fraction(10) ** claim.digits
     off = abs(exact / step - round(exact / step))
-    below, above = rounds(claim.rounding, exact, step)
+    below, above = invert_rounding(claim.rounding, exact, step)
     near = exact - below - Fraction(claim.slack) <= claim.number <= exact + above + Fraction(claim.slack)
     return near and off <= Fraction(1, 10**6)
 
@@ -311,8 +311,8 @@ class KeyRoundTrip:
         if not tried:
             return True
         conditions = [key.equals(v) for v in tried]
-        each = [f"COUNT(*) FILTER (WHERE {to_sql(c)})" for c in conditions]
-        together = f"COUNT(*) FILTER (WHERE {to_sql(disjunction(*conditions))})"
+        each = [f"COUNT(*) FILTER (WHERE {format_predicate(c)})" for c in conditions]
+        together = f"COUNT(*) FILTER (WHERE {format_predicate(make_or(*conditions))})"
         least = each[0] if len(each) == 1 else f"LEAST({', '.join(each)})"
         return self._count(f"CASE WHEN {least} > 0 AND {' + '.join(each)} = {together} THEN 1 ELSE 0 END", TRUE) == 1
 

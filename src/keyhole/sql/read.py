@@ -16,9 +16,9 @@ from sqlglot.errors import SqlglotError
 
 from keyhole.errors import ParseError, QueryError, UnsupportedQuery
 from keyhole.model.numbers import read_fraction
-from keyhole.model.predicate import columns
+from keyhole.model.predicate import find_columns
 from keyhole.model.query import COUNTED_ROWS, COVERED, FINER, IF_SHOWN, Aggregate, Cut, Query, RowList, Statement, Term
-from keyhole.model.schema import Schema, folded
+from keyhole.model.schema import Schema, fold_name
 from keyhole.sql.dialects.engine import Dialect, find_engine
 from keyhole.sql.dialects.to_duckdb import (
     Translation,
@@ -107,7 +107,7 @@ class _StatementReader:
     def __init__(self, dialect: str, schema: Schema) -> None:
         self.dialect, self.schema = dialect, schema
         self.engine = find_engine(dialect)
-        self.columns = {folded(column.name) for column in schema.columns}
+        self.columns = {fold_name(column.name) for column in schema.columns}
 
     def open_statement(self, tree: exp.Expr, carry: Translation | None = None) -> tuple[Statement, ...]:
         """The plain statements of a tree: exact ones if there are, else such as tell more."""
@@ -149,13 +149,13 @@ class _StatementReader:
             hidden = [k.hidden(secret.keys()) for k in whole.keys]
             numeric = [k.column in secret and secret[k.column].kind.numeric for k in whole.keys]
         elif grouping_of_rows.plain:
-            names, whole = {folded(name) for name in secret}, None
+            names, whole = {fold_name(name) for name in secret}, None
             hidden = numeric = [bool(list_columns(column.node) & names) for column in grouping_of_rows.columns]
         else:
             return None
         private = [column for column, is_hidden in zip(grouping_of_rows.columns, hidden, strict=True) if is_hidden]
         numbers = [column for column, is_number in zip(grouping_of_rows.columns, numeric, strict=True) if is_number]
-        counted = not private or whole is None or bool(columns(whole.where) & secret.keys())
+        counted = not private or whole is None or bool(find_columns(whole.where) & secret.keys())
         alone: list[Statement] = []
         for grouping, places in grouping_of_rows.group_by_public_columns(private, numbers, counted=counted):
             made = (
@@ -314,7 +314,7 @@ def _is_hard_to_use(query: Query, secret: frozenset[str]) -> bool:
 
 
 def _are_public(terms: Iterable[Term], secret: frozenset[str]) -> bool:
-    return all(term.column is None and not secret & columns(term.where) for term in terms)
+    return all(term.column is None and not secret & find_columns(term.where) for term in terms)
 
 
 def _prepend_with(side: exp.Expr, with_: exp.With) -> exp.Expr:

@@ -23,7 +23,7 @@ from numpy.typing import NDArray
 from keyhole.attacks.microdata.reconstruct import MOST_ROWS
 from keyhole.attacks.microdata.statistics import Attribute, Ends, Figure, GroupFigures, Statistics
 from keyhole.errors import ConfigError, DataError, QueryError
-from keyhole.model.predicate import Kleene, Leaf, Opaque, Predicate, Scalar, fold, leaf_truth
+from keyhole.model.predicate import Kleene, Leaf, Opaque, Predicate, Scalar, evaluate_leaf, fold
 from keyhole.model.schema import Column, Kind, Role, Schema
 from keyhole.solve.integers.system import NO_END, IntegerSystem, LinearRow, RowChoice, system_of_rows
 from keyhole.sql import lower_statement
@@ -122,7 +122,7 @@ class _ModelBuilder:
             if isinstance(each, Opaque):
                 raise DataError(f"{each.sql} compares several columns: a condition compares one column with constants")
             axis = next(k for k, c in enumerate(self.given.columns) if c.name == each.column)
-            told = [leaf_truth(each, v) is True for v in self.given.columns[axis].values]
+            told = [evaluate_leaf(each, v) is True for v in self.given.columns[axis].values]
             shape = [1] * len(self.shape)
             shape[axis] = len(told)
             return np.array(told, dtype=np.bool_).reshape(shape)

@@ -39,7 +39,7 @@ from keyhole.crosstab.numbers import count_digits
 from keyhole.crosstab.publication import Publication
 from keyhole.errors import ConfigError, DataError, NumberError
 from keyhole.model.numbers import read_decimal
-from keyhole.model.predicate import Scalar, literal, quote_name
+from keyhole.model.predicate import Scalar, format_literal, quote_name
 
 FIGURES = ("sum", "mean", "median", "min", "max")
 Ends = tuple[Fraction | None, Fraction | None]
@@ -273,7 +273,7 @@ def _count_of_cell(key: Key, ends: Ends, nested: Nesting, leaves: Mapping[str, l
     parts = []
     for column, category in sorted(key):
         inside = [leaf for leaf in leaves[column] if category in _with_parents(leaf, nested.parents.get(column, {}))]
-        parts.append(f"{quote_name(column)} IN ({', '.join(map(literal, inside))})" if inside else "FALSE")
+        parts.append(f"{quote_name(column)} IN ({', '.join(map(format_literal, inside))})" if inside else "FALSE")
     return GroupFigures(" AND ".join(parts), (Figure("count", "", ends),), label(key))
 
 
@@ -290,4 +290,5 @@ def _impossible_pairs(nested: Nesting, leaves: Mapping[str, list[str]]) -> Itera
         for parent, of in over.items():
             if child in leaves and parent in leaves:
                 for category, inside in of.items():
-                    yield f"{quote_name(child)} = {literal(category)} AND {quote_name(parent)} <> {literal(inside)}"
+                    other_parent = f"{quote_name(parent)} <> {format_literal(inside)}"
+                    yield f"{quote_name(child)} = {format_literal(category)} AND {other_parent}"

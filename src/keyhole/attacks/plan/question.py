@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from keyhole.errors import ConfigError
-from keyhole.model.predicate import Scalar, literal, quote_name
+from keyhole.model.predicate import Scalar, format_literal, quote_name
 
 OPERATORS = ("=", "<>", "<", ">", "BETWEEN", "IN", "OR")
 DEFAULT = ("=", "<>")
@@ -72,17 +72,17 @@ class CodedColumn:
         name, at = quote_name(self.name), condition.codes
         null = at[0] == len(self.values)
         if condition.op == "=":
-            return f"{name} IS NULL" if null else f"{name} = {literal(self.values[at[0]])}"
+            return f"{name} IS NULL" if null else f"{name} = {format_literal(self.values[at[0]])}"
         if condition.op == "<>":
             if null:
                 return f"{name} IS NOT NULL"
-            plain = f"{name} <> {literal(self.values[at[0]])}"
+            plain = f"{name} <> {format_literal(self.values[at[0]])}"
             return f"({plain} OR {name} IS NULL)" if self.nullable else plain
         if condition.op == "BETWEEN":
-            return f"{name} BETWEEN {literal(self.values[at[0]])} AND {literal(self.values[at[1]])}"
+            return f"{name} BETWEEN {format_literal(self.values[at[0]])} AND {format_literal(self.values[at[1]])}"
         if condition.op == "IN":
-            return f"{name} IN ({', '.join(literal(self.values[v]) for v in at)})"
-        return f"{name} {condition.op} {literal(self.values[at[0]])}"
+            return f"{name} IN ({', '.join(format_literal(self.values[v]) for v in at)})"
+        return f"{name} {condition.op} {format_literal(self.values[at[0]])}"
 
 
 def question_sql(question: Question, columns: tuple[CodedColumn, ...], private: str, table: str) -> str:
@@ -104,7 +104,7 @@ def counts_sql(
     >>> counts_sql(((CodeCondition(0, "=", (1,)),),), (sex,), "ill", ("flu",), "staff")
     'SELECT COUNT(*) FILTER (WHERE "ill" = \\'flu\\') FROM "staff" WHERE "sex" = \\'M\\''
     """
-    counts = (f"COUNT(*) FILTER (WHERE {quote_name(private)} = {literal(value)})" for value in values)
+    counts = (f"COUNT(*) FILTER (WHERE {quote_name(private)} = {format_literal(value)})" for value in values)
     return _about(f"SELECT {', '.join(counts)} FROM {quote_name(table)}", question, columns)
 
 

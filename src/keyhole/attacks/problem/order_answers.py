@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 from keyhole.attacks.base import Floats, Target
 from keyhole.gather.evidence import OrderFact, System
-from keyhole.model.meaning import ranks
+from keyhole.model.meaning import find_ranks
 from keyhole.model.query import ORDERED
 
 FINEST = 200  # values up to which they are looked for
@@ -98,7 +98,7 @@ def _read(fact: OrderFact, system: System) -> OrderAnswer | None:
     n = int(system.atoms.sizes[members].sum())
     if not n:
         return None
-    j, k, share = ranks(fact.query, n)
+    j, k, share = find_ranks(fact.query, n)
     lo, hi = -np.inf if fact.lo is None else float(fact.lo), np.inf if fact.hi is None else float(fact.hi)
     return OrderAnswer(fact.number, members, n, j, k, float(share), lo, hi)
 

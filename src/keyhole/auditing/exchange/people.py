@@ -22,7 +22,7 @@ from numpy.typing import NDArray
 from keyhole.auditing.people_sums import SURE, PeopleSums, Residual, Summand
 from keyhole.datasets import PrivateValues, Source
 from keyhole.gather.answers import finish
-from keyhole.model.cells import partition
+from keyhole.model.cells import partition_column
 from keyhole.model.predicate import Has, Leaf, Opaque, quote_name
 from keyhole.model.query import Aggregate, Query
 from keyhole.model.transcript import Answer
@@ -199,7 +199,7 @@ class Exchange:
             if mine not in self._kept:
                 column = self.schema.find(name)
                 assert column is not None
-                cells = [c for c in partition(column, mine, self.sums.evidence.prior(name)).cells if not c.null]
+                cells = [c for c in partition_column(column, mine, self.sums.evidence.prior(name)).cells if not c.null]
                 self._kept[mine] = _pivots(np.array([[t is True for t in c.truths] for c in cells], dtype=np.int64))
             found |= {mine[i] for i in self._kept[mine]}
         return found

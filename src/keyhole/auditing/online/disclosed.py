@@ -19,12 +19,12 @@ from keyhole.basis import Atoms, Basis, Row, Weights, measure, row
 from keyhole.basis.base import Records
 from keyhole.datasets import GroupKey, Roster
 from keyhole.errors import DataError, UnsupportedQuery
-from keyhole.model.forms import ONE, Part, Unknowns, private_leaves, private_part, public_part
-from keyhole.model.meaning import OVER_ZERO, compared, passed, value
-from keyhole.model.predicate import TRUE, Has, Opaque, Predicate, leaves
+from keyhole.model.forms import ONE, Part, Unknowns, find_private_leaves, select_private_parts, select_public_parts
+from keyhole.model.meaning import OVER_ZERO, compare_value, compute_value, evaluate_test
+from keyhole.model.predicate import TRUE, Has, Opaque, Predicate, find_leaves
 from keyhole.model.prior import Knowledge
-from keyhole.model.query import Aggregate, Query, Refused, Statement, Term, questions
-from keyhole.model.schema import Related, Schema, folded
+from keyhole.model.query import Aggregate, Query, Refused, Statement, Term, list_questions
+from keyhole.model.schema import Related, Schema, fold_name
 
 FEW = 12  # predicates up to which the engine is asked one by one; beyond, records are grouped once
 MAX_BYTES = 1 << 28  # of rows that one statement may have
@@ -74,7 +74,7 @@ def objection(statement: Statement, schema: Schema, families: Mapping[str, str],
 
 def _objection(query: Query, secret: frozenset[str], families: Mapping[str, str], epoch: int) -> str | None:
     for term in (*query.terms, *query.per):
-        private = private_leaves(term.where, secret)
+        private = find_private_leaves(term.where, secret)
         if private and isinstance(private[0], Has):
             return looks_at_rows(private[0].table)
         if private:
@@ -126,12 +126,12 @@ def private_rows(text: str, schema: Schema) -> str | None:
     >>> private_rows("SELECT 1 FROM t JOIN Visits v ON v.id = t.id", Schema("t", (), related=beside))
     'visits'
     """
-    words = {folded(word) for word in re.findall(r"\w+", text)}
+    words = {fold_name(word) for word in re.findall(r"\w+", text)}
 
     def told(each: Related) -> bool:
-        return each.secret or any(c.secret and folded(c.name) in words for c in each.columns)
+        return each.secret or any(c.secret and fold_name(c.name) in words for c in each.columns)
 
-    beside = (r for r in schema.related if not r.dimension and folded(r.name) in words)
+    beside = (r for r in schema.related if not r.dimension and fold_name(r.name) in words)
     return next((r.name for r in beside if told(r)), None)
 
 
@@ -147,7 +147,7 @@ class People:
         """What the parts of a statement are written over: the records, or their atoms where there are many parts."""
         conditions = tuple(dict.fromkeys(p.where for p in parts))
         weights = tuple(dict.fromkeys(p.weight for p in parts if p.weight is not None))
-        for leaf in dict.fromkeys(leaf for p in conditions for leaf in leaves(p) if isinstance(leaf, Opaque)):
+        for leaf in dict.fromkeys(leaf for p in conditions for leaf in find_leaves(p) if isinstance(leaf, Opaque)):
             self._evaluable(leaf, None)
         for weight in weights:
             self._evaluable(TRUE, weight)
@@ -197,7 +197,7 @@ def disclosed(statement: Statement, people: People) -> list[Disclosed]:
     summed = [
         q
         for queries, tests in asked
-        for q in (*queries, *(q for test in tests for q in questions(test)))
+        for q in (*queries, *(q for test in tests for q in list_questions(test)))
         if q.aggregate is Aggregate.SUM
     ]
     unknowns = Unknowns([t for q in summed for t in (*q.terms, *q.per)], roster.schema, Knowledge())
@@ -206,7 +206,7 @@ def disclosed(statement: Statement, people: People) -> list[Disclosed]:
     found: list[Disclosed] = []
     part = 0
     for queries, tests in asked:
-        if not all(passed(test, reading.passes) for test in tests):
+        if not all(evaluate_test(test, reading.passes) for test in tests):
             continue
         for query in queries:
             part += 1
@@ -230,23 +230,23 @@ class _Reading:
             return True
         form = self._unknowns.form(test)
         met = all(self._total([Part(ONE, need)]) > 0 for need in test.needs)
-        found = value(test, self._total(form.top), self._total(form.per), met=met)
-        return found is OVER_ZERO or compared(test, found) is True
+        found = compute_value(test, self._total(form.top), self._total(form.per), met=met)
+        return found is OVER_ZERO or compare_value(test, found) is True
 
     def disclosed(self, query: Query, part: int | None) -> list[Disclosed]:
         """A sum for each private column of a number, numerator and denominator apart."""
         if query.aggregate is Aggregate.PUBLIC or not query.columns:
             return []
         form = self._unknowns.form(query)
-        private_per = bool(private_part(form.per))
+        private_per = bool(select_private_parts(form.per))
         per = Fraction(1) if not query.per or private_per else self._total(form.per)
         if per == 0:
             return []  # a quotient over nobody is NULL
         found = []
         several = len({t.column for t in query.terms} - {None}) > 1
         for parts, place in ((form.top, "numerator"), (form.per, "denominator")):
-            offset = self._total(public_part(parts))
-            for feature in dict.fromkeys(p.feature for p in private_part(parts)):
+            offset = self._total(select_public_parts(parts))
+            for feature in dict.fromkeys(p.feature for p in select_private_parts(parts)):
                 name = self._unknowns.features[feature].column or ""
                 made = self._row([p for p in parts if p.feature == feature])
                 of = f"the {place}'s sum of {name}" if private_per else f"the sum of {name}" if several else ""

@@ -15,9 +15,9 @@ from keyhole.auditing.online.admission import Permission
 from keyhole.auditing.online.disclosed import People
 from keyhole.auditing.online.extremes import Extremes
 from keyhole.basis.bits import Words, pack, unpack
-from keyhole.model.forms import private_leaves
+from keyhole.model.forms import find_private_leaves
 from keyhole.model.numbers import read_fraction
-from keyhole.model.predicate import TRUE, IsNull, conjunction, negation
+from keyhole.model.predicate import TRUE, IsNull, make_and, make_not
 from keyhole.model.prior import Knowledge
 from keyhole.model.query import Aggregate, Query, Statement
 
@@ -114,7 +114,7 @@ class MinMax:
         schema = self.people.roster.schema
         if query.test is not None or query.digits is not None:
             return "a MIN or MAX is decided as it is: not rounded, not compared"
-        if private_leaves(query.terms[0].where, frozenset(c.name for c in schema.columns if c.secret)):
+        if find_private_leaves(query.terms[0].where, frozenset(c.name for c in schema.columns if c.secret)):
             return "it has a condition on a private column: an extreme answer cannot be foreseen"
         if self.knowledge.prior(_column(query)).values is not None:
             return f"{_column(query)!r} has few values: a MIN or MAX can tell everybody's"
@@ -138,11 +138,11 @@ class MinMax:
         term = query.terms[0]
         column = self.people.roster.schema.find(term.column or "")
         nullable = column is not None and column.nullable
-        where = conjunction(term.where, negation(IsNull(term.column or ""))) if nullable else term.where
+        where = make_and(term.where, make_not(IsNull(term.column or ""))) if nullable else term.where
         asked = self.people.records.bits(where)
         if self.owner is None:
             return asked
-        whole = negation(IsNull(term.column or "")) if nullable else TRUE
+        whole = make_not(IsNull(term.column or "")) if nullable else TRUE
         mine, every = (
             np.bincount(self.owner[unpack(bits, len(self.owner))], minlength=int(self.owner.max()) + 1)
             for bits in (asked, self.people.records.bits(whole))

@@ -4,7 +4,7 @@
 (a quotient near the printed one, a number at the edge of a rounding, a hidden group whose sum may have been NULL).
 MIN, MAX, MEDIAN and quantiles of the people under a condition, public or private, are functions of the counts
 N_v = |{i : condition, x_i = v}|, and counts are totals to which everybody adds 0 or 1. So they are searched together
-with sums, quotients and comparisons, exactly as the engine defines them (`keyhole.model.meaning.ranks`).
+with sums, quotients and comparisons, exactly as the engine defines them (`keyhole.model.meaning.find_ranks`).
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from keyhole.encode.order import is_shown
 from keyhole.gather.answers import interval, largest_end, noise_compared, radius
 from keyhole.gather.arithmetic import EXACT, Arithmetic, dyadic
 from keyhole.gather.evidence import ROUNDED, OrderFact
-from keyhole.model.meaning import OVER_ZERO, Value, holds, ranks, value
+from keyhole.model.meaning import OVER_ZERO, Value, compare_numbers, compute_value, find_ranks
 from keyhole.model.predicate import Predicate
 from keyhole.model.query import Aggregate
 from keyhole.model.schema import Column
@@ -65,7 +65,7 @@ class AnswerTest:
 
     def _value(self, row: tuple[int, ...]) -> Value:
         top, per, *needs = (Fraction(n, s) for n, s in zip(row, self.scales, strict=True))
-        return value(self.entry.query, top, per, met=all(needs))
+        return compute_value(self.entry.query, top, per, met=all(needs))
 
     def _verdict(self, v: Value) -> bool | None:
         query, answer = self.entry.query, self.entry.answer
@@ -83,7 +83,7 @@ class AnswerTest:
             unsure = not computed.sure if v == at and not noise else abs(v - at) <= computed.dust + noise
             if not isinstance(answer.value, bool) or unsure:
                 return None
-            return holds(v, query.test.op, at) is answer.value
+            return compare_numbers(v, query.test.op, at) is answer.value
         return self._number(v)
 
     def _number(self, v: Fraction) -> bool | None:
@@ -172,7 +172,7 @@ class OrderTest:
         """The two values that the statistic lies between, and where; None of nobody."""
         if not (n := sum(counts)):
             return None
-        j, k, share = ranks(self.fact.query, n)
+        j, k, share = find_ranks(self.fact.query, n)
         return self._at(counts, j), self._at(counts, k), share
 
     def ends(self) -> Mapping[int, tuple[int | None, int | None]]:

@@ -21,7 +21,7 @@ from keyhole.auditing.base import Proof, Status, query_order
 from keyhole.auditing.known import Claim, Known
 from keyhole.auditing.rules.linear import linear_proof
 from keyhole.gather.evidence import Constraint, Contradiction, System
-from keyhole.model.cells import Cell, Piece, ends, sole
+from keyhole.model.cells import Cell, Piece, find_ends, find_only_value
 from keyhole.model.predicate import Scalar
 from keyhole.model.prior import Knowledge, Prior
 from keyhole.model.schema import Column
@@ -235,13 +235,13 @@ def _plain(value: Fraction) -> str:
 def left_of_cells(row: int, column: Column, kept: list[Cell], lost: list[Cell], proof: Proof, prior: Prior) -> Claim:
     """What is left: one value of the column's kind and step is exposed, more are a range or a list."""
     pieces = [p for cell in kept for p in cell.pieces]
-    left = [sole(p, column, prior) for p in pieces]
+    left = [find_only_value(p, column, prior) for p in pieces]
     if len(pieces) == 1 and left[0] is not None:
         value = left[0]
         end = Decimal(value) if isinstance(value, int | Decimal) and not isinstance(value, bool) else None
         return Claim(row, column.name, Status.EXPOSED, value, end, end, proof)
     lo, hi = _hull(pieces, column, prior)
-    excluded = tuple(v for cell in lost for p in cell.pieces if (v := sole(p, column, prior)) is not None)
+    excluded = tuple(v for cell in lost for p in cell.pieces if (v := find_only_value(p, column, prior)) is not None)
     allowed = tuple(v for v in left if v is not None)
     whole: tuple[Scalar, ...] = allowed if len(allowed) == len(pieces) else ()
     return Claim(row, column.name, Status.INFERRED, None, lo, hi, proof, excluded=excluded, allowed=whole)
@@ -249,7 +249,7 @@ def left_of_cells(row: int, column: Column, kept: list[Cell], lost: list[Cell], 
 
 def _hull(pieces: list[Piece], column: Column, prior: Prior) -> tuple[Decimal | None, Decimal | None]:
     """The smallest interval around numeric pieces; None where unbounded or not a number."""
-    lows, highs = zip(*(ends(p, column, prior) for p in pieces), strict=True)
+    lows, highs = zip(*(find_ends(p, column, prior) for p in pieces), strict=True)
     low = [end for end in lows if end is not None]
     high = [end for end in highs if end is not None]
     return (min(low) if len(low) == len(lows) else None), (max(high) if len(high) == len(highs) else None)

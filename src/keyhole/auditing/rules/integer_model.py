@@ -24,10 +24,21 @@ from keyhole.basis import Atoms
 from keyhole.encode.order import is_order
 from keyhole.gather.arithmetic import Computed, SummedPart
 from keyhole.gather.evidence import Bound, System
-from keyhole.model.cells import Cell, Partition, partition
-from keyhole.model.forms import private_leaves
+from keyhole.model.cells import Cell, Partition, partition_column
+from keyhole.model.forms import find_private_leaves
 from keyhole.model.numbers import simplify_fraction
-from keyhole.model.predicate import FALSE, NULL, TRUE, Constant, Leaf, Predicate, Scalar, leaf_truth, restrict, to_sql
+from keyhole.model.predicate import (
+    FALSE,
+    NULL,
+    TRUE,
+    Constant,
+    Leaf,
+    Predicate,
+    Scalar,
+    evaluate_leaf,
+    format_predicate,
+    replace_leaves,
+)
 from keyhole.model.query import OTHER_GROUPS, Aggregate, Query, Term
 from keyhole.model.transcript import Entry
 from keyhole.solve.tables import Alike, Condition
@@ -114,7 +125,7 @@ class _Builder:
 
     def _mine(self, query: Query) -> bool:
         terms = (*query.terms, *query.per)
-        looked = {leaf.column for t in terms for leaf in private_leaves(t.where, self.secret)}
+        looked = {leaf.column for t in terms for leaf in find_private_leaves(t.where, self.secret)}
         return bool((looked | query.columns) & set(self.system.columns))
 
     def _values(self, name: str) -> list[Fraction] | None:
@@ -136,7 +147,7 @@ class _Builder:
             return False
         leaves = {leaf for p in self.parts.values() for leaf in p.leaves}
         wheres = [*(t.where for t in (*query.terms, *query.per)), *query.needs]
-        fine = all(leaf in leaves for where in wheres for leaf in private_leaves(where, self.secret))
+        fine = all(leaf in leaves for where in wheres for leaf in find_private_leaves(where, self.secret))
         return fine and all(t.column is None or t.column in self.finite for t in (*query.terms, *query.per))
 
     def _ordered(self, entry: Entry) -> bool:
@@ -149,7 +160,7 @@ class _Builder:
         """The cells of the system, cut by the conditions of order statistics too."""
         held = {p.column.name: p for p in self.system.partitions}
         ordered = (e.query.terms[0].where for e in self.entries if is_order(e.query))
-        leaves = [leaf for where in ordered for leaf in private_leaves(where, self.secret)]
+        leaves = [leaf for where in ordered for leaf in find_private_leaves(where, self.secret)]
         for name in self.system.columns:
             mine = [leaf for leaf in leaves if leaf.column == name]
             column, part = self.known.schema.find(name), held.get(name)
@@ -157,7 +168,7 @@ class _Builder:
                 yield part
             elif column is not None and mine:
                 asked = (*(() if part is None else part.leaves), *mine)
-                yield partition(column, asked, self.known.evidence.prior(name))
+                yield partition_column(column, asked, self.known.evidence.prior(name))
 
     # -- building -----------------------------------------------------------------------------------------------------
 
@@ -221,7 +232,7 @@ class _Builder:
         truth: dict[Leaf, bool | None] = {}
         for part, cell in zip(self.partitions, joint, strict=True):
             truth.update(zip(part.leaves, cell.truths, strict=True))
-        read = restrict(where, lambda leaf: Constant(truth[leaf]) if leaf in truth else leaf)
+        read = replace_leaves(where, lambda leaf: Constant(truth[leaf]) if leaf in truth else leaf)
         return FALSE if read == NULL else read
 
     def _people(
@@ -298,7 +309,7 @@ class _Builder:
 
 def _summand(term: Term, atoms: Atoms) -> SummedPart:
     """A term as an engine may add it up: over everybody, where private values decide who is meant."""
-    public = to_sql(term.where) in atoms.conditions
+    public = format_predicate(term.where) in atoms.conditions
     sizes = atoms.sizes * atoms.mask(term.where) if public else atoms.sizes
     n = int(sizes.sum())
     if term.weight is None:
@@ -324,7 +335,7 @@ def _placed(value: Fraction, part: Partition | None) -> Alternative | None:
     if part is None:
         return Alternative(None, value)
     held = scalar(value)
-    truths = tuple(leaf_truth(leaf, held) for leaf in part.leaves)
+    truths = tuple(evaluate_leaf(leaf, held) for leaf in part.leaves)
     cell = next((c for c in part.cells if c.truths == truths and not c.null), None)
     return None if cell is None else Alternative(cell, value)
 
@@ -369,7 +380,7 @@ def _shown(entries: Sequence[Entry], secret: frozenset[str]) -> bool:
 
 
 def _hides(group: Sequence[Entry], secret: frozenset[str]) -> bool:
-    return any(private_leaves(t.where, secret) for e in group for t in (*e.query.terms, *e.query.per))
+    return any(find_private_leaves(t.where, secret) for e in group for t in (*e.query.terms, *e.query.per))
 
 
 def _somebody(entry: Entry) -> bool:

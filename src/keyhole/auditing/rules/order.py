@@ -23,7 +23,7 @@ from keyhole.auditing.rules.order_open import everybody_open
 from keyhole.basis.bits import Words
 from keyhole.encode.order import sharpened
 from keyhole.gather.evidence import Contradiction, OrderFact, System
-from keyhole.model.meaning import ranks
+from keyhole.model.meaning import find_ranks
 from keyhole.model.numbers import shorten_fraction
 from keyhole.model.query import ORDERED
 from keyhole.solve.ranks import Narrowing, RankBounds, Ranked
@@ -133,7 +133,7 @@ class _Ordered:
             return None
         if n == 0:
             return None
-        j, k, share = ranks(fact.query, n)
+        j, k, share = find_ranks(fact.query, n)
         column = self.known.schema.find(self.column)
         fact = sharpened(fact, column) if j == k and column is not None else fact
         inside = self.grid.between(fact.lo, fact.hi) if j == k else (fact.lo, fact.hi)

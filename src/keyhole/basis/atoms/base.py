@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from keyhole.basis.base import Weights
 from keyhole.basis.bits import Words, has_bit, pack, unpack
-from keyhole.model.predicate import Predicate, to_sql
+from keyhole.model.predicate import Predicate, format_predicate
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -42,12 +42,12 @@ class Atoms:
 
     def named(self, predicates: Iterable[Predicate], weights: Iterable[str]) -> Atoms:
         """The same atoms, with the conditions and weights that they were made for."""
-        asked = {to_sql(p): i for i, p in enumerate(predicates)}
+        asked = {format_predicate(p): i for i, p in enumerate(predicates)}
         return replace(self, conditions=asked, expressions={sql: j for j, sql in enumerate(weights)})
 
     def number(self, where: Predicate) -> int:
         """The place of a condition in `table`."""
-        return self.conditions[to_sql(where)]
+        return self.conditions[format_predicate(where)]
 
     def bits(self, where: Predicate) -> Words:
         """Which atoms satisfy a condition, packed."""

@@ -30,8 +30,8 @@ from keyhole.model.predicate import (
     Predicate,
     Truth,
     fold,
+    format_predicate,
     quote_name,
-    to_sql,
 )
 
 LARGEST = 2**24  # cells that one question looks at
@@ -156,7 +156,7 @@ class Cells:
             listed = ", ".join(f"{c.name} {c.describe(cell)}" for c, cell in used)
             binned = any(isinstance(c, Range) for c, _ in used)
             cure = "use the edges of the bins" if binned else "name declared values with =, <> or IN"
-            raise UnsupportedQuery(f"{to_sql(where)} cuts through the cell {listed}: {cure}")
+            raise UnsupportedQuery(f"{format_predicate(where)} cuts through the cell {listed}: {cure}")
         kept: NDArray[np.bool_] = found == TRUE
         return kept
 
@@ -170,11 +170,11 @@ class Cells:
     def _leaf(self, leaf: Leaf) -> Truths:
         if not isinstance(leaf, Comparison | Membership | Like | IsNull):
             raise UnsupportedQuery(
-                f"{to_sql(leaf)} is no condition on cells: compare one column with constants (=, <>, <, <=, >, >=, IN, "
-                "BETWEEN)"
+                f"{format_predicate(leaf)} is no condition on cells: compare one column with constants "
+                "(=, <>, <, <=, >, >=, IN, BETWEEN)"
             )
         axis = self.domain.axis(leaf.column)
-        at = (axis, to_sql(leaf))
+        at = (axis, format_predicate(leaf))
         if at not in self.cache.truths:
             self.cache.truths[at] = self.domain.columns[axis].truths(leaf)
         found = self.cache.truths[at]

@@ -10,7 +10,16 @@ import numpy as np
 
 from keyhole.basis.cells.domain import FALSE, NULL, TRUE, Truths
 from keyhole.errors import ConfigError, UnsupportedQuery
-from keyhole.model.predicate import Comparison, IsNull, Leaf, Membership, Scalar, leaf_truth, literal, quote_name
+from keyhole.model.predicate import (
+    Comparison,
+    IsNull,
+    Leaf,
+    Membership,
+    Scalar,
+    evaluate_leaf,
+    format_literal,
+    quote_name,
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,7 +53,7 @@ class Categories:
     def truths(self, leaf: Leaf) -> Truths:
         """Each declared value is asked; `other` can say both unless only declared values are compared with."""
         try:
-            said = [_bit(leaf_truth(leaf, value)) for value in self.values]
+            said = [_bit(evaluate_leaf(leaf, value)) for value in self.values]
         except TypeError:
             raise UnsupportedQuery(f"{self.name!r} cannot be compared with that constant: the kinds differ") from None
         if self.other:
@@ -64,8 +73,8 @@ class Categories:
         return next((v for v in asked if v not in self.values), None)
 
     def _outside(self, odd: Scalar) -> UnsupportedQuery:
-        known = ", ".join(literal(v) for v in self.values[:20]) + (", ..." if len(self.values) > 20 else "")
-        return UnsupportedQuery(f"{literal(odd)} is not a declared value of {self.name!r}; declared are {known}")
+        known = ", ".join(format_literal(v) for v in self.values[:20]) + (", ..." if len(self.values) > 20 else "")
+        return UnsupportedQuery(f"{format_literal(odd)} is not a declared value of {self.name!r}; declared are {known}")
 
     def _other(self, leaf: Leaf) -> int:
         if isinstance(leaf, IsNull):
@@ -92,13 +101,13 @@ class Categories:
     def describe(self, cell: int) -> str:
         """The value, "any other value" or "NULL"."""
         if cell < len(self.values):
-            return literal(self.values[cell])
+            return format_literal(self.values[cell])
         return "any other value" if self.other and cell == len(self.values) else "NULL"
 
     def code(self) -> str:
         """A chain of comparisons."""
         name = quote_name(self.name)
-        arms = " ".join(f"WHEN {name} = {literal(v)} THEN {i}" for i, v in enumerate(self.values))
+        arms = " ".join(f"WHEN {name} = {format_literal(v)} THEN {i}" for i, v in enumerate(self.values))
         null = self.size - 1 if self.missing is None else self.values.index(self.missing)
         return f"CASE WHEN {name} IS NULL THEN {null} {arms} ELSE {len(self.values) if self.other else null} END"
 

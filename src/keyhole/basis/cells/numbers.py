@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from keyhole.basis.cells.domain import FALSE, NULL, TRUE, Truths
 from keyhole.errors import ConfigError, UnsupportedQuery
 from keyhole.model.numbers import round_fraction
-from keyhole.model.predicate import Comparison, IsNull, Leaf, Membership, Scalar, literal, quote_name
+from keyhole.model.predicate import Comparison, IsNull, Leaf, Membership, Scalar, format_literal, quote_name
 
 WIDEST = 2**60  # ends of a range, in whole multiples of its grid
 MOST_CELLS = 2**20
@@ -81,7 +81,7 @@ def read_number(name: str, value: Scalar) -> Fraction:
     Fraction(40, 1)
     """
     if isinstance(value, bool) or not isinstance(value, int | Decimal):
-        raise UnsupportedQuery(f"{name!r} is a number and {literal(value)} is not")
+        raise UnsupportedQuery(f"{name!r} is a number and {format_literal(value)} is not")
     return Fraction(value)
 
 

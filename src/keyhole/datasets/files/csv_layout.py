@@ -19,8 +19,8 @@ import duckdb
 
 from keyhole.engines.duckdb.connections import types_of
 from keyhole.errors import DataError
-from keyhole.model.predicate import literal, quote_name
-from keyhole.model.schema import folded
+from keyhole.model.predicate import format_literal, quote_name
+from keyhole.model.schema import fold_name
 
 SEPARATORS = ("\t", ";", "|", ",")
 QUOTES = (('"', '"'), ('"', "\\"), ("'", "'"))  # and what is put before a quote inside quotes
@@ -115,7 +115,7 @@ class Separation:
     def options(self) -> str:
         """The same in the engine's words."""
         said = {"delim": self.delimiter, "quote": self.quote, "escape": self.escape, "comment": ""}
-        return ", ".join(f"{name}={literal(value)}" for name, value in said.items()) + ", skip=0"
+        return ", ".join(f"{name}={format_literal(value)}" for name, value in said.items()) + ", skip=0"
 
 
 def csv_reader(path: Path) -> str:
@@ -124,7 +124,7 @@ def csv_reader(path: Path) -> str:
     check_header(path, separation)
     check_escapes(path, separation)
     times = f", {TIMES}" if _other_times(path, separation) else ""
-    reader = f"read_csv({literal(str(path))}, header=true, sample_size=-1, {separation.options}, {DATES}{times})"
+    reader = f"read_csv({format_literal(str(path))}, header=true, sample_size=-1, {separation.options}, {DATES}{times})"
     return with_texts(reader, words_like_truths(path, separation))
 
 
@@ -134,7 +134,7 @@ def with_texts(reader: str, names: Iterable[str]) -> str:
     >>> with_texts(with_texts("read_csv('t.csv')", ["sex"]), ["sex", "zip"])
     "read_csv('t.csv', types={'sex': 'VARCHAR', 'zip': 'VARCHAR'})"
     """
-    types = [each for name in names if (each := f"{literal(name)}: 'VARCHAR'") not in reader]
+    types = [each for name in names if (each := f"{format_literal(name)}: 'VARCHAR'") not in reader]
     if not types:
         return reader
     before = f"{reader[:-2]}, " if reader.endswith("})") else f"{reader[:-1]}, types={{"
@@ -147,7 +147,7 @@ def words_like_truths(path: Path, separation: Separation) -> list[str]:
     Whoever asked about them wrote the words. Cost: the file is read once if its first rows have such a column.
     """
     rows = first_rows(path, separation)[1:]
-    origin = f"read_csv({literal(str(path))}, header=true, all_varchar=true, {separation.options})"
+    origin = f"read_csv({format_literal(str(path))}, header=true, all_varchar=true, {separation.options})"
     width = max(map(len, rows), default=0)
     maybe = [k for k in range(width) if all(len(row) <= k or row[k].lower() in ("", *TRUTHS) for row in rows)]
     if not maybe:
@@ -165,7 +165,7 @@ def words_like_truths(path: Path, separation: Separation) -> list[str]:
 
 def _only(column: str, words: Sequence[str]) -> str:
     """Is every value one of these words?"""
-    return f"bool_and(lower({quote_name(column)}) IN ({', '.join(map(literal, words))}))"
+    return f"bool_and(lower({quote_name(column)}) IN ({', '.join(map(format_literal, words))}))"
 
 
 def _other_times(path: Path, separation: Separation) -> bool:
@@ -179,7 +179,7 @@ def check_header(path: Path, separation: Separation) -> None:
     seen: dict[str, int] = {}
     for at, raw in enumerate(header(path, separation), 1):
         name = raw.strip()
-        if name and (before := seen.setdefault(folded(name), at)) != at:
+        if name and (before := seen.setdefault(fold_name(name), at)) != at:
             raise DataError.of_file(
                 f"{path.name} has two columns named {name!r} (number {before} and {at}): rename one of them"
             )

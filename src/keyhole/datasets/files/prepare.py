@@ -27,7 +27,7 @@ from keyhole.datasets.files.workbook import Workbook
 from keyhole.engines.duckdb.connections import fetch_first, types_of
 from keyhole.engines.engine import DataUrl, is_url
 from keyhole.errors import ConfigError, DataError
-from keyhole.model.predicate import literal, quote_name
+from keyhole.model.predicate import format_literal, quote_name
 
 DAY = 10  # places of a date
 MOMENT = re.compile(r"\d{4}-\d{2}-\d{2}( \d{2}:\d{2}:\d{2}(\.\d+)?)?")
@@ -189,8 +189,10 @@ def _rewrite(path: Path, shown: Path, layout: FileLayout, texts: Collection[str]
         check_header(path, separation)
     check_escapes(path, separation)
     con = life.enter_context(duckdb.connect(":memory:"))
-    head = f"header=false, names=[{', '.join(map(literal, layout.columns))}]" if layout.columns else "header=true"
-    origin = f"read_csv({literal(str(path))}, {head}, all_varchar=true, {separation.options})"
+    head = (
+        f"header=false, names=[{', '.join(map(format_literal, layout.columns))}]" if layout.columns else "header=true"
+    )
+    origin = f"read_csv({format_literal(str(path))}, {head}, all_varchar=true, {separation.options})"
     to = _place_for_copy(shown, life, ".csv")
     try:
         con.execute("SET preserve_insertion_order = true")
@@ -200,7 +202,7 @@ def _rewrite(path: Path, shown: Path, layout: FileLayout, texts: Collection[str]
         raise DataError.of_file(f"cannot read {shown.name}: {why}") from None
     names = list(types_of(con, "raw"))
     cells = ", ".join(f"{_plain_cell(con, name, layout, texts)} AS {quote_name(name)}" for name in names)
-    con.execute(f"COPY (SELECT {cells} FROM raw) TO {literal(str(to))} (FORMAT csv, HEADER true)")
+    con.execute(f"COPY (SELECT {cells} FROM raw) TO {format_literal(str(to))} (FORMAT csv, HEADER true)")
     return to
 
 
@@ -212,20 +214,20 @@ def _sign(sign: str) -> str:
 def _plain_cell(con: duckdb.DuckDBPyConnection, name: str, layout: FileLayout, texts: Collection[str]) -> str:
     """A cell of the plain copy, as an expression."""
     raw = quote_name(name)
-    bare = f"nullif(trim({raw}, {literal(BLANKS)}), '')"
+    bare = f"nullif(trim({raw}, {format_literal(BLANKS)}), '')"
     cell = bare if layout.trim else raw
     if layout.null:
-        words = ", ".join(literal(word.strip()) for word in layout.null)
+        words = ", ".join(format_literal(word.strip()) for word in layout.null)
         cell = f"CASE WHEN {bare} NOT IN ({words}) THEN {cell} END"
         bare = f"CASE WHEN {bare} NOT IN ({words}) THEN {bare} END"
     point, group = layout.decimal or ".", layout.thousands
     if (point == "." and group is None) or name in texts:
         return cell
     whole = rf"(\d{{1,3}}({_sign(group)}\d{{3}})+|\d+)" if group else r"\d+"
-    number = literal(rf"[+-]?{whole}({_sign(point)}\d*)?")
+    number = format_literal(rf"[+-]?{whole}({_sign(point)}\d*)?")
     test = f"SELECT bool_and(regexp_full_match({bare}, {number})) FROM raw"
     found = fetch_first(con, test)
     if found is None or not found[0]:
         return cell
-    without = f"replace({bare}, {literal(group)}, '')" if group else bare
-    return f"replace({without}, {literal(point)}, '.')"
+    without = f"replace({bare}, {format_literal(group)}, '')" if group else bare
+    return f"replace({without}, {format_literal(point)}, '.')"

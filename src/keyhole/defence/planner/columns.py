@@ -27,7 +27,7 @@ from keyhole.model.predicate import (
     Opaque,
     Predicate,
     Scalar,
-    leaves,
+    find_leaves,
     quote_name,
 )
 from keyhole.model.schema import Column, Kind, Role, Schema
@@ -164,7 +164,7 @@ class Partitions:
         """The columns that conditions look at, each with the grid points where they cut it."""
         cuts: dict[str, set[int]] = {}
         for predicate in where:
-            for leaf in leaves(predicate):
+            for leaf in find_leaves(predicate):
                 column = self.of(_check_leaf(leaf).column)
                 cuts.setdefault(column.name, set()).update(column.cut_by(leaf) if isinstance(column, Cuts) else ())
         return cuts

@@ -32,7 +32,7 @@ from keyhole.defence.planner.quantiles import (
 from keyhole.defence.planner.wanted import WantedNumber, WantedStatement
 from keyhole.defence.workload import GroupKey
 from keyhole.errors import UnsupportedQuery
-from keyhole.model.predicate import Comparison, conjunction
+from keyhole.model.predicate import Comparison, make_and
 
 MOST_RANKED = 500  # groups: each is read and drawn by itself
 
@@ -82,7 +82,7 @@ def list_groups(question: WantedStatement, chooser: Chooser) -> Iterator[tuple[G
     for values in product(*(chooser.columns.key_values(column) for _, column in keys)):
         own = tuple(Comparison(column, "=", value) for (_, column), value in zip(keys, values, strict=True))
         named = tuple((name, value) for (name, _), value in zip(keys, values, strict=True))
-        yield named, tuple(replace(w, where=conjunction(w.where, *own)) for w in question.wanted)
+        yield named, tuple(replace(w, where=make_and(w.where, *own)) for w in question.wanted)
 
 
 def recall_groups(

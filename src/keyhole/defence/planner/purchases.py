@@ -39,7 +39,7 @@ from keyhole.defence.tables.noisy_tables import (
     price,
 )
 from keyhole.model.numbers import format_fraction
-from keyhole.model.predicate import literal, quote_name, to_sql
+from keyhole.model.predicate import format_literal, format_predicate, quote_name
 
 TABLE = "table"
 NUMBER = "number "
@@ -301,7 +301,7 @@ def describe_as_select(table: str, order: Order, columns: Partitions) -> dict[st
     if cuts:
         fields["cuts"] = cuts
     if order.layout is not None:
-        fields |= {"where": [[to_sql(order.layout.wanted.where)]], "over": list(order.names)}
+        fields |= {"where": [[format_predicate(order.layout.wanted.where)]], "over": list(order.names)}
     return fields
 
 
@@ -313,8 +313,8 @@ def describe_cells(axis: CutAxis) -> list[str]:
     """
     column, name = axis.column, quote_name(axis.column.name)
     if isinstance(column, Categories):
-        listed = ", ".join(literal(v) for v in column.values)
-        conditions = [f"{name} = {literal(v)}" for v in column.values]
+        listed = ", ".join(format_literal(v) for v in column.values)
+        conditions = [f"{name} = {format_literal(v)}" for v in column.values]
         if column.missing is not None:
             at = column.values.index(column.missing)
             conditions[at] = f"{conditions[at]} OR {name} IS NULL OR {name} NOT IN ({listed})"

@@ -31,7 +31,7 @@ from keyhole.defence.tables.inference import Floats
 from keyhole.defence.tables.noisy_tables import COUNT, LAWS, Dose, NoiseLaw, add_noise, check_drawable, noise_for, price
 from keyhole.defence.workload import Estimate
 from keyhole.model.numbers import format_fraction
-from keyhole.model.predicate import quote_name, to_sql
+from keyhole.model.predicate import format_predicate, quote_name
 
 MOST_CANDIDATES = 8192  # grid points among which one is chosen
 FINEST_GRID = 1024  # points of a column for which a tree is bought
@@ -60,7 +60,7 @@ class BoughtQuantile:
 
 def quantile_mark(wanted: WantedNumber) -> str:
     """Under what a quantile is kept."""
-    question = repr((wanted.column, str(wanted.level), to_sql(wanted.where)))
+    question = repr((wanted.column, str(wanted.level), format_predicate(wanted.where)))
     return f"quantile {hashlib.blake2b(question.encode(), digest_size=16).hexdigest()}"
 
 
@@ -164,7 +164,8 @@ def _pack_quantile(
     wanted: WantedNumber, column: Cuts, point: int, epsilon: Fraction, among: int, table: str
 ) -> dict[str, Any]:
     name = quote_name(column.name)
-    sql = f"SELECT QUANTILE_CONT({name}, {float(wanted.level):g}) FROM {quote_name(table)} WHERE {to_sql(wanted.where)}"
+    condition = format_predicate(wanted.where)
+    sql = f"SELECT QUANTILE_CONT({name}, {float(wanted.level):g}) FROM {quote_name(table)} WHERE {condition}"
     value = float(column.lo + point * column.step)
     line = json.dumps({"sql": sql, "answer": value, "noise": {"kind": "unknown"}}, ensure_ascii=False)
     return {
@@ -191,7 +192,7 @@ def note_coarseness(wanted: WantedNumber, columns: Partitions) -> str:
 
 def tree_mark(wanted: WantedNumber) -> str:
     """One tree for all levels of a column under a condition."""
-    question = repr((wanted.column, to_sql(wanted.where)))
+    question = repr((wanted.column, format_predicate(wanted.where)))
     return f"tree {hashlib.blake2b(question.encode(), digest_size=16).hexdigest()}"
 
 
@@ -312,7 +313,7 @@ def _write_tree_lines(
 ) -> Iterator[str]:
     """What was released, as lines of a transcript."""
     noise = dose.transcript_noise(law)
-    name, where, last = quote_name(column.name), to_sql(wanted.where), column.steps
+    name, where, last = quote_name(column.name), format_predicate(wanted.where), column.steps
     for counts, wide in zip(drawn, (width, 1), strict=True):
         for k, seen in enumerate(counts):
             ends = [(k * wide, ">="), ((k + 1) * wide, "<")]

@@ -23,7 +23,7 @@ from keyhole.defence.planner.wanted import WantedStatement
 from keyhole.defence.tables.noisy_tables import COUNT, LAWS, Dose, NoiseLaw, check_drawable, noise_for, price
 from keyhole.defence.workload import Estimate, GroupKey
 from keyhole.errors import BudgetExhausted
-from keyhole.model.predicate import literal, quote_name, to_sql
+from keyhole.model.predicate import format_literal, format_predicate, quote_name
 
 SHARE = Fraction(1, 10)  # of what is left of the delta for keys, on one question
 
@@ -131,10 +131,10 @@ def buy_keys(buyer: Buyer, chooser: Chooser, question: WantedStatement, analyst:
 def _write_lines(table: str, question: WantedStatement, kept: list[Any], order: KeyOrder) -> Iterator[str]:
     """What was released, as lines of a transcript."""
     noise = order.dose.transcript_noise(order.law)
-    where = to_sql(question.wanted[0].where)
+    where = format_predicate(question.wanted[0].where)
     for key, seen in kept:
         own = " AND ".join(
-            f"{quote_name(c)}::VARCHAR = {literal(v)}" for c, v in zip(question.unknown, key, strict=True)
+            f"{quote_name(c)}::VARCHAR = {format_literal(v)}" for c, v in zip(question.unknown, key, strict=True)
         )
         sql = f"SELECT COUNT(*) FROM {quote_name(table)} WHERE ({where}) AND {own}"
         yield json.dumps({"sql": sql, "answer": seen, "noise": noise}, ensure_ascii=False)

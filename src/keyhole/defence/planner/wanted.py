@@ -11,7 +11,16 @@ from typing import Literal, TypeAlias
 from keyhole.defence.planner.columns import Partitions
 from keyhole.defence.tables.noisy_tables import COUNT, Quantity
 from keyhole.errors import UnsupportedQuery
-from keyhole.model.predicate import FALSE, Constant, IsNull, Leaf, Predicate, quote_name, restrict, to_sql
+from keyhole.model.predicate import (
+    FALSE,
+    Constant,
+    IsNull,
+    Leaf,
+    Predicate,
+    format_predicate,
+    quote_name,
+    replace_leaves,
+)
 from keyhole.model.query import HALF, ORDERED, Aggregate, Query, Statement, Term
 
 WantedKind: TypeAlias = Literal["linear", "average", "variance", "deviation", "quantile"]
@@ -69,8 +78,8 @@ class WantedStatement:
     def fingerprint(self) -> str:
         """What is asked, whatever its spelling."""
         numbers = [
-            (w.kind, sorted((str(m), [(str(f), to_sql(p)) for f, p in each]) for m, each in w.sums.items()),
-             to_sql(w.where), str(w.offset), w.column, str(w.level), w.sample, w.digits)
+            (w.kind, sorted((str(m), [(str(f), format_predicate(p)) for f, p in each]) for m, each in w.sums.items()),
+             format_predicate(w.where), str(w.offset), w.column, str(w.level), w.sample, w.digits)
             for w in self.wanted
         ]  # fmt: skip
         return repr((numbers, self.sets, self.unknown)) if self.unknown else repr((numbers, self.sets))
@@ -260,4 +269,4 @@ def _read_condition(where: Predicate, columns: Partitions) -> Predicate:
             return Constant(False)
         return leaf
 
-    return restrict(where, decide)
+    return replace_leaves(where, decide)

@@ -33,7 +33,7 @@ from keyhole.basis.atoms.plan import Bools
 from keyhole.engines.duckdb.connections import types_of
 from keyhole.engines.duckdb.template_truths import template_truths
 from keyhole.errors import DataError
-from keyhole.model.predicate import Comparison, IsNull, Leaf, Membership, Opaque, Scalar, quote_name, to_sql
+from keyhole.model.predicate import Comparison, IsNull, Leaf, Membership, Opaque, Scalar, format_predicate, quote_name
 from keyhole.model.schema import Schema
 
 NARROW = 4096  # a range this small is coded by its values, whatever is asked
@@ -147,7 +147,7 @@ def decide_codes(
     )
     con.unregister("keyhole_rows")
     back = np.argsort(order)
-    texts = [to_sql(leaves[leaf]) for leaf in coded.leaves]
+    texts = [format_predicate(leaves[leaf]) for leaf in coded.leaves]
     verdicts = evaluate_conditions(con, "keyhole_values", texts, len(rows))
     truth = {leaf: (yes[back], no[back]) for leaf, (yes, no) in zip(coded.leaves, verdicts, strict=True)}
     con.execute("DROP TABLE keyhole_values")
@@ -293,7 +293,7 @@ def _join_codes(con: duckdb.DuckDBPyConnection, table: str, n: int, code: str, k
 def _code_verdicts(con: duckdb.DuckDBPyConnection, table: str, numbers: Sequence[int], leaves: Sequence[Leaf]) -> Coded:
     parts = []
     for i, number in enumerate(numbers):
-        text = to_sql(leaves[number])
+        text = format_predicate(leaves[number])
         parts.append(f"(CASE WHEN {text} THEN {1 << 2 * i} WHEN NOT ({text}) THEN {2 << 2 * i} ELSE 0 END)")
     codes = _fetch_codes(con, f"SELECT ({' | '.join(parts)})::USMALLINT AS c FROM {table}")
     return Coded(f"rows:{numbers[0]}", "rows", codes, 1 << 2 * len(numbers), tuple(numbers), None)

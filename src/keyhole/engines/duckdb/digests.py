@@ -18,7 +18,7 @@ import duckdb
 
 from keyhole.engines.base import Seal
 from keyhole.engines.duckdb.connections import fetch_first
-from keyhole.model.predicate import held_as, quote_name
+from keyhole.model.predicate import name_held_table, quote_name
 from keyhole.model.schema import Column, Role, Schema
 
 BATCH = 50_000
@@ -54,7 +54,7 @@ def digest_public_half(con: duckdb.DuckDBPyConnection, schema: Schema, n: int) -
     beside = [r for r in schema.related if not r.dimension and not r.secret]  # public conditions look at them
     public = {r.name: [c.name for c in r.columns if not c.secret] for r in beside}
     if beside:
-        content.append([[name, names, sums(names, held_as(name))] for name, names in public.items()])
+        content.append([[name, names, sums(names, name_held_table(name))] for name, names in public.items()])
     return hashlib.sha256(json.dumps(content).encode()).hexdigest()[:32]
 
 

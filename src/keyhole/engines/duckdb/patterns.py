@@ -36,7 +36,7 @@ from keyhole.engines.duckdb.codes import CELLS, decide_codes, encode_columns, ev
 from keyhole.engines.duckdb.connections import fetch_value, types_of
 from keyhole.engines.duckdb.template_truths import FEWEST
 from keyhole.errors import DataError
-from keyhole.model.predicate import Predicate, fold, leaves, to_sql
+from keyhole.model.predicate import Predicate, find_leaves, fold, format_predicate
 from keyhole.model.schema import Schema
 
 DIRECT = 2_000_000  # up to this many (record, predicate) pairs the engine evaluates every predicate on every record
@@ -184,11 +184,13 @@ def _evaluate_predicates(
     con: duckdb.DuckDBPyConnection, table: str, n: int, predicates: Sequence[Predicate]
 ) -> Iterator[NDArray[np.bool_]]:
     """Where each predicate is true: its conditions by the engine, put together here where few texts are many."""
-    listed = list(dict.fromkeys(leaf for p in predicates for leaf in leaves(p)))
+    listed = list(dict.fromkeys(leaf for p in predicates for leaf in find_leaves(p)))
     if len(predicates) < FEWEST or len(listed) > 4 * len(predicates):
-        yield from (yes for yes, _ in evaluate_conditions(con, table, [to_sql(p) for p in predicates], n))
+        yield from (yes for yes, _ in evaluate_conditions(con, table, [format_predicate(p) for p in predicates], n))
         return
-    truths = dict(zip(listed, evaluate_conditions(con, table, [to_sql(leaf) for leaf in listed], n), strict=True))
+    truths = dict(
+        zip(listed, evaluate_conditions(con, table, [format_predicate(leaf) for leaf in listed], n), strict=True)
+    )
     algebra = truth_sets(np.ones(n, dtype=np.bool_), truths.__getitem__)
     yield from (fold(p, algebra)[0] for p in predicates)
 

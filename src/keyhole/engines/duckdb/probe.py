@@ -21,7 +21,7 @@ from keyhole.engines.base import AsWritten, Filling, MadeUp
 from keyhole.engines.duckdb.connections import copy_rows, lock_down, plain_value, types_of, with_timeout
 from keyhole.engines.duckdb.template_truths import template_truths
 from keyhole.errors import pass_on_interruption
-from keyhole.model.predicate import Has, Leaf, Scalar, held_as, literal, quote_name, to_sql
+from keyhole.model.predicate import Has, Leaf, Scalar, format_literal, format_predicate, name_held_table, quote_name
 from keyhole.model.schema import Column, Kind, Role, Schema
 
 SAMPLE = 300  # records of the real table whose public columns are taken; all if there are no more
@@ -132,7 +132,7 @@ class DuckDBProbe:
     def _table(self, columns: Sequence[Sequence[str | None]]) -> Iterator[str]:
         """Columns of text as a table c0, c1, ... in SQL: spelled out if it is short, which is quicker then."""
         if len(columns[0]) <= SHORT:
-            rows = ", ".join(f"({', '.join(map(literal, row))})" for row in zip(*columns, strict=True))
+            rows = ", ".join(f"({', '.join(map(format_literal, row))})" for row in zip(*columns, strict=True))
             yield f"(VALUES {rows}) AS q({', '.join(f'c{i}' for i in range(len(columns)))})"
             return
         self._con.register("keyhole_extra", {f"c{i}": np.array(c, dtype=object) for i, c in enumerate(columns)})
@@ -169,7 +169,7 @@ class DuckDBProbe:
         """
         self._others.fill(rows or {}, self._table)
         for written, name in others:
-            self._put_under_name(written, f"SELECT * FROM {held_as(name)}")
+            self._put_under_name(written, f"SELECT * FROM {name_held_table(name)}")
         kept, special = _CLASSES[filling]
         if filling is Filling.FEW:
             kept = f"rowid IN ({', '.join(map(str, self._three_unlike_rows()))})"
@@ -182,7 +182,7 @@ class DuckDBProbe:
                 f"{made} AS {name}" if c.name not in without else f"CAST(NULL AS {_made_up_type(c)}) AS {name}"
             )
         drawn = [
-            f"hash(rowid, {filling:d}, {literal(c.name)}) AS {quote_name(f'{_OWN} {c.name}')}"
+            f"hash(rowid, {filling:d}, {format_literal(c.name)}) AS {quote_name(f'{_OWN} {c.name}')}"
             for c in self.schema.columns
             if c.secret
         ]
@@ -231,7 +231,7 @@ class DuckDBProbe:
         if not leaves:
             return made
         if public:
-            texts = [to_sql(leaf) for leaf in leaves]
+            texts = [format_predicate(leaf) for leaf in leaves]
             shared = template_truths(self._con, _PUBLIC, texts, len(self._places))
             made = made | {
                 leaves[i]: np.where(yes, 1, np.where(no, 0, -1)).astype(np.int8) for i, (yes, no) in shared.items()
@@ -239,7 +239,9 @@ class DuckDBProbe:
             leaves = [leaf for i, leaf in enumerate(leaves) if i not in shared]
             if not leaves:
                 return made
-        listed = ", ".join(f"coalesce(({to_sql(leaf)})::INT, -1)::TINYINT AS c{i}" for i, leaf in enumerate(leaves))
+        listed = ", ".join(
+            f"coalesce(({format_predicate(leaf)})::INT, -1)::TINYINT AS c{i}" for i, leaf in enumerate(leaves)
+        )
         columns = self._con.execute(f"SELECT {listed} FROM {_PUBLIC if public else self._as_read()}").fetchnumpy()
         return made | {leaf: np.asarray(columns[f"c{i}"], dtype=np.int8) for i, leaf in enumerate(leaves)}
 
@@ -355,7 +357,7 @@ class OtherTables:
         for each in schema.related:
             if not each.secret:  # a dimension as it is, of other public rows what is public of them
                 name = f"keyhole {each.name}" if each.dimension else f"public {each.name}"
-                copy_rows(people, f"SELECT * FROM {held_as(each.name)} LIMIT {MOST_PUBLIC_ROWS}", con, name)
+                copy_rows(people, f"SELECT * FROM {name_held_table(each.name)} LIMIT {MOST_PUBLIC_ROWS}", con, name)
 
     def look_up(self, table: str) -> None:
         """Columns of dimensions, for the keys that the records of a table have now."""
@@ -368,7 +370,9 @@ class OtherTables:
                 f"r.{quote_name(c.name)} AS {quote_name(n)}" for c, n in zip(each.columns, names, strict=True)
             )
             same = " AND ".join(f"p.{quote_name(other)} = r.{quote_name(own)}" for own, other in each.keys)
-            made = f"SELECT p.* EXCLUDE ({but}), {more} FROM {table} p LEFT JOIN {held_as(each.name)} r ON {same}"
+            made = (
+                f"SELECT p.* EXCLUDE ({but}), {more} FROM {table} p LEFT JOIN {name_held_table(each.name)} r ON {same}"
+            )
             listed = ", ".join(quote_name(c.name) for c in self._schema.columns if not c.secret)
             self._con.execute(f"CREATE OR REPLACE TABLE {table} AS SELECT {listed} FROM ({made})")
 
@@ -384,9 +388,11 @@ class OtherTables:
         for (name, on), leaves in groups.items():
             mine = ", ".join(quote_name(a) for a, _ in on)
             theirs = [quote_name(b) for _, b in on]
-            conditions = [f"coalesce(({to_sql(leaf.where)})::INT, -1)::TINYINT" for leaf in leaves]
+            conditions = [f"coalesce(({format_predicate(leaf.where)})::INT, -1)::TINYINT" for leaf in leaves]
             keys = self._con.execute(f"SELECT {mine} FROM {table}").fetchall()
-            rows = self._con.execute(f"SELECT {', '.join([*theirs, *conditions])} FROM {held_as(name)}").fetchall()
+            rows = self._con.execute(
+                f"SELECT {', '.join([*theirs, *conditions])} FROM {name_held_table(name)}"
+            ).fetchall()
             owners: list[set[tuple[object, ...]]] = [set() for _ in leaves]
             for row in rows:
                 key = row[: len(on)]
@@ -404,18 +410,18 @@ class OtherTables:
             if each.dimension:
                 continue
             types = [f"{quote_name(c.name)} {_TYPES[c.kind]}" for c in each.columns]
-            self._con.execute(f"CREATE OR REPLACE TEMP TABLE {held_as(each.name)} ({', '.join(types)})")
+            self._con.execute(f"CREATE OR REPLACE TEMP TABLE {name_held_table(each.name)} ({', '.join(types)})")
             if not each.secret:
                 public = ", ".join(quote_name(c.name) for c in each.columns if not c.secret)
                 known = quote_name(f"public {each.name}")
-                self._con.execute(f"INSERT INTO {held_as(each.name)} ({public}) SELECT {public} FROM {known}")
+                self._con.execute(f"INSERT INTO {name_held_table(each.name)} ({public}) SELECT {public} FROM {known}")
             mine = rows.get(each.name, ())
             if not mine:
                 continue
             columns = [_texts([row.get(c.name) for row in mine]) for c in each.columns]
             cast = [f"TRY_CAST(c{i} AS {_TYPES[c.kind]})" for i, c in enumerate(each.columns)]
             with as_table(columns) as table:
-                self._con.execute(f"INSERT INTO {held_as(each.name)} SELECT {', '.join(cast)} FROM {table}")
+                self._con.execute(f"INSERT INTO {name_held_table(each.name)} SELECT {', '.join(cast)} FROM {table}")
 
 
 def _as_exact_array(found: Any, kind: Kind) -> tuple[NDArray[Any], NDArray[np.bool_]] | None:
@@ -443,7 +449,7 @@ def _made_up_value(column: Column, seed: Filling, constants: Sequence[Scalar], s
     chosen: list[Scalar] = []
     if column.listed is not None and column.listed.type:
         values = column.listed.values
-        cases = " ".join(f"WHEN {i} THEN {literal(v)}" for i, v in enumerate(values))
+        cases = " ".join(f"WHEN {i} THEN {format_literal(v)}" for i, v in enumerate(values))
         random = f"(CASE {number} // 3 % {len(values)} {cases} END)"
     elif kind.numeric:
         random = f"(({number} % 10007 + 1)::BIGINT * (1 - 2 * ({number} // 10007 % 2)::BIGINT))"
@@ -463,7 +469,7 @@ def _made_up_value(column: Column, seed: Filling, constants: Sequence[Scalar], s
     chosen = list(dict.fromkeys(chosen))  # a log of one template asks for the same again and again
     made = f"TRY_CAST({random} AS {type_})"
     if chosen:
-        cases = " ".join(f"WHEN {i} THEN {literal(_text(v))}" for i, v in enumerate(chosen))
+        cases = " ".join(f"WHEN {i} THEN {format_literal(_text(v))}" for i, v in enumerate(chosen))
         pick = f"CASE {number} // 7 % {len(chosen)} {cases} END"
         often = f"{special} AND {number} // 5 % 6 <> 0" if kind.numeric else f"{number} // 5 % 2 = 0"
         made = f"CASE WHEN {often} THEN coalesce(TRY_CAST({pick} AS {type_}), {made}) ELSE {made} END"
@@ -524,7 +530,7 @@ def _fill_column(column: Column, seed: int) -> str:
     name = quote_name(column.name)
     if not column.secret:
         return name
-    number = f"(hash(rowid, {seed}, {literal(column.name)}) % 1000003)::BIGINT"
+    number = f"(hash(rowid, {seed}, {format_literal(column.name)}) % 1000003)::BIGINT"
     made = _DRAWN.get(column.kind, _DRAWN_TEXT).format(number)
     return (
         f"CASE WHEN {name} IS NOT NULL THEN {made} END AS {name}"

@@ -39,10 +39,10 @@ from keyhole.model.predicate import (
     Opaque,
     Predicate,
     Scalar,
-    conjunction,
-    leaves,
+    find_leaves,
+    format_predicate,
+    make_and,
     quote_name,
-    to_sql,
 )
 from keyhole.model.query import COUNTED, OrderTerm, Query, Statement
 from keyhole.model.schema import Column, Kind, Role, Schema, WholeTableColumn
@@ -114,7 +114,7 @@ class DuckDBRoster:
         for where in wheres:
             if self._private(where):
                 raise UnsupportedQuery("the support of a condition on a private column or on rows of people is secret")
-        text = " OR ".join(f"({to_sql(w)})" for w in wheres) or "FALSE"
+        text = " OR ".join(f"({format_predicate(w)})" for w in wheres) or "FALSE"
         rows = np.asarray(self._con.execute(f"SELECT rowid FROM people WHERE {text}").fetchnumpy()["rowid"], np.int64)
         return rows if (np.diff(rows) > 0).all() else np.sort(rows)
 
@@ -138,7 +138,9 @@ class DuckDBRoster:
     def fault(self, predicate: Predicate, weight: str | None) -> str | None:
         """The engine's objection, or None."""
         try:
-            fetch_first(self._con, f"SELECT count(*), max({weight or '0'}) FROM people WHERE {to_sql(predicate)}")
+            fetch_first(
+                self._con, f"SELECT count(*), max({weight or '0'}) FROM people WHERE {format_predicate(predicate)}"
+            )
         except duckdb.Error as error:
             return str(error).splitlines()[0]
         return None
@@ -146,7 +148,7 @@ class DuckDBRoster:
     @_in_turn
     def faults(self, parts: Sequence[tuple[Predicate, str | None]]) -> list[str | None]:
         """The engine's objections, or None, to many conditions and weights; those of one template at once."""
-        plain = [(i, to_sql(where)) for i, (where, weight) in enumerate(parts) if weight is None]
+        plain = [(i, format_predicate(where)) for i, (where, weight) in enumerate(parts) if weight is None]
         ran = template_truths(self._con, "people", [text for _, text in plain], self.n)
         fine = {plain[at][0] for at in ran}
         return [None if i in fine else self.fault(*part) for i, part in enumerate(parts)]
@@ -206,7 +208,7 @@ class DuckDBRoster:
     def keys(self, statement: Statement) -> list[GroupKey]:
         """The public key values that occur, for each grouping set."""
         public = [p for p in _conjuncts(statement.where) if not self._private(p)]
-        return self._keys(self._con, "people", statement, conjunction(*public), private=False)
+        return self._keys(self._con, "people", statement, make_and(*public), private=False)
 
     @_in_turn
     def ranked(self, statement: Statement, order: Sequence[OrderTerm]) -> list[tuple[GroupKey, int]]:
@@ -215,7 +217,7 @@ class DuckDBRoster:
         named = {k.sql: quote_name(f"keyhole {i}") for i, k in enumerate(statement.keys)}
         columns = [f"{k.sql} AS {quote_name(k.column)}" for k in statement.keys if k.column is not None]
         listed = [*(f"{sql} AS {name}" for sql, name in named.items()), *columns, f'{COUNTED} AS "keyhole count"']
-        where = to_sql(conjunction(*public))
+        where = format_predicate(make_and(*public))
         groups = f"(SELECT {', '.join(listed)} FROM people WHERE {where} GROUP BY {', '.join(named)})"
         places = {**named, COUNTED: '"keyhole count"'}
         ways = {False: "ASC", True: "DESC"}
@@ -238,7 +240,7 @@ class DuckDBRoster:
         self, statement: Statement, queries: Sequence[Query]
     ) -> list[tuple[GroupKey, list[Decimal | bool | None]]]:
         """Public questions for each group of a statement, by one look at the table for each of its grouping sets."""
-        public = to_sql(conjunction(*(p for p in _conjuncts(statement.where) if not self._private(p))))
+        public = format_predicate(make_and(*(p for p in _conjuncts(statement.where) if not self._private(p))))
         items = [query.canonical() for query in queries]
         figures: list[tuple[GroupKey, list[Decimal | bool | None]]] = []
         for chosen in statement.sets:
@@ -307,7 +309,7 @@ class DuckDBRoster:
         return self._con.execute(text).fetchall()
 
     def _private(self, predicate: Predicate) -> bool:
-        if any(isinstance(leaf, Has) for leaf in leaves(predicate)):
+        if any(isinstance(leaf, Has) for leaf in find_leaves(predicate)):
             return True
         read = _columns_read(predicate)
         return any(c.secret and c.name in read for c in self.schema.columns)
@@ -330,7 +332,7 @@ class DuckDBRoster:
                 groups.append({})
                 continue
             listed = ", ".join(_fetched_keys(con, table, [k.sql for k in keys]))
-            text = f"SELECT DISTINCT {listed} FROM {table} WHERE {to_sql(where)} ORDER BY ALL"
+            text = f"SELECT DISTINCT {listed} FROM {table} WHERE {format_predicate(where)} ORDER BY ALL"
             names = [k.name for k in keys]
             rows = con.execute(text).fetchall()
             groups.extend({k: plain_value(v) for k, v in zip(names, row, strict=True)} for row in rows)
@@ -392,7 +394,7 @@ def _conjuncts(predicate: Predicate) -> tuple[Predicate, ...]:
 def _columns_read(predicate: Predicate) -> frozenset[str]:
     """Columns whose values (not merely their being NULL) a predicate looks at."""
     names: set[str] = set()
-    for leaf in leaves(predicate):
+    for leaf in find_leaves(predicate):
         if isinstance(leaf, Has):
             names |= {mine for mine, _ in leaf.on}
         elif isinstance(leaf, Opaque):

@@ -24,9 +24,9 @@ from keyhole.engines.duckdb.digests import digest_rows, seal_columns
 from keyhole.engines.duckdb.roster import DuckDBRoster, evaluate_query
 from keyhole.engines.open_files import Lifetime
 from keyhole.errors import DataError
-from keyhole.model.meaning import compared, value
+from keyhole.model.meaning import compare_value, compute_value
 from keyhole.model.numbers import shorten_fraction
-from keyhole.model.predicate import Leaf, Opaque, Scalar, held_as, literal, quote_name, to_sql
+from keyhole.model.predicate import Leaf, Opaque, Scalar, format_literal, format_predicate, name_held_table, quote_name
 from keyhole.model.query import CUT, Aggregate, Query, Statement, Term
 from keyhole.model.schema import Kind, Related, Role, Schema
 
@@ -178,7 +178,7 @@ class DuckDBSource(DuckDBRoster):
     def row_values(self, table: str, column: str) -> list[Scalar | None]:
         """The values of a column of another table's rows, in their order, NULL last."""
         name = quote_name(column)
-        text = f"SELECT DISTINCT {name} AS v FROM {held_as(table)} ORDER BY v NULLS LAST"
+        text = f"SELECT DISTINCT {name} AS v FROM {name_held_table(table)} ORDER BY v NULLS LAST"
         return [plain_value(row[0]) for row in self._secrets.execute(text).fetchall()]
 
     def holds(self, condition: str) -> bool:
@@ -251,7 +251,7 @@ class DuckDBSource(DuckDBRoster):
             read = leaf.columns if isinstance(leaf, Opaque) else {leaf.column}
             private = bool(read) and read <= set(self._at_hand)
             con, table = (self._secrets, "secrets") if private else (self.connection, "everything")
-            text = f"SELECT coalesce(({to_sql(leaf)})::INT, -1)::TINYINT AS v FROM {table}"
+            text = f"SELECT coalesce(({format_predicate(leaf)})::INT, -1)::TINYINT AS v FROM {table}"
             truths[leaf] = np.asarray(con.execute(text).fetchnumpy()["v"], dtype=np.int8)
         return truths
 
@@ -270,13 +270,13 @@ def add_up_exactly(con: duckdb.DuckDBPyConnection, query: Query, table: str) -> 
     """
     if query.aggregate is not Aggregate.SUM:
         raise DataError("the engine cannot answer this from the table")
-    met = all(fetch_value(con, f"SELECT count(*) FROM {table} WHERE {to_sql(need)}") for need in query.needs)
+    met = all(fetch_value(con, f"SELECT count(*) FROM {table} WHERE {format_predicate(need)}") for need in query.needs)
     top, per = (sum((_add_up_term(con, t, table) for t in terms), Fraction(0)) for terms in (query.terms, query.per))
-    answer = value(query, top, per, met=met)
+    answer = compute_value(query, top, per, met=met)
     if isinstance(answer, Fraction) and query.digits is not None:
         answer = Fraction(round(answer * 10**query.digits), 10**query.digits)
     if query.test is not None:
-        return compared(query, answer)
+        return compare_value(query, answer)
     return as_decimal(answer) if isinstance(answer, Fraction) else None
 
 
@@ -284,7 +284,7 @@ def _add_up_term(con: duckdb.DuckDBPyConnection, term: Term, table: str) -> Frac
     """factor * sum of weight * column ** power, over those who satisfy the condition."""
     column = "1" if term.column is None else quote_name(term.column)
     cursor = con.execute(
-        f"SELECT ({column})::VARCHAR, ({term.weight or '1'})::VARCHAR FROM {table} WHERE {to_sql(term.where)}"
+        f"SELECT ({column})::VARCHAR, ({term.weight or '1'})::VARCHAR FROM {table} WHERE {format_predicate(term.where)}"
     )
     total = Fraction(0)
     while rows := cursor.fetchmany(BATCH):
@@ -311,7 +311,7 @@ def describe_orphan_rows(con: duckdb.DuckDBPyConnection, people: str, schema: Sc
 
     A key is quoted only where it is public. Cost: one look-up a row and key.
     """
-    table = held_as(related.name)
+    table = name_held_table(related.name)
     nobody = " AND ".join(f"NOT {_matches(own, other, people)}" for own, other in related.keys)
     near = (
         " OR ".join(_matches(own, other, people, _without_case_and_blanks) for own, other in _text_keys(related))
@@ -333,12 +333,12 @@ def describe_orphan_rows(con: duckdb.DuckDBPyConnection, people: str, schema: Sc
     column = related.find(own)
     example = next((each for each in examples if each is not None), None)
     public = not related.secret and column is not None and not column.secret
-    return f"{sentence} (such as {literal(example)})" if public and example is not None else sentence
+    return f"{sentence} (such as {format_literal(example)})" if public and example is not None else sentence
 
 
 def describe_records_without_row(con: duckdb.DuckDBPyConnection, people: str, schema: Schema, related: Related) -> str:
     """How many records have a key that a dimension lacks: a join leaves them out. Cost: a look-up a record."""
-    lost = " OR ".join(f"NOT {_matches(other, own, held_as(related.name))}" for own, other in related.keys)
+    lost = " OR ".join(f"NOT {_matches(other, own, name_held_table(related.name))}" for own, other in related.keys)
     counts = fetch_first(con, f"SELECT count(*), count(*) FILTER (WHERE {lost}) FROM {people} r")
     if not counts or not counts[1]:
         return ""
@@ -364,8 +364,8 @@ def describe_similar_ids(con: duckdb.DuckDBPyConnection, people: str, schema: Sc
     many, one, other = counts
     listed = " and ".join(column.name for column in ids)
     return (
-        f"{many:,} ids ({listed}) differ from another only by capitals or blanks, such as {literal(one)} and "
-        f"{literal(other)}: each counts as a person of its own; if they are the same people, mend the data"
+        f"{many:,} ids ({listed}) differ from another only by capitals or blanks, such as {format_literal(one)} and "
+        f"{format_literal(other)}: each counts as a person of its own; if they are the same people, mend the data"
     )
 
 

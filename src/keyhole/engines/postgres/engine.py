@@ -11,7 +11,7 @@ from typing import Any, NoReturn
 from keyhole.engines.engine import CopiedColumn, DataUrl, Relation
 from keyhole.errors import DataError
 from keyhole.extras import import_extra
-from keyhole.model.predicate import literal, quote_name
+from keyhole.model.predicate import format_literal, quote_name
 
 _RELATIONS = """
 SELECT n.nspname AS schema, c.relname AS name, pg_table_is_visible(c.oid) AS visible,
@@ -175,7 +175,7 @@ class PostgresEngine:
     def columns(self, relation: Relation) -> Sequence[CopiedColumn]:
         """The columns of a table, each with the way that its values are copied exactly."""
         zone = str(self.rows("SELECT current_setting('TimeZone') AS zone")[0][0])
-        found = self.rows(_COLUMNS.format(literal(self.quoted(relation))))
+        found = self.rows(_COLUMNS.format(format_literal(self.quoted(relation))))
         padded = self._padded_columns(relation, [(n, m - 4) for n, type_, _, m, _ in found if type_ == "bpchar"])
         made = [
             describe_copy(

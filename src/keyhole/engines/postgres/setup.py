@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from keyhole.engines.engine import CopiedColumn, DataUrl, find_relation
 from keyhole.engines.postgres.engine import PostgresEngine
 from keyhole.errors import ConfigError, DataError
-from keyhole.model.predicate import literal, quote_name
+from keyhole.model.predicate import format_literal, quote_name
 from keyhole.model.schema import Kind, Role
 
 SCHEMA = "keyhole"
@@ -100,7 +100,7 @@ def check_barred(engine: PostgresEngine, private: Sequence[str]) -> None:
     who, superuser = engine.rows(
         "SELECT current_user::text AS who, (SELECT rolsuper FROM pg_roles WHERE rolname = current_user) AS super"
     )[0]
-    readable = engine.rows(_READABLE.format(", ".join(literal(name) for name in private)))
+    readable = engine.rows(_READABLE.format(", ".join(format_literal(name) for name in private)))
     if superuser or readable:
         what = "is a superuser" if superuser else f"may read {', '.join(str(row[0]) for row in readable)}"
         raise ConfigError(
@@ -157,7 +157,7 @@ def _setup_statements(origin: str, columns: Sequence[SplitColumn]) -> Iterator[s
             wrong = f"{quote_name(c.name)} = 'NaN'"
             yield (
                 f"DO $$ BEGIN IF EXISTS (SELECT 1 FROM keyhole_split WHERE {wrong}) THEN RAISE EXCEPTION "
-                f"USING ERRCODE = '22003', MESSAGE = {literal(f'column {c.name} holds NaN')}; "
+                f"USING ERRCODE = '22003', MESSAGE = {format_literal(f'column {c.name} holds NaN')}; "
                 "END IF; END $$"
             )
     half = [
@@ -173,7 +173,7 @@ def _setup_statements(origin: str, columns: Sequence[SplitColumn]) -> Iterator[s
         yield f"ALTER TABLE {SCHEMA}.{table} ADD PRIMARY KEY ({ROW})"
         yield f"ANALYZE {SCHEMA}.{table}"
     told = ", ".join(
-        f"({literal(c.name)}, {literal(str(c.role))}, {literal(str(c.kind))}, "
+        f"({format_literal(c.name)}, {format_literal(str(c.role))}, {format_literal(str(c.kind))}, "
         f"{'NULL' if c.digits is None else c.digits}::int)"
         for c in columns
     )

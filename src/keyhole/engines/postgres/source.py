@@ -30,7 +30,7 @@ from keyhole.engines.postgres.engine import PostgresEngine
 from keyhole.engines.postgres.setup import ROW, SCHEMA
 from keyhole.errors import DataError
 from keyhole.extras import import_extra
-from keyhole.model.meaning import Value, compared, value
+from keyhole.model.meaning import Value, compare_value, compute_value
 from keyhole.model.predicate import Leaf, Scalar, quote_name
 from keyhole.model.query import Aggregate, Query, Statement, Term
 from keyhole.model.schema import Role, Schema
@@ -119,13 +119,13 @@ class PostgresSource(DuckDBRoster):
         elif query.aggregate is Aggregate.SUM:
             top, per = (sum(map(self._term, each), Fraction(0)) for each in (query.terms, query.per))
             met = all(len(self.support(Query(Aggregate.SUM, (Term(None, need),)))) for need in query.needs)
-            answer = value(query, top, per, met=met)
+            answer = compute_value(query, top, per, met=met)
         else:
             _refuse(f"{query.aggregate.value}")
         if isinstance(answer, Fraction) and query.digits is not None:
             answer = Fraction(round(answer * 10**query.digits), 10**query.digits)
         if query.test is not None:
-            return compared(query, answer)
+            return compare_value(query, answer)
         return as_decimal(answer) if isinstance(answer, Fraction) else None
 
     def _term(self, term: Term) -> Fraction:

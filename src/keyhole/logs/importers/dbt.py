@@ -9,7 +9,7 @@ from typing import Any
 from keyhole.errors import LogError
 from keyhole.logs.exported import Exported, faulty, statements
 from keyhole.logs.records import Text, document, joined, line_of
-from keyhole.model.schema import folded
+from keyhole.model.schema import fold_name
 from keyhole.sql.dialects.engine import recognize_dialect
 from keyhole.sql.statements.views import NotResolved, insert_views
 
@@ -64,7 +64,9 @@ def _models(whole: Mapping[str, Any]) -> dict[str, str]:
     for key, node in _nodes(whole):
         code = node.get("compiled_code") or node.get("compiled_sql") if isinstance(node, Mapping) else None
         if isinstance(code, str) and key.startswith("model.") and str(node.get("language") or "sql") == "sql":
-            found[folded(str(node.get("alias") or node.get("name") or key.split(".")[-1]))] = code.strip().rstrip(";")
+            found[fold_name(str(node.get("alias") or node.get("name") or key.split(".")[-1]))] = code.strip().rstrip(
+                ";"
+            )
     return found
 
 

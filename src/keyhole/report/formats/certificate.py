@@ -18,7 +18,7 @@ from keyhole.gather.answers import noise_compared
 from keyhole.gather.evidence import GIVEN, ROUNDED, Constraint, System
 from keyhole.gather.squares import variances
 from keyhole.model.people import BoundedCount, Counting
-from keyhole.model.predicate import Has, Opaque, to_sql
+from keyhole.model.predicate import Has, Opaque, format_predicate
 from keyhole.model.query import COUNTED_ROWS, HALF, OTHER_GROUPS, Aggregate
 from keyhole.model.schema import Role, Schema
 from keyhole.model.transcript import Entry
@@ -236,7 +236,8 @@ class Certifier:
     def _order(self, proof: Proof, steps: OrderSteps) -> dict[str, Any]:
         """Order statistics by rank, of whom, and what was declared of the column."""
         told: list[dict[str, Any]] = [
-            {"query": r.number, "where": to_sql(r.where), "ranks": [r.j, r.k], "share": r.share} for r in steps.ranks
+            {"query": r.number, "where": format_predicate(r.where), "ranks": [r.j, r.k], "share": r.share}
+            for r in steps.ranks
         ]
         entries = [self._index.entries[r.number] for r in steps.ranks]
         if any(e.query.test is not None or (e.query.digits or 0) < 0 for e in entries):
@@ -303,7 +304,7 @@ class Certifier:
             people[number] = [
                 {
                     "column": system.features[part.feature].column,
-                    "where": to_sql(part.where),
+                    "where": format_predicate(part.where),
                     "factor": part.factor / (rows[number].scale or 1),
                     **({} if part.weight is None else {"times": part.weight}),
                 }
@@ -339,7 +340,7 @@ class Certifier:
 
     def _moments(self, told: SquareSums, rows: Mapping[str, Constraint]) -> dict[str, Any]:
         scale, offset = (rows[told.squares].scale or Fraction(1)), rows[told.squares].offset
-        found: dict[str, Any] = {"kind": told.kind, "where": to_sql(told.where), "squares": told.squares}
+        found: dict[str, Any] = {"kind": told.kind, "where": format_predicate(told.where), "squares": told.squares}
         if told.variance:
             found["variance"] = True
         else:
@@ -415,9 +416,9 @@ def _describe_tables(schema: Schema) -> list[dict[str, Any]]:
 def _describe_atom(counting: Counting, number: int) -> dict[str, Any]:
     leaf = counting.atoms[number].leaf
     if isinstance(leaf, Has):
-        return {"sql": to_sql(leaf), "on": [mine for mine, _ in leaf.on]}
+        return {"sql": format_predicate(leaf), "on": [mine for mine, _ in leaf.on]}
     assert not isinstance(leaf, Opaque)
-    return {"sql": to_sql(leaf), "column": leaf.column}
+    return {"sql": format_predicate(leaf), "column": leaf.column}
 
 
 def _describe_count(counting: Counting, count: BoundedCount, place: Mapping[int, int]) -> dict[str, Any]:
@@ -430,7 +431,7 @@ def _describe_count(counting: Counting, count: BoundedCount, place: Mapping[int,
             {
                 "where": c.public,
                 "literals": [[place[a], holds] for a, holds in c.literals],
-                "sql": [[to_sql(counting.atoms[a].leaf), holds] for a, holds in c.literals],
+                "sql": [[format_predicate(counting.atoms[a].leaf), holds] for a, holds in c.literals],
             }
             for c in formula.clauses
         ],

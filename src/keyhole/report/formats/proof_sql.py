@@ -12,7 +12,7 @@ from math import lcm
 
 from keyhole.auditing.base import visible
 from keyhole.checker.fillings import public_only
-from keyhole.model.predicate import literal, quote_name
+from keyhole.model.predicate import format_literal, quote_name
 from keyhole.report.cases import Case, Cited, PlainVerdict
 from keyhole.sql.statements.select_outline import list_item_names, list_table_names
 
@@ -93,7 +93,7 @@ def _check(case: Case, verdict: PlainVerdict) -> str:
         adds_up = (
             f"ABS({' + '.join(told)}{constant} - {over} * ({case.value})) <= 0.000001 * ({over} + ABS({case.value}))"
         )
-    label = literal(f"{visible(case.who)}: {visible(case.column)}")
+    label = format_literal(f"{visible(case.who)}: {visible(case.column)}")
     return f"SELECT {label} AS claim,\n  {holds} AS holds,\n  {adds_up} AS adds_up;"
 
 
@@ -115,7 +115,7 @@ def _cell(cited: Cited, verdict: PlainVerdict) -> str:
     for name, value in cited.key:
         if items.count(name.casefold()) != 1:
             raise _Left("an answer that does not show the key of its group")
-        tests.append(f"c{items.index(name.casefold()) + 1} IS NOT DISTINCT FROM {literal(value)}")
+        tests.append(f"c{items.index(name.casefold()) + 1} IS NOT DISTINCT FROM {format_literal(value)}")
     where = f" WHERE {' AND '.join(tests)}" if tests else ""
     return f"(SELECT c{at} FROM (\n    {sql}\n  ) AS q({aliases}){where})"
 
@@ -128,7 +128,7 @@ def _people(case: Case, verdict: PlainVerdict) -> str:
     if not verdict.source.id:
         raise _Left("no id names the person")
     return " OR ".join(
-        "(" + " AND ".join(f"{quote_name(k)} IS NOT DISTINCT FROM {literal(v)}" for k, v in record.items()) + ")"
+        "(" + " AND ".join(f"{quote_name(k)} IS NOT DISTINCT FROM {format_literal(v)}" for k, v in record.items()) + ")"
         for record in case.records
     )
 

@@ -12,7 +12,7 @@ from collections.abc import Iterable, Mapping
 
 from sqlglot import exp
 
-from keyhole.model.schema import Kind, Schema, folded
+from keyhole.model.schema import Kind, Schema, fold_name
 from keyhole.sql.dialects.engine import EngineDialect
 from keyhole.sql.dialects.portable_functions import PortableFunctions, is_part_of_day
 from keyhole.sql.dialects.translator import COMPARED, ORDER_OF_TEXTS, ORDERED, UNLIKE, name_node
@@ -61,7 +61,7 @@ def explain_nonportable(tree: exp.Expr, engine: EngineDialect, schema: Schema) -
         made = frozenset().union(*words.list_given_texts(tree))
         if why := explain_case_difference(tree, texts, schema.spelt, made):
             return why if engine.is_known else MAY_IGNORE_CASE
-    days = {folded(c.name) for c in schema.columns if c.kind is Kind.DATE}
+    days = {fold_name(c.name) for c in schema.columns if c.kind is Kind.DATE}
 
     def same(node: exp.Expr) -> bool:
         if engine.may_ignore_case and is_text_test(node, schema.spelt):

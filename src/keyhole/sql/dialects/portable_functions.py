@@ -17,7 +17,7 @@ from math import prod
 
 from sqlglot import exp
 
-from keyhole.model.schema import Kind, Schema, folded
+from keyhole.model.schema import Kind, Schema, fold_name
 from keyhole.sql.dialects.engine import EngineDialect
 
 MAX_TEXTS = 20_000
@@ -41,8 +41,8 @@ class PortableFunctions:
     def __init__(self, engine: EngineDialect, schema: Schema) -> None:
         self.engine = engine
         self.spelt = schema.spelt if engine.portable_texts else {}
-        self.nullable = {folded(c.name) for c in schema.columns if c.nullable}
-        self.whole = {folded(c.name) for c in schema.columns if c.kind is Kind.INTEGER}
+        self.nullable = {fold_name(c.name) for c in schema.columns if c.nullable}
+        self.whole = {fold_name(c.name) for c in schema.columns if c.kind is Kind.INTEGER}
 
     def replace_in(self, tree: exp.Expr) -> exp.Expr:
         """The tree with these functions in the words that all read alike."""
@@ -108,7 +108,7 @@ class PortableFunctions:
         some = [each for each in held if each is not None]
         if not parts or len(some) < len(held) or prod(map(len, some)) > MAX_TEXTS:
             return None
-        if not null and any(folded(c.name) in self.nullable for part in parts for c in part.find_all(exp.Column)):
+        if not null and any(fold_name(c.name) in self.nullable for part in parts for c in part.find_all(exp.Column)):
             return None
         return frozenset(map("".join, product(*some)))
 
@@ -127,7 +127,7 @@ class PortableFunctions:
 
     def _over(self, node: exp.Expr) -> int | None:
         """The constant by which a whole column is divided."""
-        column = isinstance(node.this, exp.Column) and folded(node.this.name) in self.whole
+        column = isinstance(node.this, exp.Column) and fold_name(node.this.name) in self.whole
         over = _read_number(node.expression)
         return over if column and over else None
 
@@ -239,4 +239,4 @@ def _is_day_column(node: exp.Expr | None, days: AbstractSet[str]) -> bool:
         return _is_day_column(node.this, days)
     if isinstance(node, exp.Cast):
         return node.to.is_type("date", "timestamp", "timestampntz", "datetime") and _is_day_column(node.this, days)
-    return isinstance(node, exp.Column) and folded(node.name) in days
+    return isinstance(node, exp.Column) and fold_name(node.name) in days

@@ -12,7 +12,7 @@ from typing import ClassVar
 from sqlglot import exp
 
 from keyhole.model.numbers import round_fraction
-from keyhole.model.schema import Schema, folded
+from keyhole.model.schema import Schema, fold_name
 from keyhole.sql.dialects.translator import ORDER_OF_TEXTS, TEXT_RULES, Rule, Translator, decides_membership
 from keyhole.sql.dialects.types import (
     DECIMAL_NUMBER,
@@ -56,7 +56,7 @@ class PostgresTranslator(Translator):
 
     def __init__(self, schema: Schema) -> None:
         super().__init__(schema)
-        self.digits = {folded(c.name): c.digits for c in schema.columns if not c.secret}
+        self.digits = {fold_name(c.name): c.digits for c in schema.columns if not c.secret}
 
     def check_text_constant(self, constant: exp.Expr, other: SqlType) -> None:
         """A constant takes the type of what it meets: read as PostgreSQL and DuckDB both read it, or not judged."""
@@ -267,7 +267,7 @@ class PostgresTranslator(Translator):
     def _bucket(self, node: exp.WidthBucket) -> SqlType:
         whole = self.require_type(node.this, SqlType.INTEGER, SqlType.DECIMAL) is SqlType.INTEGER
         of = strip_parentheses(node.this)
-        digits = self.digits.get(folded(of.name)) if isinstance(of, exp.Column) else None
+        digits = self.digits.get(fold_name(of.name)) if isinstance(of, exp.Column) else None
         return self.replace_node(
             node, exp.Paren(this=expand_width_bucket(node, 0 if whole else digits, whole)), SqlType.INTEGER
         )

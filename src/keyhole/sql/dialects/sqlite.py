@@ -8,7 +8,7 @@ from typing import ClassVar
 
 from sqlglot import exp
 
-from keyhole.model.schema import folded
+from keyhole.model.schema import fold_name
 from keyhole.sql.dialects.translator import TEXT_RULES, Rule, Translator
 from keyhole.sql.dialects.types import (
     ISO_DAY,
@@ -48,7 +48,7 @@ class SqliteTranslator(Translator):
             name = column.this
             if not isinstance(name, exp.Identifier) or not name.args.get("quoted") or len(column.parts) > 1:
                 continue
-            word = folded(name.name)
+            word = fold_name(name.name)
             if word not in self.columns and word not in ROW_NUMBERS and self._is_compared_with_text(column):
                 column.replace(exp.Literal.string(name.name))
         return tree
@@ -62,7 +62,7 @@ class SqliteTranslator(Translator):
         else:
             return False
         known = isinstance(other, exp.Column) and len(other.parts) == 1
-        return known and self.columns.get(folded(other.name)) is SqlType.TEXT
+        return known and self.columns.get(fold_name(other.name)) is SqlType.TEXT
 
     def column_type(self, sql_type: SqlType) -> SqlType:
         """A decimal column holds doubles, and whole numbers where there is no fraction."""

@@ -12,7 +12,7 @@ from typing import Any, ClassVar
 
 from sqlglot import exp
 
-from keyhole.model.schema import Schema, folded
+from keyhole.model.schema import Schema, fold_name
 from keyhole.sql.dialects.types import (
     DECIMAL_NUMBER,
     TYPE_OF_KIND,
@@ -49,7 +49,7 @@ class Translator:
     rules: ClassVar[dict[type[exp.Expr], Rule]] = {}
 
     def __init__(self, schema: Schema) -> None:
-        self.columns = {folded(c.name): self.column_type(TYPE_OF_KIND[c.kind]) for c in schema.columns}
+        self.columns = {fold_name(c.name): self.column_type(TYPE_OF_KIND[c.kind]) for c in schema.columns}
         self.aliases: dict[str, SqlType] = {}
 
     def read_texts(self, sql: str, tree: exp.Expr) -> exp.Expr:
@@ -102,7 +102,7 @@ class Translator:
     # columns and constants
 
     def _column(self, node: exp.Column) -> SqlType:
-        name = folded(node.name)
+        name = fold_name(node.name)
         return self.columns.get(name) or self.aliases.get(name, SqlType.UNKNOWN)
 
     def _literal(self, node: exp.Literal) -> SqlType:
@@ -115,8 +115,8 @@ class Translator:
         raise NotPortable(f": the number {node.name} is not of one kind in all engines: write it as a decimal")
 
     def _alias(self, node: exp.Alias) -> SqlType:
-        sql_type, name = type_of(node.this), folded(node.alias)
-        same = isinstance(node.this, exp.Column) and folded(node.this.name) == name
+        sql_type, name = type_of(node.this), fold_name(node.alias)
+        same = isinstance(node.this, exp.Column) and fold_name(node.this.name) == name
         if name in self.columns and not same:
             raise NotPortable(
                 f": a result is named {node.alias}, as a column is, and engines differ in which of them is meant"

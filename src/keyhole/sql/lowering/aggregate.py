@@ -16,7 +16,7 @@ from math import ceil, floor, prod
 from sqlglot import exp
 from sqlglot.expressions import DataType
 
-from keyhole.model.meaning import NEGATED, negated
+from keyhole.model.meaning import NEGATED, negate_test
 from keyhole.model.predicate import (
     FALSE,
     MIRRORED,
@@ -26,11 +26,11 @@ from keyhole.model.predicate import (
     Opaque,
     Predicate,
     Truth,
-    conjunction,
-    disjunction,
-    evaluate,
-    leaves,
-    negation,
+    evaluate_predicate,
+    find_leaves,
+    make_and,
+    make_not,
+    make_or,
 )
 from keyhole.model.query import (
     CEIL,
@@ -132,7 +132,7 @@ class AggregateReader(StatisticReader):
         if isinstance(node, exp.Or):
             return AnyOf((self.read_test(node.this), self.read_test(node.expression)))
         if isinstance(node, exp.Not):
-            return negated(self.read_test(node.this))
+            return negate_test(self.read_test(node.this))
         if isinstance(node, exp.Between) and not node.args.get("symmetric"):
             low = exp.GTE(this=node.this.copy(), expression=node.args["low"].copy())
             return AllOf(
@@ -144,7 +144,7 @@ class AggregateReader(StatisticReader):
         if isinstance(node, exp.EQ | exp.NEQ) and self._rounds(node):  # of a rounded number: a range
             ends = (made(this=node.this.copy(), expression=node.expression.copy()) for made in (exp.GTE, exp.LTE))
             both = AllOf(tuple(map(self.read_test, ends)))
-            return both if isinstance(node, exp.EQ) else negated(both)
+            return both if isinstance(node, exp.EQ) else negate_test(both)
         query = self.read_question(node, "")
         if query.test is None:
             raise self.refuse("HAVING takes comparisons of aggregates, joined by AND and OR", node)
@@ -170,7 +170,7 @@ class AggregateReader(StatisticReader):
         number = to_decimal(bound)
         if number is None:
             raise self.refuse(f"{bound} has no finite decimal form: write the number you mean", node)
-        for leaf in (leaf for term in (*query.terms, *query.per) for leaf in leaves(term.where)):
+        for leaf in (leaf for term in (*query.terms, *query.per) for leaf in find_leaves(term.where)):
             if isinstance(leaf, Opaque) and leaf.sql.startswith(FINITE):
                 # engines rank NaN above every number: a yes would say nothing about the sum
                 raise self.refuse("a comparison with a sum that may be NaN is not judged: ask for the sum", node)
@@ -289,7 +289,7 @@ class AggregateReader(StatisticReader):
         if isinstance(node, exp.Filter):
             if not isinstance(node.this, exp.Sum | exp.Avg | exp.Count | exp.CountIf):
                 raise self._no_aggregate(node)
-            return self._aggregate(node.this, conjunction(where, self.read_condition(node.expression.this)))
+            return self._aggregate(node.this, make_and(where, self.read_condition(node.expression.this)))
         if isinstance(node, exp.Sum | exp.Avg | exp.CountIf) and node.this is None:
             raise self.refuse("an argument is missing", node)
         if isinstance(node, exp.Sum | exp.Avg):
@@ -299,15 +299,15 @@ class AggregateReader(StatisticReader):
             pieces = self.read_linear(node.this)
             terms = self._terms(pieces, where)
             guards = [p.guard for p in pieces]
-            needs = (conjunction(self.scope.where, where, require_somebody(guards)),)
+            needs = (make_and(self.scope.where, where, require_somebody(guards)),)
             if isinstance(node, exp.Sum):
                 return Ratio(terms, whole=all(t.column is None and t.weight is None for t in terms), needs=needs)
             return Ratio(terms, per=self._counts(guards, where), needs=needs)
         if isinstance(node, exp.CountIf):
             self.allow_only(node, "this")
             asked = self.read_condition(node.this)
-            somebody = require_somebody([asked, negation(asked)])  # a sum of 0 and 1, NULL over nobody
-            needs = (conjunction(self.scope.where, where, somebody),)
+            somebody = require_somebody([asked, make_not(asked)])  # a sum of 0 and 1, NULL over nobody
+            needs = (make_and(self.scope.where, where, somebody),)
             return Ratio(self._counts([asked], where), whole=True, needs=needs)
         if isinstance(node, exp.Count):
             return Ratio(self._count(node, where), whole=True)
@@ -333,7 +333,7 @@ class AggregateReader(StatisticReader):
         terms = [
             Term(
                 power.column,
-                conjunction(self.scope.where, where, piece.guard),
+                make_and(self.scope.where, where, piece.guard),
                 factor,
                 power.weight.sql if power.weight is not None else None,
                 max(power.degree, 1),
@@ -344,7 +344,7 @@ class AggregateReader(StatisticReader):
         return _merge_terms(tuple(terms))
 
     def _counts(self, guards: list[Predicate], where: Predicate) -> tuple[Term, ...]:
-        return _merge_terms(tuple(Term(None, conjunction(self.scope.where, where, g)) for g in guards))
+        return _merge_terms(tuple(Term(None, make_and(self.scope.where, where, g)) for g in guards))
 
     def _count(self, node: exp.Count, where: Predicate) -> tuple[Term, ...]:
         if node.expressions:
@@ -401,18 +401,18 @@ MAX_CASES = 4096
 def require_somebody(guards: Sequence[Predicate]) -> Predicate:
     """The condition that one of the guards holds: TRUE if one always does, as in CASE ... ELSE.
 
-    >>> from keyhole.model.predicate import Comparison, negation, is_true
+    >>> from keyhole.model.predicate import Comparison, make_not, make_is_true
     >>> above = Comparison("x", ">", 5)
-    >>> require_somebody([above, negation(is_true(above))])
+    >>> require_somebody([above, make_not(make_is_true(above))])
     Constant(value=True)
     """
-    somebody = disjunction(*guards)
-    asked = tuple(dict.fromkeys(leaves(somebody)))
+    somebody = make_or(*guards)
+    asked = tuple(dict.fromkeys(find_leaves(somebody)))
     if len(guards) < 2 or not asked:
         return somebody
     seen = set()
     for truths in _list_joint_truths(asked):
-        seen.add(evaluate(somebody, truths.__getitem__) is True)
+        seen.add(evaluate_predicate(somebody, truths.__getitem__) is True)
         if len(seen) > 1:
             return somebody
     return somebody if not seen else TRUE if True in seen else FALSE

@@ -15,13 +15,13 @@ from keyhole.model.predicate import (
     FALSE,
     Predicate,
     Scalar,
-    conjunction,
-    disjunction,
-    is_true,
-    literal,
-    negation,
+    format_literal,
+    format_predicate,
+    make_and,
+    make_is_true,
+    make_not,
+    make_or,
     quote_name,
-    to_sql,
 )
 from keyhole.model.query import CEIL, FLOOR, ZERO, Key, Steps
 from keyhole.model.schema import Column, Kind
@@ -53,7 +53,9 @@ def read_bucket(reader: LinearReader, node: exp.Expr, word: str) -> Key:
     columns = frozenset(c.name for c in reader.list_columns(node))
     if isinstance(node, exp.Case | exp.If):
         cases = _cases(reader, node)
-        text = " ".join(f"WHEN {to_sql(condition)} THEN {literal(value)}" for value, condition in cases)
+        text = " ".join(
+            f"WHEN {format_predicate(condition)} THEN {format_literal(value)}" for value, condition in cases
+        )
         return Key("", f"CASE {text} END", None, columns, cases)
     steps = _steps(reader, node, Fraction(1), Fraction(0))
     if steps is None:
@@ -89,11 +91,11 @@ def _cases(reader: LinearReader, node: exp.Expr) -> tuple[tuple[Scalar | None, P
         scalar = to_decimal(value) if isinstance(value, Fraction) else value
         if isinstance(value, Fraction) and scalar is None:
             raise reader.refuse(f"{value} has no finite decimal form: write the number you mean", result)
-        here = conjunction(*earlier) if condition is None else conjunction(*earlier, is_true(condition))
+        here = make_and(*earlier) if condition is None else make_and(*earlier, make_is_true(condition))
         conditions.setdefault(scalar, []).append(here)
         if condition is not None:
-            earlier.append(negation(is_true(condition)))
-    cases = tuple((value, disjunction(*parts)) for value, parts in conditions.items())
+            earlier.append(make_not(make_is_true(condition)))
+    cases = tuple((value, make_or(*parts)) for value, parts in conditions.items())
     if len(cases) > MAX_CASES or len({type(value) for value, _ in cases if value is not None}) > 1:
         raise reader.refuse(f"a CASE that groups has results of one kind, and at most {MAX_CASES} of them", node)
     return tuple((value, condition) for value, condition in cases if condition != FALSE)

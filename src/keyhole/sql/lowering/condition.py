@@ -25,12 +25,12 @@ from keyhole.model.predicate import (
     Opaque,
     Predicate,
     Scalar,
-    conjunction,
-    disjunction,
-    is_true,
-    leaf_truth,
-    literal,
-    negation,
+    evaluate_leaf,
+    format_literal,
+    make_and,
+    make_is_true,
+    make_not,
+    make_or,
 )
 from keyhole.model.schema import Column, Kind
 from keyhole.sql.lowering.constants import NotConstant, Value, coerce_constant, read_listed_text, to_decimal
@@ -66,7 +66,7 @@ class ConditionReader(PublicReader):
             return self.compare(node.this, operator, node.args["expression"], node)
         if isinstance(node, exp.And | exp.Or):
             # a chain of a thousand ORs leans to the left: walk it, do not recurse
-            join, kind = (conjunction, exp.And) if isinstance(node, exp.And) else (disjunction, exp.Or)
+            join, kind = (make_and, exp.And) if isinstance(node, exp.And) else (make_or, exp.Or)
             parts: list[exp.Expr] = []
             while isinstance(node, kind):
                 parts.append(node.args["expression"])
@@ -74,7 +74,7 @@ class ConditionReader(PublicReader):
             return join(*(self.read_condition(p) for p in (node, *reversed(parts))))
         if isinstance(node, exp.Not):
             refuse_null(self.scope, node)
-            return negation(self.read_condition(node.this))
+            return make_not(self.read_condition(node.this))
         if (method := _METHODS.get(type(node))) is not None:
             return method(self, node)
         return self._truth(node)
@@ -126,7 +126,7 @@ class ConditionReader(PublicReader):
         family = [next(k for k in kinds if isinstance(v, k)) for v in (a, b)]
         if family[0] is not family[1]:
             raise self.refuse("these two constants are of different kinds", node)
-        return Constant(leaf_truth(Comparison("", operator, b), a))  # type: ignore[arg-type]
+        return Constant(evaluate_leaf(Comparison("", operator, b), a))  # type: ignore[arg-type]
 
     def _against(self, left: exp.Expr, operator: str, value: Value, right: exp.Expr) -> Predicate:
         """A part that looks at the record, against a constant."""
@@ -143,14 +143,14 @@ class ConditionReader(PublicReader):
             inner = self.read_condition(left)
             if operator not in ("=", "<>"):
                 raise self.refuse("a condition is only compared with = TRUE or = FALSE", left)
-            return inner if value == (operator == "=") else negation(inner)
+            return inner if value == (operator == "=") else make_not(inner)
         if self.touches_private(left):
             return NULL if value is None else self.solve_for_column(left, operator, value, right)
         made = self.read_public(left)
         if value is None:
             return NULL
         scalar = coerce_constant(value, made.kind, "this expression", right, self.source)
-        return _compare_guarded(f"{made.raw} {operator} {literal(scalar)}", made)
+        return _compare_guarded(f"{made.raw} {operator} {format_literal(scalar)}", made)
 
     def _two(self, left: exp.Expr, operator: str, right: exp.Expr, node: exp.Expr) -> Predicate:
         for side in (left, right):
@@ -213,7 +213,7 @@ class ConditionReader(PublicReader):
     def _between(self, node: exp.Between) -> Predicate:
         self.allow_only(node, "this", "low", "high")
         low, high = node.args["low"], node.args["high"]
-        return conjunction(self.compare(node.this, ">=", low, node), self.compare(node.this, "<=", high, node))
+        return make_and(self.compare(node.this, ">=", low, node), self.compare(node.this, "<=", high, node))
 
     def _exists(self, node: exp.Exists) -> Predicate:
         if not self.scope.schema.several:
@@ -237,11 +237,11 @@ class ConditionReader(PublicReader):
                 raise self.refuse("IN takes a list of constants here", item)
         left = strip_parentheses(node.this)
         if self.touches_private(left) and not isinstance(left, exp.Column):
-            return disjunction(*(self.compare(node.this, "=", i, node) for i in items))
+            return make_or(*(self.compare(node.this, "=", i, node) for i in items))
         unknown = NULL if None in values else FALSE
         target = self.scope.resolve(left) if isinstance(left, exp.Column) else self.read_public(left)
         if isinstance(target, DerivedColumn):
-            return disjunction(*(self.compare(node.this, "=", i, node) for i in items))
+            return make_or(*(self.compare(node.this, "=", i, node) for i in items))
         listed = tuple(
             dict.fromkeys(
                 read_constant(target, "=", value, item, self.source)  # type: ignore[arg-type]
@@ -250,15 +250,15 @@ class ConditionReader(PublicReader):
             )
         )
         if isinstance(target, Column):
-            return disjunction(_member_of(target, listed), unknown)
+            return make_or(_member_of(target, listed), unknown)
         if not listed:
             return unknown
-        return disjunction(_compare_guarded(f"{target.raw} IN ({', '.join(map(literal, listed))})", target), unknown)
+        return make_or(_compare_guarded(f"{target.raw} IN ({', '.join(map(format_literal, listed))})", target), unknown)
 
     def _like(self, node: exp.Expr) -> Predicate:
         self.allow_only(node, "this", "expression", "negate")
         fold = isinstance(node, exp.ILike)
-        wrap: Callable[[Predicate], Predicate] = negation if node.args.get("negate") else _leave
+        wrap: Callable[[Predicate], Predicate] = make_not if node.args.get("negate") else _leave
         pattern = self.fold_constant(node.args["expression"])
         left = strip_parentheses(node.this)
         if pattern is None:
@@ -277,14 +277,14 @@ class ConditionReader(PublicReader):
         if self.touches_private(left):
             raise self._private(left)
         made = self.read_argument(left, (Kind.TEXT,), node)
-        return wrap(Opaque(f"{made.sql} {'ILIKE' if fold else 'LIKE'} {literal(pattern)}", made.columns))
+        return wrap(Opaque(f"{made.sql} {'ILIKE' if fold else 'LIKE'} {format_literal(pattern)}", made.columns))
 
     def _is(self, node: exp.Is) -> Predicate:
         self.allow_only(node, "this", "expression")
         what, inner = node.expression, strip_parentheses(node.this)
         if isinstance(what, exp.Boolean):
             part = self.read_condition(inner)
-            return is_true(part if what.this else negation(part))
+            return make_is_true(part if what.this else make_not(part))
         if not isinstance(what, exp.Null):
             raise self.refuse("IS takes NULL, TRUE or FALSE", node)
         return self.is_null(inner)
@@ -305,7 +305,7 @@ class ConditionReader(PublicReader):
             return Opaque(f"({made.sql}) IS NULL", made.columns)
         if isinstance(node, CONDITIONS):
             part = self.read_condition(node)
-            return conjunction(negation(is_true(part)), negation(is_true(negation(part))))
+            return make_and(make_not(make_is_true(part)), make_not(make_is_true(make_not(part))))
         if (line := self.read_line(node)) is not None:
             return IsNull(line[0].name)
         raise self._private(node)
@@ -322,8 +322,8 @@ class ConditionReader(PublicReader):
             self._alike([a, b], node)
             same = _compare_guarded(f"{a.raw} IS NOT DISTINCT FROM {b.raw}", a, b)
         else:
-            same = is_true(self.compare(left, "=", right, node))
-        return same if isinstance(node, exp.NullSafeEQ) else negation(same)
+            same = make_is_true(self.compare(left, "=", right, node))
+        return same if isinstance(node, exp.NullSafeEQ) else make_not(same)
 
     def _choose(self, node: exp.Expr) -> Predicate:
         """CASE or IF as a condition."""
@@ -334,12 +334,12 @@ class ConditionReader(PublicReader):
         for condition, result in self.read_branches(node):
             mine = condition if condition is not None else TRUE
             parts.append(
-                conjunction(*(negation(is_true(e)) for e in earlier), is_true(mine), self.read_condition(result))
+                make_and(*(make_not(make_is_true(e)) for e in earlier), make_is_true(mine), self.read_condition(result))
             )
             earlier.append(mine)
         # where no branch applies the CASE is NULL, not FALSE
-        rest = conjunction(*(negation(is_true(e)) for e in earlier), NULL)
-        return disjunction(*parts, rest)
+        rest = make_and(*(make_not(make_is_true(e)) for e in earlier), NULL)
+        return make_or(*parts, rest)
 
 
 def _leave(part: Predicate) -> Predicate:
@@ -367,7 +367,7 @@ def compare_column(column: Column, operator: str, value: Scalar) -> Predicate:
         return Comparison(column.name, operator, value)
     if operator in ("=", "<>"):
         never = And((Comparison(column.name, "<", 0), Comparison(column.name, ">", 0)))  # NULL stays NULL
-        return never if operator == "=" else negation(never)
+        return never if operator == "=" else make_not(never)
     down = operator.startswith("<")
     return Comparison(column.name, "<=" if down else ">=", math.floor(value) if down else math.ceil(value))
 

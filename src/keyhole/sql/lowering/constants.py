@@ -12,7 +12,7 @@ from typing import Final, TypeAlias
 from sqlglot import exp
 from sqlglot.expressions import DataType
 
-from keyhole.model.predicate import Scalar, literal
+from keyhole.model.predicate import Scalar, format_literal
 from keyhole.model.schema import Column, Kind, ListedValues
 from keyhole.sql.lowering.date_arithmetic import add_interval, shift_date, truncate_date
 from keyhole.sql.statements.parse import SourceText
@@ -183,7 +183,9 @@ def coerce_constant(value: Value, kind: Kind, name: str, node: exp.Expr, source:
         if isinstance(value, str):
             return value
         shown = (
-            literal(str(to_decimal(value))) if isinstance(value, Fraction) and to_decimal(value) is not None else None
+            format_literal(str(to_decimal(value)))
+            if isinstance(value, Fraction) and to_decimal(value) is not None
+            else None
         )
         hint = f"write {shown}" if shown else "write the text in single quotes"
         if isinstance(value, bool):
@@ -209,7 +211,7 @@ def _to_number(value: Value, kind: Kind, name: str, node: exp.Expr, source: Sour
         if not exact:
             if _is_number(value):
                 raise source.refuse(f"{name} holds numbers: write {value.strip()} without quotes", node)
-            raise source.refuse(f"{name} holds numbers and {literal(value)} is none", node)
+            raise source.refuse(f"{name} holds numbers and {format_literal(value)} is none", node)
         value = _bound_number(Decimal(value.strip()), node, source)
     if isinstance(value, bool) or not isinstance(value, Fraction):
         raise source.refuse(f"{name} holds numbers: compare it with a number", node)
@@ -285,7 +287,7 @@ def _to_date(value: Value, kind: Kind, name: str, node: exp.Expr, source: Source
             return dt.datetime.fromisoformat(text)
     except ValueError:
         pass
-    raise source.refuse(f"{literal(value)} is no {kind.value} for {name}: write {example}", node)
+    raise source.refuse(f"{format_literal(value)} is no {kind.value} for {name}: write {example}", node)
 
 
 # --- columns with listed values ---------------------------------------------------------------------------------------
@@ -302,7 +304,7 @@ def read_listed_text(column: Column, operator: str, value: Value, node: exp.Expr
         coerce_constant(value, column.kind, column.name, node, source)
     meant = _find_listed_text(column.listed, value) if operator in ("=", "<>") else None
     if meant is None:
-        shown = ", ".join(map(literal, column.listed.values[:5])) + (", ..." if column.listed.values[5:] else "")
+        shown = ", ".join(map(format_literal, column.listed.values[:5])) + (", ..." if column.listed.values[5:] else "")
         raise source.refuse(
             f"the values of {column.name} were listed as texts ({shown}), and a database that holds them as numbers, "
             "days or truth values compares otherwise: only =, <> and IN with these very values are judged",

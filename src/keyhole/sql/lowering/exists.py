@@ -8,8 +8,8 @@ from dataclasses import replace
 from sqlglot import exp
 
 from keyhole.errors import UnsupportedQuery
-from keyhole.model.predicate import And, Has, IsNull, Opaque, Predicate, columns, conjunction, has_sql, negation
-from keyhole.model.schema import Related, Role, Schema, folded
+from keyhole.model.predicate import And, Has, IsNull, Opaque, Predicate, find_columns, format_has, make_and, make_not
+from keyhole.model.schema import Related, Role, Schema, fold_name
 from keyhole.sql.lowering.names import DerivedColumn, Scope
 from keyhole.sql.statements.parse import SourceText
 
@@ -30,7 +30,7 @@ def split_conjunction(node: exp.Expr | None) -> list[exp.Expr]:
 def make_row_scope(source: SourceText, related: Related, alias: str) -> Scope:
     """The names of another table's rows. What is asked of one row is part of one yes or no, so any column will do."""
     columns = tuple(replace(c, role=Role.PUBLIC) for c in related.columns)
-    return Scope(source, Schema(related.name, columns), frozenset((folded(alias),)))
+    return Scope(source, Schema(related.name, columns), frozenset((fold_name(alias),)))
 
 
 def require_row(related: Related, on: Iterable[tuple[str, str]], where: Predicate) -> Predicate:
@@ -52,17 +52,17 @@ def require_row(related: Related, on: Iterable[tuple[str, str]], where: Predicat
         return leaf
     private = {c.name for c in related.columns if c.secret}
     parts = where.parts if isinstance(where, And) else (where,)
-    public = Has(related.name, pairs, conjunction(*(p for p in parts if not columns(p) & private)))
-    seen = Opaque(has_sql(public), frozenset(mine for mine, _ in pairs))
-    return seen if public == leaf else conjunction(seen, leaf)
+    public = Has(related.name, pairs, make_and(*(p for p in parts if not find_columns(p) & private)))
+    seen = Opaque(format_has(public), frozenset(mine for mine, _ in pairs))
+    return seen if public == leaf else make_and(seen, leaf)
 
 
 def find_declared_key(source: SourceText, related: Related, own: str, other: str, node: exp.Expr) -> tuple[str, str]:
     """The declared key that an equality of two columns is; refuses any other, with what to declare."""
     for a, b in related.keys:
-        if folded(a) == folded(own) and folded(b) == folded(other):
+        if fold_name(a) == fold_name(own) and fold_name(b) == fold_name(other):
             return a, b
-    written = own if folded(own) == folded(other) else f"{own}={other}"
+    written = own if fold_name(own) == fold_name(other) else f"{own}={other}"
     raise source.refuse(
         f'{related.name} is not joined on a declared key: if {written} names whose row it is, add "{written}" to keys '
         f"under [tables.{related.name}]",
@@ -160,7 +160,7 @@ def _subquery(
     inner = make_row_scope(source, related, alias)
 
     def own(column: exp.Column) -> bool:
-        return folded(column.table) in inner.qualifiers if column.table else related.find(column.name) is not None
+        return fold_name(column.table) in inner.qualifiers if column.table else related.find(column.name) is not None
 
     on = [_pair(scope, inner, related, a, b) for a, b in pairs]
     parts = []
@@ -176,7 +176,7 @@ def _subquery(
             raise source.refuse("a condition between a row and the record is judged only if it equates a key", part)
     if not on:
         raise source.refuse(f"the subquery does not say whose rows of {related.name} it means: equate a key", select)
-    return require_row(related, dict.fromkeys(on), conjunction(*parts))
+    return require_row(related, dict.fromkeys(on), make_and(*parts))
 
 
 def _pair(scope: Scope, inner: Scope, related: Related, a: exp.Column, b: exp.Column) -> tuple[str, str]:
@@ -188,15 +188,15 @@ def _pair(scope: Scope, inner: Scope, related: Related, a: exp.Column, b: exp.Co
 
 def require_no_row(related: Related, on: Iterable[tuple[str, str]], where: Predicate) -> Predicate:
     """No such row: a record without a key has none."""
-    return negation(require_row(related, on, where))
+    return make_not(require_row(related, on, where))
 
 
 def require_null_rejected(predicate: Predicate, source: SourceText, node: exp.Expr) -> None:
     """Refuses a condition that may hold for the NULLs of an outer join: then it does not make it an inner one."""
-    from keyhole.model.predicate import evaluate, leaves
+    from keyhole.model.predicate import evaluate_predicate, find_leaves
 
-    found = leaves(predicate)
-    if any(isinstance(leaf, Opaque) for leaf in found) or evaluate(
+    found = find_leaves(predicate)
+    if any(isinstance(leaf, Opaque) for leaf in found) or evaluate_predicate(
         predicate, lambda leaf: True if isinstance(leaf, IsNull) else None
     ):
         raise source.refuse(
@@ -206,7 +206,7 @@ def require_null_rejected(predicate: Predicate, source: SourceText, node: exp.Ex
 
 def refuse_unknown_table(source: SourceText, schema: Schema, name: str, node: exp.Expr) -> UnsupportedQuery:
     """The error for a joined table that was not declared, or that is not looked at here."""
-    if any(folded(name) == folded(each) for each in schema.unread):
+    if any(fold_name(name) == fold_name(each) for each in schema.unread):
         return source.refuse(f"conditions on rows of {name} are judged by `keyhole audit` alone: not here", node)
     return source.refuse(
         f'{name} was not declared: add [tables.{name}] with keys = ["..."] and private = "all" (rows of people) or '

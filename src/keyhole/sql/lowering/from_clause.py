@@ -12,8 +12,8 @@ from dataclasses import dataclass, field, replace
 
 from sqlglot import exp
 
-from keyhole.model.predicate import IsNull, Predicate, conjunction, negation, quote_name
-from keyhole.model.schema import Column, Related, Schema, folded
+from keyhole.model.predicate import IsNull, Predicate, make_and, make_not, quote_name
+from keyhole.model.schema import Column, Related, Schema, fold_name
 from keyhole.sql.lowering.aggregate import AggregateReader
 from keyhole.sql.lowering.exists import (
     find_declared_key,
@@ -62,7 +62,7 @@ def read_from_clause(source: SourceText, schema: Schema, select: exp.Select, tab
         for cte in with_.expressions:
             if not isinstance(cte.this, exp.Select) or cte.args["alias"].args.get("columns"):
                 raise source.refuse("WITH takes a simple SELECT of columns here", cte)
-            tables[folded(cte.alias)] = _read_subquery(source, schema, cte.this, tables)
+            tables[fold_name(cte.alias)] = _read_subquery(source, schema, cte.this, tables)
     from_ = select.args.get("from_")
     if from_ is None:
         raise source.refuse(f"there is no FROM: write FROM {quote_name(schema.table)}", select)
@@ -72,7 +72,7 @@ def read_from_clause(source: SourceText, schema: Schema, select: exp.Select, tab
     where = select.args.get("where")
     if where is None:
         return scope
-    return replace(scope, where=conjunction(scope.where, AggregateReader(scope).read_condition(where.this)))
+    return replace(scope, where=make_and(scope.where, AggregateReader(scope).read_condition(where.this)))
 
 
 def _read_condition(scope: Scope, node: exp.Expr) -> Predicate:
@@ -88,11 +88,11 @@ def _read_source(source: SourceText, schema: Schema, node: exp.Expr, tables: dic
             raise source.refuse(_CLAUSES.get(name, f"{name.upper()} in FROM is not judged: put it in a view"), node)
     if isinstance(node, exp.Table) and isinstance(node.this, exp.Identifier):
         name = node.name
-        if schema.table_named(name) is not None and folded(name) != folded(schema.table):
+        if schema.table_named(name) is not None and fold_name(name) != fold_name(schema.table):
             raise source.refuse(f"rows of {name} are judged beside the people: join {schema.table}", node)
-        qualifiers = frozenset((folded(alias.name if alias is not None and alias.name else name),))
-        if not node.args.get("db") and folded(name) in tables:
-            return replace(tables[folded(name)], qualifiers=qualifiers)
+        qualifiers = frozenset((fold_name(alias.name if alias is not None and alias.name else name),))
+        if not node.args.get("db") and fold_name(name) in tables:
+            return replace(tables[fold_name(name)], qualifiers=qualifiers)
         parts = tuple(part for part in (node.catalog, node.db, name) if part)
         if schema.strict_table and not schema.is_people(parts):
             raise source.refuse(f"the table here is {schema.table}: write FROM {quote_name(schema.table)}", node)
@@ -103,7 +103,7 @@ def _read_source(source: SourceText, schema: Schema, node: exp.Expr, tables: dic
         return Scope(source, schema, qualifiers, table=parts)
     if isinstance(node, exp.Subquery) and isinstance(node.this, exp.Select):
         inner = _read_subquery(source, schema, node.this, tables)
-        return replace(inner, qualifiers=frozenset((folded(alias.name),)) if alias is not None else frozenset())
+        return replace(inner, qualifiers=frozenset((fold_name(alias.name),)) if alias is not None else frozenset())
     raise source.refuse("FROM takes the one table, or a simple subquery over it: put the rest in a view", node)
 
 
@@ -123,7 +123,7 @@ def _read_subquery(source: SourceText, schema: Schema, select: exp.Select, table
         node = strip_parentheses(item.this if isinstance(item, exp.Alias) else item)
         if isinstance(node, exp.Star) or (isinstance(node, exp.Column) and isinstance(node.this, exp.Star)):
             reader.allow_only(node if isinstance(node, exp.Star) else node.this)
-            passed: dict[str, Column | DerivedColumn] = {folded(c.name): c for c in schema.columns}
+            passed: dict[str, Column | DerivedColumn] = {fold_name(c.name): c for c in schema.columns}
             for name, column in (passed if inner.names is None else inner.names).items():
                 names.setdefault(name, column)  # of several columns of a name the engine takes the first
             continue
@@ -131,10 +131,10 @@ def _read_subquery(source: SourceText, schema: Schema, select: exp.Select, table
             raise source.refuse("aggregates in a subquery are not judged: write one SELECT over the table", node)
         if isinstance(node, exp.Column):
             found = inner.resolve(node)
-            names.setdefault(folded(item.alias or node.name), found)
+            names.setdefault(fold_name(item.alias or node.name), found)
         elif isinstance(item, exp.Alias):
             reader.touches_private(node)  # refuses unknown names here, where they stand
-            names.setdefault(folded(item.alias), DerivedColumn(node, inner))
+            names.setdefault(fold_name(item.alias), DerivedColumn(node, inner))
         else:
             raise source.refuse("name this column of the subquery with AS", node)
     return replace(inner, names=names)
@@ -219,7 +219,7 @@ class _Joins:
 
     def add_table(self, node: exp.Expr, how: str, on: list[exp.Expr]) -> None:
         related = self.schema.table_named(node.name) if isinstance(node, exp.Table) else None
-        if related is None or (isinstance(node, exp.Table) and folded(node.name) in self.tables):
+        if related is None or (isinstance(node, exp.Table) and fold_name(node.name) in self.tables):
             if self.base is not None or how != INNER:
                 if isinstance(node, exp.Table):
                     raise refuse_unknown_table(self.source, self.schema, node.name, node)
@@ -229,7 +229,7 @@ class _Joins:
             self.base = _read_source(self.source, self.schema, node, self.tables)
             self.pool += on
             return
-        alias = folded(node.alias or node.name)
+        alias = fold_name(node.alias or node.name)
         if any(p.alias == alias for p in self.parts):
             raise self.source.refuse(f"two tables are called {alias}: give one another name with AS", node)
         self.parts.append(_JoinedPart(alias, related, how, node, on if how != INNER else []))
@@ -242,9 +242,9 @@ class _Joins:
         """The alias of the table whose column it is; empty for the table of the people."""
         assert self.base is not None
         if column.table:
-            named = folded(column.table)
+            named = fold_name(column.table)
             return "" if named in self.base.qualifiers else next((p.alias for p in self.parts if p.alias == named), "")
-        mine = self.schema.find(column.name) if self.base.names is None else self.base.names.get(folded(column.name))
+        mine = self.schema.find(column.name) if self.base.names is None else self.base.names.get(fold_name(column.name))
         if mine is not None:
             return ""
         return next((p.alias for p in self.parts if p.related.find(column.name) is not None), "")
@@ -290,7 +290,7 @@ class _Joins:
         rows = tuple(
             p.related.name for p in self.parts if not p.related.dimension and p.how in (INNER, LEFT) and not p.missing
         )
-        return replace(base, where=conjunction(*conditions), multiplied=rows)
+        return replace(base, where=make_and(*conditions), multiplied=rows)
 
     def sort_out_keys(self, pool: list[exp.Expr]) -> list[exp.Expr]:
         """Equalities of keys go to their tables (through others, if need be); the rest is returned."""
@@ -374,11 +374,11 @@ class _Joins:
             if set(p.keys) != set(p.related.keys):
                 keys = " and ".join(f"{own} = {other}" for own, other in p.related.keys)
                 raise self.source.refuse(f"{p.related.name} is joined on a part of its key: equate {keys}", p.node)
-            there = negation(IsNull(f"{p.related.name}.{p.related.keys[0][0]}"))
+            there = make_not(IsNull(f"{p.related.name}.{p.related.keys[0][0]}"))
             if p.how in (SEMI, INNER):
                 return [there]
-            return [negation(there)] if p.how == ANTI else []
-        where = conjunction(*p.asked)
+            return [make_not(there)] if p.how == ANTI else []
+        where = make_and(*p.asked)
         if p.how == ANTI or p.missing:
             if p.missing and p.how != LEFT:
                 raise self.source.refuse(f"{p.related.name} is asked for rows and for none", p.node)

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 
 from sqlglot import exp
 
-from keyhole.model.schema import folded
+from keyhole.model.schema import fold_name
 
 # who reads it: module.function below keyhole.sql
 LOWER, BOUND, READ = "lower.lower_statement", "upper_bound.find_upper_bound", "read.read_statement"
@@ -222,7 +222,7 @@ def _check_named(node: exp.Expr) -> str:
 def orders_by_shown(order: exp.Expr | None, shown: Collection[str]) -> bool:
     """Does ORDER BY look at nothing but columns of the answer (`shown`, case folded): is it no news then?"""
     for part in order.walk() if order is not None else ():
-        if isinstance(part, exp.Column) and (len(part.parts) > 1 or folded(part.name) not in shown):
+        if isinstance(part, exp.Column) and (len(part.parts) > 1 or fold_name(part.name) not in shown):
             return False
         if isinstance(part, exp.Query | exp.AggFunc | exp.Window):
             return False
@@ -234,7 +234,7 @@ def _check_union(node: exp.Expr) -> str:
     first = node
     while isinstance(first, exp.SetOperation | exp.Subquery):
         first = first.this
-    if orders_by_shown(node.args.get("order"), {folded(item.alias_or_name) for item in first.expressions}):
+    if orders_by_shown(node.args.get("order"), {fold_name(item.alias_or_name) for item in first.expressions}):
         return ""
     return "ORDER BY of a UNION is judged by columns that it shows: add the expression to each SELECT"
 

@@ -14,7 +14,7 @@ from sqlglot import exp
 from sqlglot.expressions import DataType
 
 from keyhole.errors import UnsupportedQuery
-from keyhole.model.predicate import FALSE, TRUE, Comparison, IsNull, Predicate, conjunction, is_true, negation
+from keyhole.model.predicate import FALSE, TRUE, Comparison, IsNull, Predicate, make_and, make_is_true, make_not
 from keyhole.model.schema import Column, Kind
 from keyhole.sql.lowering.condition import ConditionReader
 from keyhole.sql.lowering.constants import NotConstant, Value
@@ -132,9 +132,7 @@ class LinearReader(ConditionReader):
         sign = -1 if isinstance(node, exp.Sub) else 1
         return self._crossed(
             [
-                LinearTerm(
-                    conjunction(a.guard, b.guard), _collect_powers((*a.powers, *_scale(b, Fraction(sign)).powers))
-                )
+                LinearTerm(make_and(a.guard, b.guard), _collect_powers((*a.powers, *_scale(b, Fraction(sign)).powers)))
                 for a in left
                 for b in right
             ],
@@ -158,7 +156,7 @@ class LinearReader(ConditionReader):
         return self._crossed(
             [
                 LinearTerm(
-                    conjunction(a.guard, b.guard),
+                    make_and(a.guard, b.guard),
                     _collect_powers(tuple((self._times(p, q, node), f * g) for p, f in a.powers for q, g in b.powers)),
                 )
                 for a in left
@@ -208,10 +206,10 @@ class LinearReader(ConditionReader):
         pieces: list[LinearTerm] = []
         earlier: list[Predicate] = []
         for condition, result in branches:
-            here = conjunction(*earlier) if condition is None else conjunction(*earlier, condition)
-            pieces += [LinearTerm(conjunction(here, p.guard), p.powers) for p in self.read_linear(result)]
+            here = make_and(*earlier) if condition is None else make_and(*earlier, condition)
+            pieces += [LinearTerm(make_and(here, p.guard), p.powers) for p in self.read_linear(result)]
             if condition is not None:
-                earlier.append(negation(is_true(condition)))
+                earlier.append(make_not(make_is_true(condition)))
         return self._crossed(pieces, node)
 
     def _coalesce(self, node: exp.Coalesce) -> list[LinearTerm]:
@@ -222,8 +220,8 @@ class LinearReader(ConditionReader):
         earlier: list[Predicate] = []
         for operand in (node.this, *node.expressions):
             mine = self.read_linear(operand)
-            pieces += [LinearTerm(conjunction(*earlier, p.guard), p.powers) for p in mine]
-            earlier += [negation(is_true(p.guard)) for p in mine]
+            pieces += [LinearTerm(make_and(*earlier, p.guard), p.powers) for p in mine]
+            earlier += [make_not(make_is_true(p.guard)) for p in mine]
         return self._crossed(pieces, node)
 
     def _widened(self, node: exp.Cast) -> list[LinearTerm]:
@@ -263,14 +261,14 @@ class LinearReader(ConditionReader):
             parts: list[Predicate] = []
             earlier: list[Predicate] = []
             for condition, result in self.read_branches(node):
-                here = conjunction(*earlier) if condition is None else conjunction(*earlier, condition)
-                parts += [conjunction(here, p) for p in self.when_present(result)]
+                here = make_and(*earlier) if condition is None else make_and(*earlier, condition)
+                parts += [make_and(here, p) for p in self.when_present(result)]
                 if condition is not None:
-                    earlier.append(negation(is_true(condition)))
+                    earlier.append(make_not(make_is_true(condition)))
             return [p for p in parts if p != FALSE]
         if not self.touches_private(node):
             made = self.read_public(node)
-            return [negation(self.is_null(node)) if made.nullable or made.fallible else TRUE]
+            return [make_not(self.is_null(node)) if made.nullable or made.fallible else TRUE]
         return [p.guard for p in self.read_linear(node)]
 
 
@@ -281,12 +279,12 @@ def _describe_kind(column: Column) -> str:
 
 
 def _is_present(column: Column) -> Predicate:
-    return negation(IsNull(column.name)) if column.nullable else TRUE
+    return make_not(IsNull(column.name)) if column.nullable else TRUE
 
 
 def _split_condition(condition: Predicate) -> list[LinearTerm]:
     """A condition as the number 1 or 0, NULL where it is unknown."""
-    pieces = [LinearTerm(condition, ((ONE, Fraction(1)),)), LinearTerm(negation(condition), ())]
+    pieces = [LinearTerm(condition, ((ONE, Fraction(1)),)), LinearTerm(make_not(condition), ())]
     return [p for p in pieces if p.guard != FALSE]
 
 

@@ -11,9 +11,9 @@ from sqlglot import exp
 from sqlglot.tokenizer_core import TokenType
 
 from keyhole.errors import QueryError, UnsupportedQuery
-from keyhole.model.predicate import Predicate, conjunction, literal, quote_name
-from keyhole.model.query import Aggregate, Key, OrderTerm, Query, Shown, Statement, questions
-from keyhole.model.schema import Column, Schema, folded
+from keyhole.model.predicate import Predicate, format_literal, make_and, quote_name
+from keyhole.model.query import Aggregate, Key, OrderTerm, Query, Shown, Statement, list_questions
+from keyhole.model.schema import Column, Schema, fold_name
 from keyhole.sql.lowering.aggregate import AggregateReader
 from keyhole.sql.lowering.buckets import read_bucket, write_bucket
 from keyhole.sql.lowering.constants import NotConstant, to_decimal
@@ -86,7 +86,7 @@ class _Lowering:
         written = self.grouping(plain)
         sets = tuple(dict.fromkeys(written))
         conditions, tests = self.having(plain, sets)
-        scope = replace(self.scope, where=conjunction(self.scope.where, *conditions)) if conditions else self.scope
+        scope = replace(self.scope, where=make_and(self.scope.where, *conditions)) if conditions else self.scope
         reader = AggregateReader(scope)
         queries: list[Query] = []
         shown_items: list[Shown] = []
@@ -101,7 +101,7 @@ class _Lowering:
             raise source.refuse(
                 "there is no aggregate: only SUM, AVG, COUNT, MIN, MAX and their kin are judged", select
             )
-        self.no_public_figure_of_a_private_group(queries, [q for test in having for q in questions(test)])
+        self.no_public_figure_of_a_private_group(queries, [q for test in having for q in list_questions(test)])
         order = self.order(reader, queries)
         self.limit(reader)
         return Statement(
@@ -123,7 +123,7 @@ class _Lowering:
         value = reader.fold_constant(item.node)
         if not isinstance(value, NotConstant):
             number = to_decimal(value) if isinstance(value, Fraction) else value
-            return "" if number is None and value is not None else literal(number)
+            return "" if number is None and value is not None else format_literal(number)
         if isinstance(strip_parentheses(item.node), exp.Column):
             found = reader.list_columns(item.node)
             if len(found) == 1 and found[0].secret:
@@ -280,7 +280,7 @@ class _Lowering:
             return None
         if self.scope.names is None and self.scope.schema.find(node.name) is not None:
             return None
-        if self.scope.names is not None and folded(node.name) in self.scope.names:
+        if self.scope.names is not None and fold_name(node.name) in self.scope.names:
             return None
         return self.item_named(node)
 
@@ -288,7 +288,7 @@ class _Lowering:
         """The SELECT item whose alias this is: in HAVING and ORDER BY an alias goes before a column."""
         if len(node.parts) > 1:
             return None
-        return next((i for i in self.items if i.alias and folded(i.alias) == folded(node.name)), None)
+        return next((i for i in self.items if i.alias and fold_name(i.alias) == fold_name(node.name)), None)
 
     # HAVING, ORDER BY, LIMIT
 

@@ -7,8 +7,8 @@ from dataclasses import dataclass, field
 from sqlglot import exp
 
 from keyhole.errors import UnknownColumn
-from keyhole.model.predicate import TRUE, Predicate, literal
-from keyhole.model.schema import Column, Related, Role, Schema, folded
+from keyhole.model.predicate import TRUE, Predicate, format_literal
+from keyhole.model.schema import Column, Related, Role, Schema, fold_name
 from keyhole.sql.statements.parse import SourceText
 
 LONGEST = 400  # characters of a statement that is shown as it must be written
@@ -57,14 +57,14 @@ class Scope:
         parts = node.parts
         if (other := self._joined(node)) is not None:
             return self._of(other, node)
-        if len(parts) > 1 and folded(parts[-2].name) not in self.qualifiers:
+        if len(parts) > 1 and fold_name(parts[-2].name) not in self.qualifiers:
             known = " or ".join(sorted(self.qualifiers)) or "nothing"
             raise UnknownColumn(
                 f"there is no table {parts[-2].name} in FROM: write {known}.{name}, or {name} alone",
                 self.source.text,
                 self.source.position(node),
             )
-        column = self.schema.find(name) if self.names is None else self.names.get(folded(name))
+        column = self.schema.find(name) if self.names is None else self.names.get(fold_name(name))
         if column is None:
             # in double quotes, or where a value is compared: most likely text is meant
             as_text = bool(identifier.quoted) or (
@@ -85,9 +85,9 @@ class Scope:
     def _joined(self, node: exp.Column) -> JoinedTable | None:
         """The other table whose column is meant: by its name, or because only it has the column."""
         if len(node.parts) > 1:
-            named = folded(node.parts[-2].name)
+            named = fold_name(node.parts[-2].name)
             return None if named in self.qualifiers else next((j for j in self.joined if j.alias == named), None)
-        mine = self.schema.find(node.name) if self.names is None else self.names.get(folded(node.name))
+        mine = self.schema.find(node.name) if self.names is None else self.names.get(fold_name(node.name))
         if mine is not None:
             return None
         return next((j for j in self.joined if j.related.find(node.name) is not None), None)
@@ -127,7 +127,7 @@ class Scope:
             or self.schema.nearest(name) is not None
         ):
             return ""
-        return f". Write: {' '.join((text[:at] + literal(name) + text[at + len(word) :]).split())}"
+        return f". Write: {' '.join((text[:at] + format_literal(name) + text[at + len(word) :]).split())}"
 
     def _unknown(self, name: str, quoted: bool, as_text: bool) -> str:
         nearest = self.schema.nearest(name) if self.names is None else None
@@ -141,5 +141,5 @@ class Scope:
             hint = f"; the columns are {', '.join(known[:12])}{', ...' if len(known) > 12 else ''}"
         shown = f'"{name}"' if quoted else name
         if as_text:
-            return f"there is no column {shown}. Text takes single quotes: {literal(name)}{hint}"
+            return f"there is no column {shown}. Text takes single quotes: {format_literal(name)}{hint}"
         return f"there is no column {shown}{hint}"

@@ -18,13 +18,13 @@ from keyhole.model.predicate import (
     IsNull,
     Opaque,
     Predicate,
-    leaves,
-    literal,
-    negation,
+    find_leaves,
+    format_literal,
+    format_predicate,
+    make_not,
     quote_name,
-    to_sql,
 )
-from keyhole.model.predicate import columns as columns_of
+from keyhole.model.predicate import find_columns as columns_of
 from keyhole.model.schema import Column, Kind
 from keyhole.sql.lowering.constants import NotConstant, Value, coerce_constant, fold_constant, number_kind, to_decimal
 from keyhole.sql.lowering.functions import (
@@ -67,7 +67,7 @@ class PublicExpression:
     def when_present(self) -> Predicate:
         """The condition that it has a value that can be summed."""
         if self.column is not None:
-            return negation(IsNull(self.column)) if self.nullable else Constant(True)
+            return make_not(IsNull(self.column)) if self.nullable else Constant(True)
         if not self.finite:
             return Opaque(f"{FINITE}({self.sql})", self.columns)
         return Opaque(f"({self.sql}) IS NOT NULL", self.columns) if self.nullable or self.fallible else Constant(True)
@@ -221,13 +221,13 @@ class PublicReader(ABC):
             if number is None:
                 raise self.refuse(f"{value} has no finite decimal form: write the number you mean", node)
             written = number_kind(node)  # 1000.0 is no integer: 7 // 2.0 is 3.5
-            text = literal(number) + (".0" if isinstance(number, int) and written is not Kind.INTEGER else "")
+            text = format_literal(number) + (".0" if isinstance(number, int) and written is not Kind.INTEGER else "")
             text = f"CAST({text} AS DOUBLE)" if written is Kind.DOUBLE else f"({text})" if number < 0 else text
             return PublicExpression(text, written, frozenset(), False)
         scalar = value
         kinds = {bool: Kind.BOOLEAN, str: Kind.TEXT}
         kind = kinds.get(type(scalar), Kind.TIMESTAMP if hasattr(scalar, "hour") else Kind.DATE)
-        return PublicExpression(literal(scalar), kind, frozenset(), False)
+        return PublicExpression(format_literal(scalar), kind, frozenset(), False)
 
     def read_argument(self, node: exp.Expr | None, kinds: tuple[Kind, ...], parent: exp.Expr) -> PublicExpression:
         """The argument `node` of `parent`, which must be of one of `kinds`."""
@@ -342,7 +342,7 @@ class PublicReader(ABC):
             if condition is None:
                 text += " ELSE "
             else:
-                text += f" WHEN {to_sql(condition)} THEN "
+                text += f" WHEN {format_predicate(condition)} THEN "
                 columns |= columns_of(condition)
                 if self.list_private_columns(condition):
                     raise self.refuse(
@@ -374,14 +374,14 @@ class PublicReader(ABC):
     def list_private_columns(self, condition: Predicate) -> frozenset[str]:
         """The private columns that a condition looks at for more than NULL."""
         secret = {c.name for c in self.scope.schema.columns if c.secret}
-        rows = {leaf.column for leaf in leaves(condition) if isinstance(leaf, Has)}
+        rows = {leaf.column for leaf in find_leaves(condition) if isinstance(leaf, Has)}
         return (columns_of(condition) & secret) | rows
 
     def _boolean(self, node: exp.Expr) -> PublicExpression:
         condition = self.read_condition(node)
         if self.list_private_columns(condition):
             raise self.refuse(f"a {self.word} condition cannot be part of a larger expression", node)
-        return PublicExpression(f"({to_sql(condition)})", Kind.BOOLEAN, columns_of(condition), True)
+        return PublicExpression(f"({format_predicate(condition)})", Kind.BOOLEAN, columns_of(condition), True)
 
 
 _SIGNS: dict[type[exp.Expr], str] = {exp.Add: "+", exp.Sub: "-", exp.Mul: "*", exp.Div: "/"}
@@ -451,7 +451,7 @@ def _read_format(reader: PublicReader, node: exp.TimeToStr) -> PublicExpression:
     ):
         raise reader.refuse("STRFTIME takes a text of %Y %m %d %H %M %S %j %B %b %A %a", node)
     made = reader.read_argument(node.this, DAY, node)
-    return combine(f"STRFTIME({made.raw}, {literal(pattern)})", Kind.TEXT, made)
+    return combine(f"STRFTIME({made.raw}, {format_literal(pattern)})", Kind.TEXT, made)
 
 
 def _read_substring(reader: PublicReader, node: exp.Substring) -> PublicExpression:
@@ -472,7 +472,7 @@ def _read_regexp_match(reader: PublicReader, node: exp.RegexpExtract) -> PublicE
     if not isinstance(pattern, str) or not isinstance(number, Fraction) or number.denominator != 1 or number < 0:
         raise reader.refuse("REGEXP_EXTRACT takes a constant pattern, and the number of a group", node)
     made = reader.read_argument(node.this, TEXT, node)
-    return combine(f"REGEXP_EXTRACT({made.raw}, {literal(pattern)}, {number})", Kind.TEXT, made, fallible=True)
+    return combine(f"REGEXP_EXTRACT({made.raw}, {format_literal(pattern)}, {number})", Kind.TEXT, made, fallible=True)
 
 
 def _read_trim(reader: PublicReader, node: exp.Trim) -> PublicExpression:

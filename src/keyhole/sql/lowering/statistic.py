@@ -7,7 +7,7 @@ from fractions import Fraction
 from sqlglot import exp
 
 from keyhole.model.numbers import round_fraction
-from keyhole.model.predicate import Opaque, Predicate, conjunction, quote_name
+from keyhole.model.predicate import Opaque, Predicate, make_and, quote_name
 from keyhole.model.query import QUANTILES, Aggregate, Query, Term
 from keyhole.model.schema import Kind, Role
 from keyhole.sql.lowering.linear import LinearReader
@@ -101,7 +101,7 @@ class StatisticReader(LinearReader):
         ((power, factor),) = pieces[0].powers
         if power.column is None or power.degree != 1 or power.weight is not None:
             raise self.refuse(f"{kind} is judged for a {self.word} column alone: {kind}(column)", node)
-        where = conjunction(where, pieces[0].guard)
+        where = make_and(where, pieces[0].guard)
         if kind in SPREAD.values():
             if factor != 1:
                 raise self.refuse(f"{kind} is judged for a {self.word} column alone: {kind}(column)", node)
@@ -120,7 +120,7 @@ class StatisticReader(LinearReader):
         if self.list_private_columns(where) and self.scope.schema.people and kind in ("MIN", "MAX"):
             picked = self.read_public(argument)
             if picked.kind.numeric:
-                where = conjunction(where, Opaque(f"({picked.sql}) IS NOT NULL", picked.columns))
+                where = make_and(where, Opaque(f"({picked.sql}) IS NOT NULL", picked.columns))
                 return Query(Aggregate(kind), (Term(None, where, weight=picked.sql),), label=label)
         if self.list_private_columns(where):
             raise self.refuse(
@@ -185,7 +185,7 @@ class StatisticReader(LinearReader):
         """The statement's condition, and that of a FILTER."""
         if not isinstance(node, exp.Filter):
             return self.scope.where
-        return conjunction(self.scope.where, self.read_condition(node.expression.this))
+        return make_and(self.scope.where, self.read_condition(node.expression.this))
 
 
 def _is_distinct_count(node: exp.Expr) -> bool:

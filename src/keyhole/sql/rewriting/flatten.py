@@ -10,7 +10,7 @@ from collections.abc import Collection
 
 from sqlglot import exp
 
-from keyhole.model.schema import folded
+from keyhole.model.schema import fold_name
 from keyhole.sql.rewriting.moments import is_aggregate
 from keyhole.sql.rewriting.upper_bound import NoUpperBound, resolve_group_keys
 
@@ -72,10 +72,10 @@ def find_subquery(outer: exp.Select) -> tuple[exp.Select | None, str]:
     if not isinstance(node, exp.Table) or with_ is None or node.args.get("db") or with_.args.get("recursive"):
         return None, ""
     ctes = with_.expressions
-    at = next((i for i, cte in enumerate(ctes) if folded(cte.alias) == folded(node.name)), None)
+    at = next((i for i, cte in enumerate(ctes) if fold_name(cte.alias) == fold_name(node.name)), None)
     if at is None or not isinstance(ctes[at].this, exp.Select) or ctes[at].args["alias"].args.get("columns"):
         return None, ""
-    used = [table for table in outer.find_all(exp.Table) if folded(table.name) == folded(node.name)]
+    used = [table for table in outer.find_all(exp.Table) if fold_name(table.name) == fold_name(node.name)]
     if len(used) != 1:
         return None, ""
     inner = ctes[at].this.copy()
@@ -94,7 +94,7 @@ def name_columns(inner: exp.Select) -> dict[str, exp.Expr] | None:
     """The columns of a subquery by name; None if one has no name of its own."""
     columns: dict[str, exp.Expr] = {}
     for item in inner.expressions:
-        name = folded(item.alias or (item.name if isinstance(item, exp.Column) else ""))
+        name = fold_name(item.alias or (item.name if isinstance(item, exp.Column) else ""))
         if (
             not name
             or name in columns
@@ -141,7 +141,7 @@ def _flatten_columns(outer: exp.Select, inner: exp.Select, names: dict[str, exp.
         if not inner.args.get("group"):
             return None
         made = made.having(test)
-    shown = {folded(item.alias) for item in outer.expressions if isinstance(item, exp.Alias)}
+    shown = {fold_name(item.alias) for item in outer.expressions if isinstance(item, exp.Alias)}
     for name in ("order", "limit", "offset", "qualify"):
         clause = outer.args.get(name)
         if clause is not None:
@@ -190,7 +190,7 @@ def _flatten_second_aggregation(
     made.set("group", clause)
     for name in ("order", "limit", "offset"):
         if (said := outer.args.get(name)) is not None:
-            aliases = frozenset(folded(item.alias) for item in outer.expressions if item.alias)
+            aliases = frozenset(fold_name(item.alias) for item in outer.expressions if item.alias)
             placed = replace_columns(said, plain, alias, aliases)
             if placed is None:
                 return None
@@ -243,12 +243,12 @@ def replace_columns(
             missing = missing or part.find(exp.Column) is not None
         if not isinstance(part, exp.Column) or not isinstance(part.this, exp.Identifier):
             return part
-        if len(part.parts) == 1 and folded(part.name) in kept:
+        if len(part.parts) == 1 and fold_name(part.name) in kept:
             return part
-        if len(part.parts) > 2 or (len(part.parts) == 2 and folded(part.parts[0].name) != folded(alias)):
+        if len(part.parts) > 2 or (len(part.parts) == 2 and fold_name(part.parts[0].name) != fold_name(alias)):
             missing = True
             return part
-        known = names.get(folded(part.name))
+        known = names.get(fold_name(part.name))
         if known is None:
             missing = True
             return part

@@ -14,7 +14,7 @@ from sqlglot import exp
 
 from keyhole.model.predicate import quote_name
 from keyhole.model.query import COUNTED, Aggregate, OrderTerm, Query, Term
-from keyhole.model.schema import folded
+from keyhole.model.schema import fold_name
 from keyhole.sql.lowering.aggregate import AggregateReader
 from keyhole.sql.statements.parse import strip_parentheses
 
@@ -130,6 +130,6 @@ def _plain(node: exp.Expr, tree: exp.Select) -> bool:
     mine = [
         i
         for i in tree.expressions
-        if isinstance(i, exp.Alias) and folded(i.alias) == folded(strip_parentheses(node).name)
+        if isinstance(i, exp.Alias) and fold_name(i.alias) == fold_name(strip_parentheses(node).name)
     ]
     return all(i.this == strip_parentheses(node) for i in mine)

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from sqlglot import exp
 
-from keyhole.model.schema import folded
+from keyhole.model.schema import fold_name
 
 _SPREADS = (exp.Variance, exp.VariancePop, exp.Stddev, exp.StddevSamp, exp.StddevPop)
 _PAIRS = tuple(
@@ -74,7 +74,7 @@ def find_moments(node: exp.Expr, secret: Collection[str]) -> Moments:
     value = distinct.expressions[0] if distinct is not None and len(distinct.expressions) == 1 else None
     if isinstance(inner, exp.ApproxDistinct):  # not MODE: of values as frequent the first is taken, which is about who
         value = inner.this
-    if isinstance(value, exp.Expr) and any(folded(c.name) in secret for c in value.find_all(exp.Column)):
+    if isinstance(value, exp.Expr) and any(fold_name(c.name) in secret for c in value.find_all(exp.Column)):
         return Moments(value=value, where=where)
     return Moments((node,))
 
@@ -87,7 +87,7 @@ def _find_joint_columns(inner: exp.Expr, secret: Collection[str]) -> exp.Tuple |
         return None
     if not all(isinstance(part, _PRODUCT) for each in inner.iter_expressions() for part in each.walk()):
         return None
-    columns = {folded(c.name): c for c in inner.find_all(exp.Column)}
+    columns = {fold_name(c.name): c for c in inner.find_all(exp.Column)}
     if len(columns.keys() & set(secret)) < 2 or any(len(c.parts) > 1 for c in columns.values()):
         return None
     return exp.Tuple(expressions=[columns[name].copy() for name in sorted(columns)])

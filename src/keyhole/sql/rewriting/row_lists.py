@@ -12,7 +12,7 @@ from dataclasses import dataclass
 
 from sqlglot import exp
 
-from keyhole.model.schema import Schema, folded
+from keyhole.model.schema import Schema, fold_name
 from keyhole.sql.rewriting.moments import is_aggregate
 from keyhole.sql.statements.table_names import is_file_or_catalog, is_with_query
 
@@ -126,11 +126,11 @@ def group_rows(tree: exp.Expr, schema: Schema) -> RowGrouping | None:
     if shown_columns is None or any(_is_computed(column.node) for column in shown_columns):
         return None
     columns = tuple(column for column in shown_columns if column.node.find(exp.Column) is not None)
-    if len({folded(column.name) for column in shown_columns}) != len(shown_columns) or (
+    if len({fold_name(column.name) for column in shown_columns}) != len(shown_columns) or (
         distinct is not None and not columns
     ):
         return None  # the answer does not say which of two columns is meant
-    secret = {folded(c.name) for c in schema.columns if c.secret}
+    secret = {fold_name(c.name) for c in schema.columns if c.secret}
     in_order = _covers_order(tree, columns, secret if plain else None)
     if in_order is None:
         return None
@@ -148,7 +148,7 @@ def shows_private_values(tree: exp.Expr, schema: Schema) -> bool:
     >>> shows_private_values(sqlglot.parse_one("SELECT * FROM pg_stats"), staff)  # not judged, and no finding
     False
     """
-    secret = {folded(c.name) for c in schema.columns if c.secret}
+    secret = {fold_name(c.name) for c in schema.columns if c.secret}
     for select in _outer_selects(tree):
         from_ = select.args.get("from_")
         sources = [part.this for part in (*([from_] if from_ else ()), *(select.args.get("joins") or ()))]
@@ -160,7 +160,7 @@ def shows_private_values(tree: exp.Expr, schema: Schema) -> bool:
             node = item.unalias()
             if isinstance(node, exp.Star) or (isinstance(node, exp.Column) and node.is_star):
                 return bool(secret)
-            if isinstance(node, exp.Column) and folded(node.name) in secret:
+            if isinstance(node, exp.Column) and fold_name(node.name) in secret:
                 return True
             if any(list_columns(part) & secret for part in node.walk() if _is_list_aggregate(part)):
                 return True
@@ -175,7 +175,7 @@ def may_show_private_values(tree: exp.Expr | None, schema: Schema) -> bool:
     """
     if tree is None:
         return True
-    secret = {folded(c.name) for c in schema.columns if c.secret}
+    secret = {fold_name(c.name) for c in schema.columns if c.secret}
     for select in tree.find_all(exp.Select):
         items = [item.unalias() for item in select.expressions]
         if any(isinstance(i, exp.Star) or (isinstance(i, exp.Column) and i.is_star) for i in items):
@@ -220,8 +220,8 @@ def _covers_order(select: exp.Select, columns: Collection[ShownColumn], secret: 
     `secret` are the names of private columns; None if names may mean something else.
     """
     order = select.args.get("order")
-    themselves = {folded(column.node.name) for column in columns if isinstance(column.node, exp.Column)}
-    names = {folded(column.name) for column in columns}
+    themselves = {fold_name(column.node.name) for column in columns if isinstance(column.node, exp.Column)}
+    names = {fold_name(column.name) for column in columns}
     ordered: set[int] = set()
     for term in order.expressions if order is not None else ():
         node = term.this if isinstance(term, exp.Ordered) else term
@@ -231,11 +231,11 @@ def _covers_order(select: exp.Select, columns: Collection[ShownColumn], secret: 
             ordered.add(int(node.name))
             continue
         looked_at = list_columns(node) if secret is None else list_columns(node) & secret
-        alias = isinstance(node, exp.Column) and not node.table and folded(node.name) in names
+        alias = isinstance(node, exp.Column) and not node.table and fold_name(node.name) in names
         if _is_computed(node) or not (alias or looked_at <= themselves):
             return None
-        same = folded(node.name) if alias else None
-        ordered |= {c.place for c in columns if folded(c.name) == same or (same is None and c.node == node)}
+        same = fold_name(node.name) if alias else None
+        ordered |= {c.place for c in columns if fold_name(c.name) == same or (same is None and c.node == node)}
     return all(column.place in ordered for column in columns)
 
 
@@ -246,7 +246,7 @@ def _is_computed(node: exp.Expr) -> bool:
 
 def list_columns(node: exp.Expr | None) -> set[str]:
     """The names of columns in an expression, case folded."""
-    return set() if node is None else {folded(column.name) for column in node.find_all(exp.Column)}
+    return set() if node is None else {fold_name(column.name) for column in node.find_all(exp.Column)}
 
 
 def _outer_selects(tree: exp.Expr) -> Iterator[exp.Select]:
@@ -281,7 +281,7 @@ def _outside_of_figures(node: exp.Expr, secret: set[str]) -> bool:
     if isinstance(node, _FIGURES) and not isinstance(node.parent, exp.Window):
         return any(list_columns(part) & secret for part in node.walk() if _is_list_aggregate(part))
     if isinstance(node, exp.Column):
-        return folded(node.name) in secret
+        return fold_name(node.name) in secret
     if isinstance(node, exp.Query):
         return bool(list_columns(node) & secret)  # a figure for each row
     return any(_outside_of_figures(part, secret) for part in node.iter_expressions())

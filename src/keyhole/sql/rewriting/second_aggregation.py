@@ -16,7 +16,7 @@ import sqlglot
 from sqlglot import exp
 
 from keyhole.model.predicate import quote_name
-from keyhole.model.schema import Kind, Role, Schema, WholeTableColumn, folded
+from keyhole.model.schema import Kind, Role, Schema, WholeTableColumn, fold_name
 from keyhole.sql.lowering.grammar import orders_by_shown
 from keyhole.sql.rewriting.flatten import (
     find_subquery,
@@ -98,7 +98,7 @@ class _SecondAggregationReader:
             or outer.args.get("joins")
         ):
             raise NoUpperBound("no grouped subquery")
-        if not orders_by_shown(outer.args.get("order"), {folded(item.alias_or_name) for item in outer.expressions}):
+        if not orders_by_shown(outer.args.get("order"), {fold_name(item.alias_or_name) for item in outer.expressions}):
             raise NoUpperBound("an order by what is not shown")
         names = name_columns(inner)
         table: Any = inner.args["from_"].this if inner.args.get("from_") is not None else None
@@ -108,7 +108,7 @@ class _SecondAggregationReader:
         self.table_alias = quote_name(table.alias or table.name)
         self.keys = self.grouped(inner, {n: p for n, p in names.items() if schema.find(n) is None})
         self.plain = {name: part for name, part in names.items() if not has_aggregate(part)}
-        aliases = {folded(i.alias): i.this for i in outer.expressions if isinstance(i, exp.Alias)}
+        aliases = {fold_name(i.alias): i.this for i in outer.expressions if isinstance(i, exp.Alias)}
         by = (
             self.grouped(outer, {n: p for n, p in aliases.items() if n not in names}) if outer.args.get("group") else []
         )
@@ -157,7 +157,7 @@ class _SecondAggregationReader:
         )
 
     def own_aliases(self) -> dict[str, exp.Expr]:
-        found = {folded(i.alias): i.this for i in self.outer.expressions if isinstance(i, exp.Alias)}
+        found = {fold_name(i.alias): i.this for i in self.outer.expressions if isinstance(i, exp.Alias)}
         return {name: part for name, part in found.items() if name not in self.names}
 
     def grouped(self, select: exp.Select, aliases: dict[str, exp.Expr]) -> list[exp.Expr]:
@@ -284,8 +284,8 @@ def _plain_table(node: Any, outer: exp.Select, schema: Schema) -> bool:
     if node.args.get("sample") or schema.table_named(node.name) is not None:
         return False
     with_ = outer.args.get("with_")
-    named = {folded(cte.alias) for cte in with_.expressions} if with_ is not None else set()
-    return bool(node.db) or folded(node.name) not in named
+    named = {fold_name(cte.alias) for cte in with_.expressions} if with_ is not None else set()
+    return bool(node.db) or fold_name(node.name) not in named
 
 
 __all__ = ["SecondAggregation", "open_second_aggregation"]

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 
 from sqlglot import exp
 
-from keyhole.model.schema import Column, Kind, Schema, folded
+from keyhole.model.schema import Column, Kind, Schema, fold_name
 from keyhole.sql.lowering.grammar import orders_by_shown
 from keyhole.sql.rewriting.moments import find_moments, is_aggregate
 
@@ -55,8 +55,8 @@ def find_upper_bound(tree: exp.Expr, schema: Schema) -> list[exp.Select]:
 
 class _UpperBound:
     def __init__(self, schema: Schema) -> None:
-        self.columns = {folded(c.name) for c in schema.columns}
-        self.secret = {folded(c.name) for c in schema.columns if c.secret}
+        self.columns = {fold_name(c.name) for c in schema.columns}
+        self.secret = {fold_name(c.name) for c in schema.columns if c.secret}
         self.public = self.columns - self.secret
         self.found: list[exp.Select] = []
         self.keys: list[set[str]] = []  # of the SELECTs over records in whose expressions the reader is
@@ -100,7 +100,7 @@ class _UpperBound:
         for cte in with_.expressions:
             if with_.args.get("recursive") or cte.args["alias"].args.get("columns"):
                 raise NoUpperBound("WITH RECURSIVE, or with a list of columns, is not judged: use AS in the SELECT")
-            known[folded(cte.alias)] = NamedQuery(cte, self.query(cte.this, known))
+            known[fold_name(cte.alias)] = NamedQuery(cte, self.query(cte.this, known))
         return known
 
     def source(self, node: exp.Expr, known: dict[str, NamedQuery]) -> bool:
@@ -112,7 +112,7 @@ class _UpperBound:
             return False  # a list of constants
         if not isinstance(node, exp.Table) or not isinstance(inner, exp.Identifier):
             raise NoUpperBound("FROM takes the one table, or subqueries over it: put the rest in a view")
-        named = known.get(folded(node.name)) if not node.args.get("db") else None
+        named = known.get(fold_name(node.name)) if not node.args.get("db") else None
         return named is None or named.rows
 
     def inside(self, parts: Iterable[exp.Expr], known: dict[str, NamedQuery]) -> None:
@@ -126,7 +126,7 @@ class _UpperBound:
         """A name that no source of a query has means the records outside of it: `(SELECT MAX(pay))` is theirs."""
         for part in parts:
             for column in _columns_outside_queries(part):
-                name = f"{folded(column.table)}." if column.table else folded(column.name)
+                name = f"{fold_name(column.table)}." if column.table else fold_name(column.name)
                 if not any(name in names for names in self.visible) and not any(
                     _normalize(column) in k for k in self.keys
                 ):
@@ -140,7 +140,7 @@ class _UpperBound:
             return True
         if any(isinstance(i, exp.Star) or (isinstance(i, exp.Column) and i.is_star) for i in items):
             raise NoUpperBound("* beside an aggregate or a window is not judged: name the columns")
-        aliases = {folded(item.alias): item.this for item in node.expressions if isinstance(item, exp.Alias)}
+        aliases = {fold_name(item.alias): item.this for item in node.expressions if isinstance(item, exp.Alias)}
         aliases = {name: part for name, part in aliases.items() if name not in self.columns}
         shown = _GroupedSelect(self, known, aliases)
         if not grouped:
@@ -164,10 +164,10 @@ class _GroupedSelect:
     def grouped(self, node: exp.Select, clause: exp.Group | None, keys: list[exp.Expr]) -> None:
         """GROUP BY: keys and aggregates."""
         texts = {_normalize(key) for key in keys}
-        shown = {folded(item.alias) for item in node.expressions if isinstance(item, exp.Alias)}
+        shown = {fold_name(item.alias) for item in node.expressions if isinstance(item, exp.Alias)}
         ordered = [each.this for each in node.args["order"].expressions] if node.args.get("order") else []
         for part in (*_list_parts(node, "where", "group", "order"), *ordered):
-            named = isinstance(part, exp.Column) and len(part.parts) == 1 and folded(part.name) in shown
+            named = isinstance(part, exp.Column) and len(part.parts) == 1 and fold_name(part.name) in shown
             if not (named and any(part is each for each in ordered)):  # in ORDER BY an alias goes before a column
                 self.collect(part, texts)
         self.add(node, clause, keys)
@@ -189,7 +189,7 @@ class _GroupedSelect:
             if is_aggregate(window.this) and window.this.find(exp.Column, exp.Star) is not None:
                 each.note(window.this)
             each.add(node, exp.Group(expressions=[k.copy() for k in keys]) if keys else None, keys)
-        shown = {folded(item.alias_or_name) for item in node.expressions}
+        shown = {fold_name(item.alias_or_name) for item in node.expressions}
         if not windows and not orders_by_shown(node.args.get("order"), shown):
             raise NoUpperBound("ORDER BY of DISTINCT is judged by columns that it shows: add the expression to SELECT")
         plain = [item for item in items if item.find(exp.Window) is None]
@@ -206,8 +206,8 @@ class _GroupedSelect:
             if isinstance(part, exp.Window):
                 waiting += [child for child in part.iter_expressions() if child is not part.this]
             elif isinstance(part, exp.Column):
-                if len(part.parts) > 1 or folded(part.name) not in self.aliases:
-                    yield folded(part.name)
+                if len(part.parts) > 1 or fold_name(part.name) not in self.aliases:
+                    yield fold_name(part.name)
             else:
                 waiting += part.iter_expressions()
 
@@ -228,7 +228,7 @@ class _GroupedSelect:
         elif is_aggregate(node):
             self.note(node)
         elif isinstance(node, exp.Column):
-            if len(node.parts) > 1 or folded(node.name) not in self.aliases:
+            if len(node.parts) > 1 or fold_name(node.name) not in self.aliases:
                 raise NoUpperBound(
                     f"{node.name} is neither in GROUP BY nor in an aggregate: only aggregates are judged"
                 )
@@ -282,10 +282,10 @@ class _GroupedSelect:
 
 def _list_used_queries(made: exp.Expr, known: dict[str, NamedQuery]) -> Iterator[NamedQuery]:
     """The queries of WITH that a SELECT needs, in their order."""
-    wanted = {folded(table.name) for table in made.find_all(exp.Table) if not table.args.get("db")}
+    wanted = {fold_name(table.name) for table in made.find_all(exp.Table) if not table.args.get("db")}
     for name, each in reversed(known.items()):
         if name in wanted and each.rows:
-            wanted |= {folded(table.name) for table in each.cte.find_all(exp.Table)}
+            wanted |= {fold_name(table.name) for table in each.cte.find_all(exp.Table)}
     yield from (each for name, each in known.items() if name in wanted and each.rows)
 
 
@@ -319,13 +319,15 @@ def _columns_outside_queries(node: exp.Expr) -> Iterator[exp.Column]:
 
 def _names_of_source(source: exp.Expr, known: dict[str, NamedQuery]) -> set[str]:
     """The names that a part of FROM has: its columns, and its alias with a dot."""
-    named = known.get(folded(source.name)) if isinstance(source, exp.Table) and not source.args.get("db") else None
+    named = known.get(fold_name(source.name)) if isinstance(source, exp.Table) and not source.args.get("db") else None
     query = source.this if isinstance(source, exp.Subquery) else named.cte.this if named is not None else None
-    names = {f"{folded(source.alias_or_name)}."}
+    names = {f"{fold_name(source.alias_or_name)}."}
     if query is not None:
         return names | _names_of_query(query, known)
     alias = source.args.get("alias")
-    return names | {folded(column.name) for column in (alias.args.get("columns") if alias is not None else None) or ()}
+    return names | {
+        fold_name(column.name) for column in (alias.args.get("columns") if alias is not None else None) or ()
+    }
 
 
 def _names_of_query(query: exp.Expr, known: dict[str, NamedQuery]) -> set[str]:
@@ -338,7 +340,7 @@ def _names_of_query(query: exp.Expr, known: dict[str, NamedQuery]) -> set[str]:
             from_, joins = query.args.get("from_"), query.args.get("joins") or []
             names |= {n for part in (*filter(None, [from_]), *joins) for n in _names_of_source(part.this, known)}
         else:
-            names.add(folded(item.alias_or_name))
+            names.add(fold_name(item.alias_or_name))
     return {name for name in names if not name.endswith(".")}
 
 
@@ -380,8 +382,8 @@ def resolve_group_keys(
             if not part.name.isdigit() or not 1 <= int(part.name) <= len(items):
                 raise NoUpperBound(f"GROUP BY {part.name}: the SELECT list has {len(items)} items")
             part = items[int(part.name) - 1].copy()
-        elif isinstance(part, exp.Column) and len(part.parts) == 1 and folded(part.name) in aliases:
-            part = aliases[folded(part.name)].copy()
+        elif isinstance(part, exp.Column) and len(part.parts) == 1 and fold_name(part.name) in aliases:
+            part = aliases[fold_name(part.name)].copy()
         if _has_aggregate(part) or part.find(exp.Query, exp.Window) is not None:
             raise NoUpperBound("GROUP BY takes columns and expressions over them")
         if _normalize(part) not in {_normalize(key) for key in keys}:
@@ -400,7 +402,7 @@ def _normalize(node: exp.Expr) -> str:
 
     def plain(part: exp.Expr) -> exp.Expr:
         if isinstance(part, exp.Column) and isinstance(part.this, exp.Identifier):
-            return exp.column(folded(part.name))
+            return exp.column(fold_name(part.name))
         return part
 
     while isinstance(node, exp.Paren):
@@ -437,7 +439,7 @@ def keep_plain_items(
     if not isinstance(tree, exp.Select) or any(tree.args.get(name) is not None for name in _CUT_OFF):
         return None
     items = [item.unalias() for item in tree.expressions]
-    aliases = {folded(item.alias): item.this for item in tree.expressions if isinstance(item, exp.Alias)}
+    aliases = {fold_name(item.alias): item.this for item in tree.expressions if isinstance(item, exp.Alias)}
     try:
         clause, keys = resolve_group_keys(tree, items, {n: part for n, part in aliases.items() if n not in columns})
     except NoUpperBound:
@@ -509,16 +511,16 @@ def count_ranked_values(tree: exp.Expr, schema: Schema) -> list[exp.Select]:
     by = _order_column(windows, schema)
     if by is None or (by.kind is Kind.DOUBLE and tree.find(*_ADDED) is not None):
         return []
-    parts = {folded(part.name): part for window in windows for part in window.args.get("partition_by") or ()}
+    parts = {fold_name(part.name): part for window in windows for part in window.args.get("partition_by") or ()}
     alike = all(len(window.args.get("partition_by") or ()) == len(parts) for window in windows)
-    known = {folded(c.name): c for c in schema.columns}
-    keys = parts | {name: exp.column(name) for name in columns if name != folded(by.name)}
+    known = {fold_name(c.name): c for c in schema.columns}
+    keys = parts | {name: exp.column(name) for name in columns if name != fold_name(by.name)}
     if any(name not in known or known[name].secret for name in keys):
         return []
     one_by_one = [window for window in windows if isinstance(window.this, ONE_BY_ONE)]
     if one_by_one and (not alike or len(keys) > len(parts)):
         return []
-    value = folded(by.name) in columns or len(one_by_one) < len(windows)  # else places alone: one each
+    value = fold_name(by.name) in columns or len(one_by_one) < len(windows)  # else places alone: one each
     named = (*(known[name].name for name in keys), *([by.name] if value else ()))
     listed = [exp.column(exp.to_identifier(name, quoted=not name.isidentifier())) for name in named]
     made = exp.Select(expressions=[*listed, exp.Count(this=exp.Star())])
@@ -535,7 +537,7 @@ def _find_inner_select(tree: exp.Expr) -> exp.Select | None:
     from_ = tree.args.get("from_")
     source = from_.this if from_ is not None else None
     ctes = tree.args["with_"].expressions if tree.args.get("with_") is not None else []
-    if isinstance(source, exp.Table) and len(ctes) == 1 and folded(ctes[0].alias) == folded(source.name):
+    if isinstance(source, exp.Table) and len(ctes) == 1 and fold_name(ctes[0].alias) == fold_name(source.name):
         inner = ctes[0].this if not ctes[0].args["alias"].args.get("columns") else None
     else:
         inner = source.this if isinstance(source, exp.Subquery) and not ctes else None
@@ -554,19 +556,19 @@ def _list_columns_looked_at(tree: exp.Select, inner: exp.Select, schema: Schema)
         if isinstance(item, exp.Star) and not any(item.args.values()):
             every = True
         elif isinstance(item.unalias(), exp.Column | exp.Window) and item.alias_or_name:
-            passed.setdefault(folded(item.alias_or_name), item.unalias())
+            passed.setdefault(fold_name(item.alias_or_name), item.unalias())
         else:
             return None
     names = []
     for column in (c for part in _own_parts(tree) for c in part.find_all(exp.Column)):
-        name = folded(column.name)
+        name = fold_name(column.name)
         source = passed.get(name)
         if every and schema.find(name) is not None:
             source = None if isinstance(source, exp.Window) else exp.column(name)  # two columns of a name: not judged
-        if source is None and name not in {folded(item.alias) for item in tree.expressions}:
+        if source is None and name not in {fold_name(item.alias) for item in tree.expressions}:
             return None
         if isinstance(source, exp.Column):
-            names.append(folded(source.name))
+            names.append(fold_name(source.name))
     return list(dict.fromkeys(names))
 
 

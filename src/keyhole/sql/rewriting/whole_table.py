@@ -13,7 +13,7 @@ from zlib import crc32
 from sqlglot import exp
 
 from keyhole.model.predicate import quote_name
-from keyhole.model.schema import Kind, Schema, WholeTableColumn, folded
+from keyhole.model.schema import Kind, Schema, WholeTableColumn, fold_name
 from keyhole.sql.rewriting.upper_bound import NoUpperBound
 
 PEOPLE = "people"
@@ -59,14 +59,14 @@ def replace_whole_table_parts(tree: exp.Expr, schema: Schema) -> tuple[exp.Expr,
 class _WholeTable:
     def __init__(self, tree: exp.Expr, schema: Schema) -> None:
         self.tree, self.schema = tree.copy(), schema
-        self.public = {folded(c.name) for c in schema.columns if not c.secret}
-        self.secret = {folded(c.name): c.name for c in schema.columns if c.secret}
-        self.rough = {folded(c.name) for c in schema.columns if c.kind is Kind.DOUBLE}
+        self.public = {fold_name(c.name) for c in schema.columns if not c.secret}
+        self.secret = {fold_name(c.name): c.name for c in schema.columns if c.secret}
+        self.rough = {fold_name(c.name) for c in schema.columns if c.kind is Kind.DOUBLE}
         self.with_ = self.tree.args.get("with_")
-        self.ctes = {folded(cte.alias) for cte in self.with_.expressions} if self.with_ is not None else set()
+        self.ctes = {fold_name(cte.alias) for cte in self.with_.expressions} if self.with_ is not None else set()
         self.found: dict[str, WholeTableColumn] = {}
-        tables = [t for t in self.tree.find_all(exp.Table) if t.db or folded(t.name) not in self.ctes]
-        self.tables = {tuple(folded(part.name) for part in table.parts) for table in tables}
+        tables = [t for t in self.tree.find_all(exp.Table) if t.db or fold_name(t.name) not in self.ctes]
+        self.tables = {tuple(fold_name(part.name) for part in table.parts) for table in tables}
 
     def made(self) -> tuple[exp.Expr, tuple[WholeTableColumn, ...]]:
         if self.schema.several and len(self.tables) != 1:
@@ -82,8 +82,8 @@ class _WholeTable:
     def without_unused(self, with_: exp.With) -> None:
         """WITH without the queries that only the columns made here read."""
         while True:
-            used = {folded(t.name) for t in self.tree.find_all(exp.Table) if not t.db}
-            kept = [cte for cte in with_.expressions if folded(cte.alias) in used]
+            used = {fold_name(t.name) for t in self.tree.find_all(exp.Table) if not t.db}
+            kept = [cte for cte in with_.expressions if fold_name(cte.alias) in used]
             if len(kept) == len(with_.expressions):
                 break
             with_.set("expressions", kept)
@@ -120,7 +120,7 @@ class _WholeTable:
         table = from_.this if from_ is not None else None
         if not isinstance(table, exp.Table) or owner.args.get("joins") or table.args.get("pivots"):
             return False
-        return bool(table.db) or folded(table.name) not in self.ctes
+        return bool(table.db) or fold_name(table.name) not in self.ctes
 
     def ties(self, node: exp.Window, alias: str, where: str) -> str:
         """The places that several records share, where the function counts records one by one."""
@@ -136,9 +136,9 @@ class _WholeTable:
         wanted: set[str] = set()
         ctes = self.with_.expressions if self.with_ is not None else []
         for part in (*read, *reversed(ctes)):
-            if not isinstance(part, exp.CTE) or folded(part.alias) in wanted:
-                wanted |= {folded(table.name) for table in part.find_all(exp.Table) if not table.db}
-        needed = [cte for cte in ctes if folded(cte.alias) in wanted]
+            if not isinstance(part, exp.CTE) or fold_name(part.alias) in wanted:
+                wanted |= {fold_name(table.name) for table in part.find_all(exp.Table) if not table.db}
+        needed = [cte for cte in ctes if fold_name(cte.alias) in wanted]
         for cte in needed:
             self.check(cte.this)
         return f"WITH {', '.join(map(self.over_people, needed))} {sql}" if needed else sql
@@ -147,16 +147,16 @@ class _WholeTable:
         """The text of a node with the table under the roster's name."""
         made = exp.Paren(this=node.copy())
         for table in list(made.find_all(exp.Table)):
-            if table.db or folded(table.name) not in self.ctes:
+            if table.db or fold_name(table.name) not in self.ctes:
                 alias = exp.TableAlias(this=exp.to_identifier(table.alias or table.name))
                 table.replace(exp.Table(this=exp.to_identifier(PEOPLE), alias=alias))
         return str(made.this.sql(dialect="duckdb"))
 
     def check(self, node: exp.Expr) -> None:
         """Only public columns, and only what is the same at each run."""
-        named = {folded(each.alias) for each in node.find_all(exp.Alias, exp.CTE, exp.TableAlias)}
+        named = {fold_name(each.alias) for each in node.find_all(exp.Alias, exp.CTE, exp.TableAlias)}
         for each in self.with_.find_all(exp.Alias, exp.CTE) if self.with_ is not None else ():
-            named.add(folded(each.alias))
+            named.add(fold_name(each.alias))
         for part in node.walk():
             if isinstance(part, exp.Column):
                 self.check_column(part, named)
@@ -169,13 +169,13 @@ class _WholeTable:
             elif isinstance(part, exp.Select) and not isinstance(part.parent, exp.Exists):
                 if any(isinstance(item, exp.Star) or item.is_star for item in part.expressions):
                     raise NoUpperBound("* inside a subquery is not judged: name the columns")
-            elif isinstance(part, _ADDED) and any(folded(c.name) in self.rough for c in part.find_all(exp.Column)):
+            elif isinstance(part, _ADDED) and any(fold_name(c.name) in self.rough for c in part.find_all(exp.Column)):
                 raise NoUpperBound(
                     "a sum of DOUBLE inside a subquery changes with the order of its rows: put it in a view"
                 )
 
     def check_column(self, column: exp.Column, named: set[str]) -> None:
-        name = folded(column.name)
+        name = fold_name(column.name)
         if name in self.secret:
             raise NoUpperBound(_explain_private_column(column, self.secret[name]))
         if name not in self.public and name not in named:

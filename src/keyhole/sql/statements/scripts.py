@@ -15,7 +15,7 @@ import sqlglot
 from sqlglot import exp
 from sqlglot.errors import SqlglotError
 
-from keyhole.model.schema import folded
+from keyhole.model.schema import fold_name
 from keyhole.sql.dialects.engine import Dialect, find_engine
 from keyhole.sql.statements.engine_guess import describe_guess
 from keyhole.sql.statements.split import Fragment, mask_quotes, split_statements
@@ -551,7 +551,7 @@ def _computes(bare_text: str) -> bool:
 
 def _normalize_view_name(written: str) -> str:
     """The name under which a view is remembered: case folded, without quotes and what stands before the dot."""
-    return folded(written.split(".")[-1].strip('"`[]'))
+    return fold_name(written.split(".")[-1].strip('"`[]'))
 
 
 def _find_parenthesized(said: str, opened: int) -> tuple[int, int] | None:

@@ -16,7 +16,7 @@ import sqlglot
 from sqlglot import exp
 from sqlglot.errors import SqlglotError
 
-from keyhole.model.schema import folded
+from keyhole.model.schema import fold_name
 from keyhole.sql.dialects.engine import Dialect, find_engine
 from keyhole.sql.statements.split import explain_doubtful_comment
 
@@ -31,13 +31,13 @@ def is_with_query(table: exp.Table) -> bool:
     """
     if table.args.get("db") is not None or not isinstance(table.this, exp.Identifier):
         return False
-    name, node = folded(table.name), table.parent
+    name, node = fold_name(table.name), table.parent
     inside: exp.Expr | None = None  # the query of WITH that it stands in, on the way up
     while node is not None:
         if isinstance(node, exp.CTE):
             inside = node
         elif (with_ := node.args.get("with_")) is not None:
-            if any(folded(cte.alias) == name for cte in _list_visible_queries(with_, inside, table)):
+            if any(fold_name(cte.alias) == name for cte in _list_visible_queries(with_, inside, table)):
                 return True
             inside = None
         node = node.parent
@@ -124,7 +124,7 @@ def _list_tables_read(sql: str, dialect: str) -> frozenset[TableName] | None:
         return None
     found = (table for tree in trees if isinstance(tree, exp.Query) for table in tree.find_all(exp.Table))
     return frozenset(
-        tuple(folded(part) for part in (table.catalog, table.db, table.name) if part)
+        tuple(fold_name(part) for part in (table.catalog, table.db, table.name) if part)
         for table in found
         if isinstance(table.this, exp.Identifier) and not is_with_query(table)
     )
@@ -145,7 +145,7 @@ def is_ignored(name: Sequence[str], ignored: Iterable[str]) -> bool:
     """
     schema, table = ("", *name)[-2:]
     forms = {f"{schema}.{table}", f"{schema}.*"} if schema else {table}
-    return not forms.isdisjoint(folded(each) for each in ignored)
+    return not forms.isdisjoint(fold_name(each) for each in ignored)
 
 
 def reads_nothing_of_people(sql: str, dialect: str = Dialect.DUCKDB, ignored: Collection[str] = ()) -> bool:
@@ -203,4 +203,4 @@ def _is_variable(node: exp.Expr) -> bool:
 def _is_ignored_table(table: exp.Table, ignored: Collection[str]) -> bool:
     if not isinstance(table.this, exp.Identifier):
         return False  # a function in FROM
-    return is_ignored([folded(part) for part in (table.db, table.name) if part], ignored)
+    return is_ignored([fold_name(part) for part in (table.db, table.name) if part], ignored)

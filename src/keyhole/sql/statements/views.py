@@ -9,7 +9,7 @@ import sqlglot
 from sqlglot import exp
 from sqlglot.errors import SqlglotError
 
-from keyhole.model.schema import folded
+from keyhole.model.schema import fold_name
 from keyhole.sql.dialects.engine import find_engine
 from keyhole.sql.statements.table_names import is_with_query
 
@@ -71,10 +71,10 @@ def _add_view(
 
 def _find_views_read(tree: exp.Expr, views: Mapping[str, str]) -> list[str]:
     """The views that a query reads, each under its bare name from now on."""
-    own = {folded(cte.alias) for cte in tree.find_all(exp.CTE)}
+    own = {fold_name(cte.alias) for cte in tree.find_all(exp.CTE)}
     names: dict[str, None] = {}
     for table in tree.find_all(exp.Table):
-        name = folded(table.name)
+        name = fold_name(table.name)
         if name in views and not is_with_query(table):
             if name in own:  # in front of it, the view would hide it, or be hidden
                 raise NotResolved(HIDDEN)
