@@ -71,7 +71,7 @@ def run() -> None:
     if signal.getsignal(signal.SIGINT) is signal.default_int_handler:
         signal.signal(signal.SIGINT, _interruption.note)
     allow_any_encoding()
-    gc.set_threshold(50_000, 20, 50)  # imports make no garbage worth looking for after every few hundred objects
+    gc.set_threshold(200_000, 20, 50)  # imports make no garbage worth looking for: this is a fifteenth of a small audit
     try:
         with exit_on_error():
             from keyhole.cli.root import app
