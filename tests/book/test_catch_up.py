@@ -8,7 +8,7 @@ from typing import Any
 
 import pyarrow as pa
 import pytest
-from session_world import WHOLE, audited
+from tests.sessions.session_world import WHOLE, audited
 
 from keyhole.auditing.online import online
 from keyhole.reading import Validator

@@ -11,9 +11,9 @@ from fractions import Fraction
 from pathlib import Path
 
 import pytest
-from session_world import call
 from tests.laws.crowd import Errand, together, trampled
 from tests.laws.session_worlds import AUDITED, BOOK, CONFIG, COUNTS, LAPLACE, WITNESS, SessionWorld
+from tests.sessions.session_world import call
 from tests.support.effort import effort
 from tests.support.postgres import Postgres
 from tests.support.postgres_book import BookPlace, make_book_schema

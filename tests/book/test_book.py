@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
-from session_world import COUNT, NOT_ANN, WHOLE, audited, call, listed, private, raw, staff
+from tests.sessions.session_world import COUNT, NOT_ANN, WHOLE, audited, call, listed, private, raw, staff
 from tests.support.effort import effort
 from tests.support.postgres_book import BookPlace
 
