@@ -1,4 +1,4 @@
-"""SQLite in DuckDB's words: tests/sql/conformance runs every rule in both."""
+"""SQLite in DuckDB's words: tests/sql/test_dialect_conformance.py runs every rule in both."""
 
 from __future__ import annotations
 

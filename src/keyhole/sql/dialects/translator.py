@@ -1,7 +1,7 @@
 """A statement of another engine as a statement of DuckDB, node by node, each with the type of value it gives.
 
 Types come from the schema and go up the tree; a rule per kind of node says what it becomes in DuckDB, or why it is not
-known to mean the same. There is a rule only for what a conformance test runs in both engines (tests/sql/conformance);
+known to mean the same. There is a rule only for what `tests/sql/test_dialect_conformance.py` runs in both engines;
 whatever has none is not judged. What PostgreSQL and SQLite share is here; what is an engine's own is in its module.
 """
 
