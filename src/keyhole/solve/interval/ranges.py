@@ -223,7 +223,9 @@ class _Part:
                 ends = simplex.reach(k, side)
                 if ends:
                     _take(P, self.found.of[k], k, side, simplex.weights(k))
-                self.see({j: simplex.value(j) for j in self.columns}, None if ends else (k, side))
+                if not self.question.more:
+                    wanted = self.columns if self.strict or not self.real else self.loose
+                    self.see({j: simplex.value(j) for j in wanted}, None if ends else (k, side))
 
     def move(self, end: float | None) -> str:
         """Who has a second value near the true table; why it stopped early, if it did."""

@@ -2,8 +2,10 @@
 
 Rows are variables too: s = A x with s_i in [lo_i, hi_i], so the first basis is s itself. The dictionary is kept as
 x_B = T x_N / d with integers T and d = |det B| (fraction-free, as in Bareiss), in int64 while products fit, else in
-Python integers. Where x_k is basic, its line *is* the proof of its end: x_k = sum of lambda_i s_i + sum of w_j x_j with
-every non-basic variable at a bound. So the end, its weights and a table that reaches it are all exact.
+Python integers. Non-basic variables are whole multiples of a unit in which all ends are, so basic ones are multiples of
+unit / d, and no step needs a fraction.
+Where x_k is basic, its line *is* the proof of its end: x_k = sum of lambda_i s_i + sum of w_j x_j with every non-basic
+variable at a bound. So the end, its weights and a table that reaches it are all exact.
 
 Guarantee: no tolerance anywhere; Bland's rule after a run of degenerate steps, so it ends. Cost: O(m K) integer
 operations a pivot. Reference: [bland1977], [bareiss1968].
@@ -13,6 +15,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
 from fractions import Fraction
+from math import lcm
 from typing import Any
 
 import numpy as np
@@ -56,15 +59,17 @@ class Simplex:
             self._T[i, [self.at[k] for k in listed]] = entries
         self._d = 1
         ends = [polytope.total(k) for k in self.columns] + [polytope.rows[r] for r in self.rows]
-        self._lo, self._hi = [lo for lo, _ in ends], [hi for _, hi in ends]
+        begun = [_middle(lo, hi) for lo, hi in ends[:K]] if start is None else [start[k] for k in self.columns]
+        self._unit = lcm(
+            *(e.denominator for pair in ends for e in pair if e is not None), *(x.denominator for x in begun)
+        )
+        self._lo = [None if lo is None else int(lo * self._unit) for lo, _ in ends]
+        self._hi = [None if hi is None else int(hi * self._unit) for _, hi in ends]
         self._nonbasic, self._basic = list(range(K)), list(range(K, K + m))
         self._place = [*range(K), *range(m)]  # variable -> its column or row of T
         self._is_basic = [False] * K + [True] * m
-        self._x: list[Fraction] = [_middle(lo, hi) for lo, hi in ends]
-        if start is not None:
-            self._x[:K] = [start[k] for k in self.columns]
-        for i, r in enumerate(self.rows):
-            self._x[K + i] = sum((a * self._x[self.at[k]] for k, a in zip(*polytope.row(r), strict=True)), Fraction(0))
+        self._rests = [int(x * self._unit) for x in begun]  # of each non-basic place, in units: ends, or where it began
+        self._x = [sum(a * self._rests[self.at[k]] for k, a in zip(*polytope.row(r), strict=True)) for r in self.rows]
         self._stalled = 0
         self._up, self._down = np.zeros(K, dtype=np.bool_), np.zeros(K, dtype=np.bool_)
         for j in range(K):
@@ -75,8 +80,9 @@ class Simplex:
     def infeasible(self) -> Weights | None:
         """None once a table is found; else weights by which the functional 0 is not 0 (Farkas)."""
         while True:
-            below = [i for i, v in enumerate(self._basic) if (e := self._lo[v]) is not None and self._x[v] < e]
-            above = [i for i, v in enumerate(self._basic) if (e := self._hi[v]) is not None and self._x[v] > e]
+            held, d = list(enumerate(zip(self._basic, self._x, strict=True))), self._d
+            below = [i for i, (v, x) in held if (e := self._lo[v]) is not None and x < e * d]
+            above = [i for i, (v, x) in held if (e := self._hi[v]) is not None and x > e * d]
             if not below and not above:
                 return None
             gain = self._T[below].sum(axis=0) - self._T[above].sum(axis=0)
@@ -92,7 +98,7 @@ class Simplex:
             if self._is_basic[v]:
                 step = self._entering(sign * self._T[self._place[v]])
             else:
-                step = (self._place[v], sign) if self._free(v, sign) else None
+                step = (self._place[v], sign) if self._free(self._place[v], sign) else None
             if step is None:
                 return True
             if not self._move(*step):
@@ -100,7 +106,10 @@ class Simplex:
 
     def value(self, k: int) -> Fraction:
         """The total of a column in the table where the walk is."""
-        return self._x[self.at[k]]
+        v = self.at[k]
+        if self._is_basic[v]:
+            return Fraction(self._x[self._place[v]], self._d * self._unit)
+        return Fraction(self._rests[self._place[v]], self._unit)
 
     def weights(self, k: int) -> Weights:
         """The weights on rows by which the end just reached is proved; none if it is the column's own end."""
@@ -125,9 +134,10 @@ class Simplex:
             found[self._basic[i]] = Fraction(1)
         return self._over_rows(found)
 
-    def _free(self, v: int, sign: int) -> bool:
-        end = self._hi[v] if sign > 0 else self._lo[v]
-        return end is None or (self._x[v] < end if sign > 0 else self._x[v] > end)
+    def _free(self, j: int, sign: int) -> bool:
+        """Can the variable at a non-basic place go further in a direction?"""
+        end = (self._hi if sign > 0 else self._lo)[self._nonbasic[j]]
+        return end is None or (self._rests[j] < end if sign > 0 else self._rests[j] > end)
 
     def _entering(self, gain: NDArray[Any]) -> tuple[int, int] | None:
         """A non-basic place whose move raises what is gained, and its direction."""
@@ -142,46 +152,47 @@ class Simplex:
 
     def _note(self, j: int) -> None:
         """Which ways the variable at a non-basic place can go."""
-        self._up[j], self._down[j] = self._free(self._nonbasic[j], 1), self._free(self._nonbasic[j], -1)
+        self._up[j], self._down[j] = self._free(j, 1), self._free(j, -1)
 
     def _move(self, j: int, sign: int) -> bool:
-        """Move a non-basic variable as far as everybody's ends allow; False if nothing stops it."""
+        """Move a non-basic variable as far as everybody's ends allow; False if nothing stops it.
+
+        The step is room / rate units; the first to stop it leaves, with the least number where several do.
+        """
         self._tick()
-        v = self._nonbasic[j]
-        column = self._T[:, j]
-        touched = np.flatnonzero(column).tolist()
-        rates = {i: Fraction(sign * int(column[i]), self._d) for i in touched}
-        end = self._hi[v] if sign > 0 else self._lo[v]
-        best = None if end is None else abs(end - self._x[v])
-        leaving = -1
-        for i, rate in rates.items():
-            room = self._room(self._basic[i], rate)
-            if room is None:
+        rates = (sign * self._T[:, j]).tolist()
+        end = (self._hi if sign > 0 else self._lo)[self._nonbasic[j]]
+        best, over, leaving, rests = (-1, 1, -1, 0) if end is None else (abs(end - self._rests[j]), 1, -1, end)
+        for i, rate in enumerate(rates):
+            stop = self._stop(i, rate) if rate else None
+            if stop is None:
                 continue
-            if best is None or room < best or (room == best and self._before(i, leaving)):
-                best, leaving = room, i
-        if best is None:
+            room = (stop * self._d - self._x[i]) * (1 if rate > 0 else -1)
+            nearer = room * over - best * abs(rate)
+            first = leaving >= 0 and self._basic[i] < self._basic[leaving]
+            if best < 0 or nearer < 0 or (nearer == 0 and first):
+                best, over, leaving, rests = room, abs(rate), i, stop
+        if best < 0:
             return False
         self._stalled = 0 if best else self._stalled + 1
-        for i, rate in rates.items():
-            self._x[self._basic[i]] += rate * best
-        self._x[v] += sign * best
+        moved = [
+            (x * over + rate * best) // self._d if leaving >= 0 else x + rate * best
+            for x, rate in zip(self._x, rates, strict=True)
+        ]
         if leaving >= 0:
+            moved[leaving] = self._rests[j] * over + sign * best
             self._pivot(leaving, j)
+        self._x, self._rests[j] = moved, rests
         self._note(j)
         return True
 
-    def _before(self, i: int, leaving: int) -> bool:
-        return leaving >= 0 and self._basic[i] < self._basic[leaving]
-
-    def _room(self, b: int, rate: Fraction) -> Fraction | None:
-        """How far a step may go before basic variable b meets an end; one that is outside stops where it comes in."""
-        x, lo, hi = self._x[b], self._lo[b], self._hi[b]
+    def _stop(self, i: int, rate: int) -> int | None:
+        """The end at which a basic variable stops a step; one that is outside stops where it comes in."""
+        v, x, d = self._basic[i], self._x[i], self._d
+        lo, hi = self._lo[v], self._hi[v]
         if rate > 0:
-            end = lo if lo is not None and x < lo else None if hi is not None and x > hi else hi
-        else:
-            end = hi if hi is not None and x > hi else None if lo is not None and x < lo else lo
-        return None if end is None else (end - x) / rate
+            return lo if lo is not None and x < lo * d else None if hi is not None and x > hi * d else hi
+        return hi if hi is not None and x > hi * d else None if lo is not None and x < lo * d else lo
 
     def _pivot(self, r: int, c: int) -> None:
         T = self._T
