@@ -524,11 +524,21 @@ class AllClear:
                     return True
                 cell = (name, r)
                 at = self.at[name][r] + moved.get(cell, Fraction(0)) + found.get(cell, Fraction(0))
-                room = min(self.domains[name].room(at, unit, up=up), wanted, 1 if only_one else wanted)
+                room = min(self._room(cell, at, unit, up=up), wanted, 1 if only_one else wanted)
                 if room:
                     found[cell] = found.get(cell, Fraction(0)) + (room if up else -room) * unit
                     wanted -= room
         return not wanted
+
+    def _room(self, cell: Cell, at: Fraction, unit: Fraction, *, up: bool) -> int:
+        """How many units a value may move in a direction, by its domain and by what facts say of it alone."""
+        name, row = cell
+        room = self.domains[name].room(at, unit, up=up)
+        for rows, fact in self.facts:
+            end = number(fact.get("max" if up else "min"))
+            if end is not None and fact["column"] == name and row in rows:
+                room = min(room, max(int((end - at) / unit if up else (at - end) / unit), 0))
+        return room
 
     # --- tables that the checker finds by itself ----------------------------------------------------------------------
 
