@@ -22,7 +22,7 @@ from keyhole.crosstab.options import TableOptions
 from keyhole.logs.open import Log, as_log
 from keyhole.report.advice import sentence
 from keyhole.report.verdict import Verdict
-from keyhole.solve.hitting import smallest_hitting_set
+from keyhole.solve.covering import Circuit, find_smallest_cover
 
 HERE = Path(__file__).parents[1] / "crosstab"
 
@@ -100,10 +100,27 @@ def test_as_few_as_brute_force_says_for_fresh_seeds() -> None:
 def test_a_hitting_set_is_as_small_as_brute_force_says(seed: int) -> None:
     rng = random.Random(seed)
     sets = [frozenset(rng.sample(range(7), rng.randint(1, 4))) for _ in range(rng.randint(1, 8))]
-    found = smallest_hitting_set(sets, {}, 5)
+    found = find_smallest_cover(map(Circuit.of, sets), {}, 5)
     least = next(k for k in range(8) if any(all(set(c) & s for s in sets) for c in combinations(range(7), k)))
     assert all(found.chosen & each for each in sets)
     assert len(found.chosen) == found.bound == least
+
+
+@pytest.mark.parametrize("seed", range(10))
+def test_a_cover_with_weights_is_as_small_as_brute_force_says(seed: int) -> None:
+    rng = random.Random(seed)
+    parts = [Fraction(1), Fraction(1, 2), Fraction(1, 3)]
+    drawn = [{u: rng.choice(parts) for u in rng.sample(range(7), rng.randint(1, 5))} for _ in range(6)]
+    circuits = [Circuit(frozenset(each.items())) for each in drawn if sum(each.values()) >= 1]
+    found = find_smallest_cover(circuits, {}, 5)
+
+    def breaks(gone: tuple[int, ...]) -> bool:
+        return all(sum(w for u, w in each.weights if u in gone) >= 1 for each in circuits)
+
+    least = next(k for k in range(8) if any(map(breaks, combinations(range(7), k))))
+    assert len(found.chosen) == found.bound == least
+    assert breaks(tuple(found.chosen))
+    assert found.relaxed <= least + 1e-6
 
 
 def test_when_the_time_is_up_there_is_a_remedy_and_a_bound() -> None:
@@ -234,7 +251,7 @@ def test_the_business_tables_need_eighty_more_cells() -> None:
     files = [data / "turnover_act_cj.csv", data / "turnover_act_size.csv"]
     rules = ["N<3", "dominance 85%"]
     drawn = read_tables(files, TableOptions("TOT", nested=nested, rule=rules, count="N_OBS", largest="MAX"))
-    repair = TableRepair(drawn, judge(drawn))
+    repair = TableRepair(drawn, judge(drawn), protects=False)
     found = withhold(repair.proofs, seconds=60)
     assert (len(found.units), found.smallest) == (80, True)
     after = repair.audit(found.units)

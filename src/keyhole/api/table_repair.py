@@ -1,24 +1,41 @@
-"""Repair of published tables: the fewest further cells to suppress, and what coarser or rounded tables would do."""
+"""Repair of published tables: the fewest further cells to suppress, what coarser tables would do, and files of it."""
 
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Iterator
+import tempfile
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from decimal import Decimal
 from fractions import Fraction
+from pathlib import Path
 from typing import TypeVar
 
-from keyhole.api.tables import Drawn, judge
+from keyhole.api.tables import BY_RULE, Drawn, judge, read_tables
 from keyhole.auditing.advice.advise import Effect, steps_for
 from keyhole.auditing.advice.withhold import SECONDS, Remedy, withhold
 from keyhole.crosstab.cells import Key
-from keyhole.crosstab.hidden import HiddenCells, combine_formula, find_recovered_cells
+from keyhole.crosstab.hidden import (
+    HiddenCells,
+    combine_formula,
+    find_narrow_cells,
+    find_recovered_cells,
+    group_tied_cells,
+)
+from keyhole.crosstab.options import TableOptions
+from keyhole.crosstab.protected import Rows, choose_marker, fill_tables, write_tables
+from keyhole.crosstab.publication import Publication
+from keyhole.crosstab.sensitivity import Sensitive
+from keyhole.errors import ConfigError
+from keyhole.model.numbers import format_fraction
 from keyhole.report.cases import INFERRED, Argument, Case
 from keyhole.report.tables import TablesVerdict
+from keyhole.report.words.tables import summarize_tables
+from keyhole.solve.covering import Circuit
 
 Way = TypeVar("Way")
 SUGGESTED = "(suggested)"
+NOTHING_NEEDED = (Fraction(10) ** 400, -(Fraction(10) ** 400))  # a range that every one reaches beyond
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -34,7 +51,7 @@ class Suggestion:
     after: TablesVerdict
     coarser: tuple[tuple[str, int, Effect], ...] = ()  # what is left out, how many cells that costs
     rounded: tuple[tuple[Fraction, Effect], ...] = ()
-    protects: bool = False  # it was to leave each sensitive cell the range that its rule asks for, too
+    protects: bool = True  # it was to leave each sensitive cell the range that its rule asks for, too
 
     @property
     def verified(self) -> bool:
@@ -42,7 +59,8 @@ class Suggestion:
 
         Cells that are suppressed besides need not stay unknown themselves: they may be shown.
         """
-        unsafe = any(self.after.cell(case) not in self.cells for case in self.after)
+        found = (*(self.after.cell(case) for case in self.after), *(key for key, _ in self.after.by_rule))
+        unsafe = any(key not in self.cells for key in found)
         return self.remedy.enough and not unsafe and not (self.protects and self.after.unprotected)
 
     @property
@@ -52,7 +70,11 @@ class Suggestion:
 
 
 class TableRepair:
-    """The search for a repair of some tables; with `protects` until rules have the ranges that they ask for."""
+    """The search for a repair of some tables; with `protects` until rules have the ranges that they ask for.
+
+    Suppressed cells are to be marked alike: nobody is told which of them a rule hid. Cells that fail a rule and are
+    shown are suppressed first.
+    """
 
     def __init__(
         self,
@@ -61,17 +83,17 @@ class TableRepair:
         within: str | None = None,
         time_limit: float | None = None,
         *,
-        protects: bool = False,
+        protects: bool = True,
     ) -> None:
-        self.drawn, self.found, self.within, self.time_limit = drawn, found, within, time_limit
-        self.protects = protects
-        self.published = drawn.hidden.publication
+        self.found, self.within, self.time_limit, self.protects = found, within, time_limit, protects
+        self.published = drawn.hidden.publication.hiding((s.key for s in found.shown), BY_RULE)
+        self.drawn = replace(drawn, by_mark={}, hidden=HiddenCells.of(self.published, drawn.hidden.value))
         self.targets = self.published.hidden
         self.last: dict[frozenset[Key], TablesVerdict] = {}
 
     def suggestion(self) -> Suggestion:
         """The smallest set of shown cells without which no hidden cell is recovered, exactly or nearly; verified."""
-        found = withhold(self.proofs, seconds=self.time_limit or SECONDS)
+        found = self._show_what_follows(withhold(self.proofs, seconds=self.time_limit or SECONDS))
         cells = tuple(key for key in self.published.cells if key in found.units)
         if found.stopped:
             return Suggestion(found, cells, self.found, protects=self.protects)
@@ -79,27 +101,65 @@ class TableRepair:
         coarser, rounded = _until_stopped(self._coarser()), _until_stopped(self._rounded())
         return Suggestion(found, cells, after, coarser, rounded, self.protects)
 
+    def _show_what_follows(self, found: Remedy[Key]) -> Remedy[Key]:
+        """Without cells that follow from what is shown all the same: to show them tells nothing."""
+        while found.enough and found.units and not self.published.radius:
+            after = self.last.get(found.units) or self.audit(found.units)
+            follow = {after.cell(case) for case in after.exposed} & found.units
+            if not follow or self.proofs(found.units - follow):
+                break
+            found = replace(found, units=found.units - follow)
+        return found
+
     def audit(self, gone: frozenset[Key]) -> TablesVerdict:
         """The audit of the tables without some cells."""
         made = self.published.hiding(gone, SUGGESTED)
-        found = judge(self._over(HiddenCells.of(made, self.drawn.hidden.value)), within=self.within, time_limit=10)
+        over = self._over(HiddenCells.of(made, self.drawn.hidden.value))
+        found = judge(over, within=self.within, time_limit=self.time_limit)
         self.last[gone] = found
         return found
 
     def _over(self, hidden: HiddenCells) -> Drawn:
         return replace(self.drawn, hidden=hidden)
 
-    def proofs(self, gone: frozenset[Key]) -> list[frozenset[Key]]:
-        """The shown cells that each recovery of a hidden cell uses: by lines alone first, then by all rules."""
-        quick = {} if self.published.radius else find_recovered_cells(self.published, gone, self.targets)
-        if quick:
-            return list(quick.values())
+    def proofs(self, gone: frozenset[Key]) -> list[Circuit[Key]]:
+        """What gives a hidden cell away, by its shown cells: by lines alone first, by bounds, then by all rules."""
+        if not self.published.radius:
+            quick = find_recovered_cells(self.published, gone, self.targets)
+            if quick:
+                return list(map(Circuit.of, quick.values()))
+            made = HiddenCells.of(self.published.hiding(gone, SUGGESTED), self.drawn.hidden.value)
+            least = None if self.drawn.floor is None else Fraction(self.drawn.floor)
+            if narrow := list(find_narrow_cells(made, self._needs(least), least)):
+                return narrow
+        return list(map(Circuit.of, self._audit_proofs(gone)))
+
+    def _needs(self, least: Fraction | None) -> dict[Key, tuple[Fraction, Fraction]]:
+        """How far the range of each hidden cell must reach; those without a rule of that kind need two numbers."""
+        values = self.published.truth
+        found = {key: (values[key], values[key]) if key in values else NOTHING_NEEDED for key in self.targets}
+        for need in self.drawn.needed if self.protects else ():
+            low = need.lo if least is None else max(need.lo, least)
+            lo, hi = found.get(need.key, (low, need.hi))
+            found[need.key] = (min(lo, low), max(hi, need.hi))
+        return found
+
+    def _audit_proofs(self, gone: frozenset[Key]) -> list[frozenset[Key]]:
+        """The shown cells that each proof of the auditor rests on."""
         found = self.audit(gone)
         used = [self._used(found, case) for case in self._about(found)]
-        if used or not self.protects:
-            return used
-        narrow = {each.key for each in found.unprotected}
-        return [self._used(found, case) for case in found.ranges if found.cell(case) in narrow]
+        if not used and self.protects:
+            narrow = {each.key for each in found.unprotected}
+            used = [self._used(found, case) for case in found.ranges if found.cell(case) in narrow]
+        return used or list(self._used_by_rule(found))
+
+    def _used_by_rule(self, found: TablesVerdict) -> Iterator[frozenset[Key]]:
+        """The shown cells that make a group of suppressed ones, of which somebody who knows the rule knows one."""
+        known = {key for key, _ in found.by_rule}.intersection(self.targets)
+        for group in group_tied_cells(found.hidden):
+            if known.intersection(group.keys):
+                values = found.hidden.publication.values
+                yield frozenset(key for line in group.lines for key in line.cells if key in values)
 
     def _about(self, found: TablesVerdict) -> Iterator[Case]:
         wanted = set(self.targets)
@@ -146,6 +206,82 @@ class TableRepair:
             made = replace(self.published, values=rounded, radii=dict.fromkeys(rounded, step / 2), said=True)
             found = judge(self._over(HiddenCells.of(made, self.drawn.hidden.value)), within=self.within, time_limit=10)
             yield step, self._effect(found)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class ProtectedTables:
+    """Tables that may be published: the files, the audit of what stands in them, and what their owner alone knows."""
+
+    files: tuple[Path, ...]
+    after: TablesVerdict
+    made: Publication
+
+    def owner_rows(self, sensitive: Sequence[Sensitive]) -> Rows:
+        """Each suppressed cell with its number, why it is suppressed, and the range that everybody else can prove."""
+        known, least = self.after.proved, None if self.after.least is None else Fraction(self.after.least)
+        columns = sorted({column for key in self.made.cells for column, _ in key})
+        rows: Rows = [[*columns, "number", "why", "least", "most"]]
+        for key in self.made.hidden:
+            held, marker = dict(key), self.made.cells[key].marker
+            failed = ", ".join(str(each.rule) for each in sensitive if each.key == key)
+            why = failed or ("to protect others" if marker == SUGGESTED else "suppressed before")
+            number, lo, hi = (
+                "" if end is None else format_fraction(end)
+                for end in (self.made.truth.get(key), *known.get(key, (least, None)))
+            )
+            rows.append([*(held.get(column, "(total)") for column in columns), number, why, lo, hi])
+        return rows
+
+
+def write_protected_tables(
+    drawn: Drawn, repair: Suggestion | None, words: TableOptions, path: Path, within: str | None = None
+) -> ProtectedTables:
+    """Write the tables as they may be published. They are read again and audited first: no finding may be left.
+
+    Cells that were suppressed to protect others and follow from what is shown are shown.
+    """
+    made = drawn.hidden.publication if repair is None else repair.after.hidden.publication
+    besides = set() if repair is None else {*repair.cells}
+    while True:
+        filled, after = _audit_as_written(drawn, made, words, path, within)
+        found = {*(after.cell(case) for case in after), *(key for key, _ in after.by_rule)}
+        if not found.intersection(besides):
+            break
+        made, besides = made.showing(found & besides), besides - found
+    if after.exit_code == 1 or after.contradictions:
+        raise ConfigError(
+            f"nothing was written to {path.name}: of the tables as they would be published, {summarize_tables(after)}"
+        )
+    try:
+        return ProtectedTables(tuple(write_tables(filled, path)), after, made)
+    except OSError as error:
+        raise ConfigError(f"cannot write {path}: {error.strerror}") from error
+
+
+def _audit_as_written(
+    drawn: Drawn, made: Publication, words: TableOptions, path: Path, within: str | None
+) -> tuple[dict[str, Rows], TablesVerdict]:
+    """The tables with all suppressed cells marked alike, and what somebody makes of the files who knows the rules."""
+    suppressed = set(made.hidden)
+    filled = fill_tables(
+        drawn.sheets,
+        made.tables,
+        drawn.layout,
+        lambda cell: None if made.nested.reduced(cell.key) in suppressed else cell.value,
+    )
+    again = replace(
+        words,
+        suppressed=[choose_marker(drawn.layout)],
+        min="none" if drawn.floor is None else drawn.floor,
+        rule=(),
+        contributors=None,
+        count=None,
+        largest=(),
+    )
+    with tempfile.TemporaryDirectory() as folder:
+        read = read_tables(write_tables(filled, Path(folder) / f"again{path.suffix}"), again)
+    read = replace(read, rules=drawn.rules, sensitive=drawn.sensitive, untold=drawn.untold)
+    return filled, judge(replace(read, limit=drawn.limit, needed=drawn.needed), within=within)
 
 
 def _until_stopped(ways: Iterator[Way]) -> tuple[Way, ...]:

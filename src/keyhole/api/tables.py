@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import tempfile
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from decimal import Decimal
+from fractions import Fraction
 from pathlib import Path
 
 from keyhole.auditing.base import Exposure
@@ -17,7 +18,14 @@ from keyhole.auditing.stoppable import stoppable
 from keyhole.config import Columns, Config, FactTable, PrivateColumn
 from keyhole.config.settings import settings
 from keyhole.crosstab.cells import Ends, Key, TableLayout, check_totals, read_cells
-from keyhole.crosstab.hidden import ID, NAME, HiddenCells, find_recovered_cells
+from keyhole.crosstab.hidden import (
+    ID,
+    NAME,
+    HiddenCells,
+    find_recovered_cells,
+    group_tied_cells,
+    name_condition,
+)
 from keyhole.crosstab.nesting import Nesting, read_nesting
 from keyhole.crosstab.options import TableOptions, read_number_option, read_rounding_step
 from keyhole.crosstab.publication import Publication, combine_tables
@@ -31,7 +39,7 @@ from keyhole.crosstab.sensitivity import (
     find_sensitive_cells,
     read_contributors,
 )
-from keyhole.crosstab.sheet import read_sheet
+from keyhole.crosstab.sheet import Sheet, read_sheet, read_sheets
 from keyhole.datasets.open import Use, open_table
 from keyhole.errors import ConfigError
 from keyhole.gather import gather, transcribe
@@ -40,12 +48,19 @@ from keyhole.report.tables import TablesVerdict
 from keyhole.report.verdict import Verdict
 
 BY_RULE = "(rule)"
+MOST_BY_RULE = 200  # audits to find out what knowing the rule adds
 
 
 @dataclass(frozen=True, slots=True)
 class Drawn:
-    """Tables put together and ready to be judged: with the rules that hid cells, and what is known of hidden ones."""
+    """Tables put together and ready to be judged: with the rules that hid cells, and what is known of hidden ones.
 
+    `limit`: the tables are of counts, and their one rule hides those from 1 to below it. Then `by_mark` says what each
+    marker tells if it stands for cells that fail the rule and for no others.
+    """
+
+    sheets: tuple[Sheet, ...]
+    layout: TableLayout
     hidden: HiddenCells
     ranges: Mapping[str, Ends]
     floor: Decimal | None
@@ -55,6 +70,8 @@ class Drawn:
     applied: bool = False
     assumed: bool = False  # the floor was read off the numbers shown
     needed: tuple[ProtectionInterval, ...] = ()
+    limit: int | None = None
+    by_mark: Mapping[str, Ends] = field(default_factory=dict)
 
 
 def tables(
@@ -68,8 +85,7 @@ def tables(
     rule: Sequence[str] = (),
     contributors: str | Path | None = None,
     count: str | None = None,
-    largest: str | None = None,
-    second: str | None = None,
+    largest: str | Sequence[str] = (),
     by: Sequence[str] = (),
     across: str | None = None,
     within: str | None = None,
@@ -99,7 +115,6 @@ def tables(
         contributors=contributors,
         count=count,
         largest=largest,
-        second=second,
         by=by,
         across=across,
         rounding=rounding,
@@ -113,7 +128,8 @@ def read_tables(files: Sequence[Path], words: TableOptions) -> Drawn:
     layout, contributors, floor = words.layout, words.contributors, words.min
     if not files:
         raise ConfigError("no table: name at least one file")
-    read = [read_cells(read_sheet(file), layout) for file in files]
+    sheets = tuple(read_sheets(files))
+    read = [read_cells(sheet, layout) for sheet in sheets]
     check_totals(read, layout)
     above = read_nesting(words.nested, read)
     whole = combine_tables(read, above, read_rounding_step(words.rounding))
@@ -122,31 +138,50 @@ def read_tables(files: Sequence[Path], words: TableOptions) -> Drawn:
     found, untold = find_sensitive_cells(whole, people, rules)
     applied = bool(rules) and not whole.hidden
     judged = whole.hiding((s.key for s in found), BY_RULE) if applied else whole
-    ranges = dict(layout.markers)
-    counts = layout.count is None and contributors is None
+    counts = layout.count is None and contributors is None and whole.whole
     limit = next((r.n for r in rules if r.kind == "threshold"), None) if len(rules) == 1 and counts else None
-    if limit is not None and whole.whole:
-        mine = (Decimal(1), Decimal(limit - 1)) if applied else (Decimal(0), Decimal(limit - 1))
-        ranges = {BY_RULE: mine} if applied else {m: mine if e == (None, None) else e for m, e in ranges.items()}
+    by_mark: dict[str, Ends] = {}
+    if limit is not None:
+        among = (Decimal(applied), Decimal(limit - 1))
+        by_mark = {BY_RULE: among} if applied else {m: among for m, e in layout.markers.items() if e == (None, None)}
     lowest = None if floor is None or floor == "none" else read_number_option(str(floor), "--min")
     assumed = floor is None and not whole.negative
-    hidden = HiddenCells.of(judged, _free(layout.value, judged))
-    needed = tuple(find_protection_intervals(found, people, judged.hidden))
-    least = Decimal(0) if assumed else lowest
-    return Drawn(hidden, ranges, least, rules, tuple(found), untold, applied, assumed, needed)
+    return Drawn(
+        sheets,
+        layout,
+        HiddenCells.of(judged, _free(layout.value, judged)),
+        layout.markers,
+        Decimal(0) if assumed else lowest,
+        rules,
+        tuple(found),
+        untold,
+        applied,
+        assumed,
+        tuple(find_protection_intervals(found, people)),
+        limit,
+        by_mark,
+    )
 
 
 def judge(
     drawn: Drawn, *, within: str | None = None, time_limit: float | None = None, progress: Progress | None = None
 ) -> TablesVerdict:
-    """Audit the hidden cells as records, and the lines as questions about them."""
+    """Audit the hidden cells as records, and the lines as questions about them.
+
+    A marker that nobody explained is taken for one of cells that fail the rule, unless the tables contradict it: then
+    some of its cells are there to protect others.
+    """
     hidden, verdict = drawn.hidden, None
     if within is not None:
         Within.parse(within)
+    rules = stoppable(rules_for(1, within, time_limit))
     if hidden.lines:
-        verdict = Verdict.of(_audited(drawn, stoppable(rules_for(1, within, time_limit)), progress))
+        verdict = Verdict.of(_audited(drawn, rules, progress))
+        if drawn.by_mark and not drawn.applied and verdict.contradictions:
+            drawn = replace(drawn, by_mark={})
+            verdict = Verdict.of(_audited(drawn, rules, progress))
     blurred = hidden.rounded and within is None and verdict is not None
-    return TablesVerdict(
+    found = TablesVerdict(
         hidden,
         verdict,
         drawn.rules,
@@ -160,16 +195,61 @@ def judge(
         else frozenset(),
         drawn.needed,
     )
+    if drawn.limit is None or drawn.by_mark or hidden.rounded or verdict is None:
+        return found
+    by_rule, unknown = _judge_by_rule(drawn, drawn.limit, found, rules)
+    return replace(found, by_rule=by_rule, unknown_by_rule=unknown)
 
 
-def _audited(drawn: Drawn, rules: Rules, progress: Progress | None) -> Exposure:
+def _judge_by_rule(
+    drawn: Drawn, limit: int, found: TablesVerdict, rules: Rules
+) -> tuple[tuple[tuple[Key, Fraction], ...], int]:
+    """Cells that follow if somebody knows the rule, but not which cells it hid; and how many could not be judged.
+
+    He knows that in each group of suppressed cells that lines tie together some cell fails the rule (1 to below
+    `limit`), since the others would not be suppressed else. A cell follows if it has one value, and the same one,
+    whichever of them it is that fails.
+    """
+    known, least = found.proved, None if drawn.floor is None else Fraction(drawn.floor)
+    follow: list[tuple[Key, Fraction]] = []
+    unknown = runs = 0
+    for group in group_tied_cells(drawn.hidden):
+        published = group.keys[: group.published]
+        ends = {key: known.get(key, (least, None)) for key in published}
+        if any(lo is not None and hi is not None and 1 <= lo <= hi < limit for lo, hi in ends.values()):
+            continue  # some cell fails the rule anyway
+        left: dict[Key, set[Fraction]] = {key: set() for key, (lo, hi) in ends.items() if lo is None or lo != hi}
+        may_fail = [key for key, (lo, hi) in ends.items() if (lo is None or lo < limit) and (hi is None or hi >= 1)]
+        for key in may_fail:
+            runs += 1
+            if not left or runs > MOST_BY_RULE:
+                break
+            fails = FactTable(where=name_condition([key]), min=Decimal(1), max=Decimal(limit - 1))
+            verdict = Verdict.of(_audited(replace(drawn, hidden=group), rules, None, (fails,)))
+            if verdict.contradictions:
+                continue
+            fixed = {group.keys[case.rows[0] - 1]: case.value for case in verdict.plain.exposed}  # whole numbers
+            fixed |= {key: Decimal(1)} if limit == 2 else {}
+            for each in [each for each in left if each not in fixed and verdict.complete]:
+                del left[each]
+            for each, values in left.items():
+                value = fixed.get(each)
+                values.update((Fraction(value),) if isinstance(value, Decimal | int) else ())
+        judged = runs <= MOST_BY_RULE
+        follow += [(key, next(iter(values))) for key, values in left.items() if judged and len(values) == 1]
+        unknown += sum(not judged or not values for values in left.values())
+    return tuple(follow), unknown
+
+
+def _audited(drawn: Drawn, rules: Rules, progress: Progress | None, assumed: tuple[FactTable, ...] = ()) -> Exposure:
     """The lines, audited. Which line completed a finding is not asked: they are published at once."""
     hidden = drawn.hidden
     log = Log("the tables", LogFormat.JSONL, tuple(hidden.log()))
     with tempfile.TemporaryDirectory() as folder:
         data = Path(folder) / f"{NAME}.csv"
-        data.write_text(hidden.csv(hidden.publication.truth), encoding="utf-8")
-        given = settings(_known(drawn), data=data)
+        data.write_text(hidden.csv({} if assumed else hidden.publication.truth), encoding="utf-8")
+        known = _known(drawn)
+        given = settings(replace(known, facts=(*known.facts, *assumed)), data=data)
         opened = open_table(given, Use.ANSWERED)
         asked = transcribe(log.lines, opened.roster, source=opened.source)
         evidence = gather(asked, opened.roster, given.knowledge(), source=opened.source, progress=progress)
@@ -182,7 +262,7 @@ def _known(drawn: Drawn) -> Config:
     hidden, step = drawn.hidden, Decimal(1) if drawn.hidden.publication.whole else None
     column = PrivateColumn(min=drawn.floor, step=step, kind="integer" if step else "decimal")
     facts: tuple[FactTable, ...] = ()
-    met = {marker: _above(ends, drawn.floor) for marker, ends in drawn.ranges.items()}
+    met = {marker: _above(ends, drawn.floor) for marker, ends in {**drawn.ranges, **drawn.by_mark}.items()}
     markers = {hidden.marker(key) or "" for key in hidden.keys}
     if len(markers) == 1 and hidden.published == len(hidden.keys) and (only := next(iter(markers))) in met:
         lo, hi = met[only]

@@ -38,6 +38,7 @@ VERDICT = {
 }
 TABLES = {  # of keyhole tables besides: what was published, and which cells its rules are about
     *("tables", "cells", "suppressed", "lines", "inferred", "suggestion", "rules_applied", "sensitive", "protection"),
+    "by_rule",
     *("rounding", "rounding_given", "uneven", "unrounded"),
 }
 ASKED = {"query", "sql", "weight", "answer", "form", "rule", "key", "column", "exactly", "besides", "rows", "squares"}

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from .replay import Log
 
 CLAIMED = ("exposed", "features", "groups", "intervals")
-WITHOUT_PROOF = ("advice", "suggestion")  # what follows from no proof of the verdict
+WITHOUT_PROOF = ("advice", "by_rule", "suggestion")  # what follows from no proof of the verdict
 MARKS = re.compile(r'[\s"()]+')  # engine and auditor write the name of an expression with other blanks and brackets
 WINDOW = re.compile(r"\bOVER\b", re.IGNORECASE)
 

@@ -20,24 +20,24 @@ Key = frozenset[tuple[str, str]]  # (column, category), totals left out
 Ends = tuple[Decimal | None, Decimal | None]
 
 GRAND = "the grand total"
+MOST_CATEGORIES = 200  # of a column that is taken for a dimension without asking
 
 
 @dataclass(frozen=True, slots=True)
 class TableLayout:
     """How table files are read: the value column, the words for a total, what marks a suppressed cell.
 
-    `markers` gives for each marker what anybody knows of a cell that has it. `count`, `largest` and `second` name
-    columns with the number of contributors and the largest two of them; `by` the dimensions (default: all columns of
-    text, those in which a word for a total stands, and those of `also`); `across` the dimension across the top of wide
-    tables.
+    `markers` gives for each marker what anybody knows of a cell that has it. `count` and `largest` name columns with
+    the number of contributors and the largest of them, from the largest on; `by` the dimensions (default: all columns
+    of text, those in which a word for a total stands, and those of `also`); `across` the dimension across the top of
+    wide tables.
     """
 
     value: str
     total: tuple[str, ...] = ("Total",)
     markers: Mapping[str, Ends] = field(default_factory=dict)
     count: str | None = None
-    largest: str | None = None
-    second: str | None = None
+    largest: tuple[str, ...] = ()
     by: tuple[str, ...] = ()
     across: str | None = None
     also: frozenset[str] = frozenset()
@@ -56,8 +56,7 @@ class PublishedCell:
     marker: str | None
     place: str
     count: Decimal | None = None
-    largest: Decimal | None = None
-    second: Decimal | None = None
+    largest: tuple[Decimal, ...] = ()
     digits: int = 0  # decimals that its table shows
 
 
@@ -114,11 +113,11 @@ def _read_long(sheet: Sheet, layout: TableLayout) -> tuple[Sequence[str], Iterat
             place = f"{sheet.name}, line {line}"
             key = _read_key(layout, ((name, row[at[name]]) for name in dims), place)
             value, marker = _read_shown(row[at[layout.value]], sheet, layout, place)
-            measured = (layout.count, layout.largest, layout.second)
-            count, largest, second = (
-                None if m is None or m not in at else _read_measure(row[at[m]], sheet, place) for m in measured
+            count, *sizes = (
+                None if m is None or m not in at else _read_measure(row[at[m]], sheet, place)
+                for m in (layout.count, *layout.largest)
             )
-            yield PublishedCell(key, value, marker, place, count, largest, second)
+            yield PublishedCell(key, value, marker, place, count, tuple(size for size in sizes if size is not None))
 
     return dims, cells()
 
@@ -130,14 +129,21 @@ def _find_dimensions(sheet: Sheet, layout: TableLayout) -> list[str]:
         raise ConfigError(f"{sheet.name} has no column {missing[0]!r}; it has {', '.join(sheet.header)}")
     if layout.by:
         return [name for name in layout.by if name in sheet.header]
-    measured = {layout.value, layout.count, layout.largest, layout.second}
+    measured = {layout.value, layout.count, *layout.largest}
     found = []
     for k, name in enumerate(sheet.header):
         texts = [row[k] for _, row in sheet.rows]
         words = (t for t in texts if t and t not in layout.markers)
         told = name in layout.also or any(read_number(t, sheet.delimiter) is None for t in words)
-        if name not in measured and told:
-            found.append(name)
+        if name in measured or not told:
+            continue
+        found.append(name)
+        if name not in layout.also and (many := len(set(texts))) > MOST_CATEGORIES:
+            others = " ".join(f"--along {other}" for other in sheet.header if other not in (name, *measured))
+            raise ConfigError(
+                f"{sheet.name}: {name} has {many} different texts. Is it a dimension? If so, say --along {name} beside "
+                f"the other dimensions; if not, name those alone ({others})"
+            )
     if not found:
         raise ConfigError(f"{sheet.name}: no column looks like a dimension; name them with --along COL")
     return found

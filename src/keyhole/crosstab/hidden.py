@@ -22,6 +22,7 @@ from keyhole.crosstab.numbers import LONGEST
 from keyhole.crosstab.publication import Publication
 from keyhole.model.numbers import expand_fraction
 from keyhole.model.transcript import Line
+from keyhole.solve.covering import Circuit, EquationEnds
 from keyhole.solve.rowspace import RowMatrix, RowSpace
 
 NAME = "cells"
@@ -73,9 +74,9 @@ class HiddenCells:
         hidden = sorted((key for key in line.parts if key not in values), key=label)
         whole = line.whole not in values
         if whole and hidden:
-            parts, rest = _name_condition(hidden), _name_condition([line.whole])
+            parts, rest = name_condition(hidden), name_condition([line.whole])
             return f"SELECT {total} FILTER (WHERE {parts}) - {total} FILTER (WHERE {rest}) FROM {NAME}"
-        return f"SELECT {total} FROM {NAME} WHERE {_name_condition(hidden or [line.whole])}"
+        return f"SELECT {total} FROM {NAME} WHERE {name_condition(hidden or [line.whole])}"
 
     def answer(self, line: AdditivityLine) -> Fraction:
         """What a line says of its hidden cells."""
@@ -113,7 +114,7 @@ class HiddenCells:
             if ends != (None, None) and any(self.marker(key) == marker for key in self.keys):
                 text = f"suppressed {marker}".replace("'", "''")
                 yield f"marker = '{text}'", ends
-        yield from ((_name_condition([key]), (_expand_number(lo), _expand_number(hi))) for key, (lo, hi) in self.near())
+        yield from ((name_condition([key]), (_expand_number(lo), _expand_number(hi))) for key, (lo, hi) in self.near())
 
     def marker(self, key: Key) -> str | None:
         """What stands in the place of a cell's number."""
@@ -121,9 +122,25 @@ class HiddenCells:
         return None if cell is None else cell.marker
 
 
-def _name_condition(keys: Sequence[Key]) -> str:
+def name_condition(keys: Sequence[Key]) -> str:
     """The condition that names these cells."""
     return f"{ID} IN ({', '.join(chr(39) + label(key).replace(chr(39), chr(39) * 2) + chr(39) for key in keys)})"
+
+
+def group_tied_cells(hidden: HiddenCells) -> Iterator[HiddenCells]:
+    """The hidden cells that lines tie together, a group each; what is known of one says nothing of another."""
+    group_of = {key: {key} for key in hidden.keys}
+    for line in hidden.lines:
+        tied = [key for key in line.cells if key in group_of]
+        whole = set().union(*(group_of[key] for key in tied))
+        group_of |= dict.fromkeys(whole, whole)
+    for group in {id(group): group for group in group_of.values()}.values():
+        keys = tuple(key for key in hidden.keys if key in group)
+        lines = tuple(line for line in hidden.lines if any(key in group for key in line.cells))
+        if lines:
+            yield HiddenCells(
+                hidden.publication, keys, sum(k in group for k in hidden.keys[: hidden.published]), lines, hidden.value
+            )
 
 
 def _expand_number(value: Fraction) -> Decimal:
@@ -182,3 +199,59 @@ def find_recovered_cells(
             if weights is not None:
                 found[key] = frozenset(sum_shown_cells(((used[i], w) for i, w in weights.items()), values))
     return found
+
+
+def find_narrow_cells(
+    hidden: HiddenCells, needs: Mapping[Key, tuple[Fraction, Fraction]], least: Fraction | None
+) -> Iterator[Circuit[Key]]:
+    """What proves of hidden cells that they have one number, or a range that does not reach the ends needed.
+
+    The cells are those of `needs`; no number is below `least`. A proof is a sum of lines, and the shown cells in it
+    are its units: a cell whose number was hidden moves the end by its weight times its number at most, or without
+    bound. Hiding cells that together move it less than what is lacking does not help.
+    """
+    values = hidden.publication.values
+    for group in group_tied_cells(hidden):
+        place = {key: k for k, key in enumerate(group.keys)}
+        rows: list[dict[int, int]] = []
+        for line in group.lines:
+            row = {place[key]: 1 for key in line.parts if key not in values}
+            rows.append(row if line.whole in values else {**row, place[line.whole]: -1})
+        right = [
+            values.get(line.whole, Fraction(0)) - sum((values.get(key, Fraction(0)) for key in line.parts), Fraction(0))
+            for line in group.lines
+        ]
+        ends = EquationEnds(rows, right, len(group.keys), least)
+        for key in (key for key in group.keys if key in needs):
+            yield from _find_narrow_sides(group, ends, place[key], needs[key], least)
+
+
+def _find_narrow_sides(
+    group: HiddenCells, ends: EquationEnds, at: int, need: tuple[Fraction, Fraction], least: Fraction | None
+) -> Iterator[Circuit[Key]]:
+    """The proofs about one cell."""
+    values = group.publication.values
+    rooms: dict[int, dict[Key, Fraction | None]] = {}
+    proved: dict[int, Fraction] = {}
+    for side in (1, -1):
+        proof = ends.prove(at, side)
+        if proof is None:
+            continue
+        shown = sum_shown_cells(((group.lines[k], weight) for k, weight in proof.weights.items()), values)
+        rooms[side] = {
+            key: None if least is None or weight * side > 0 else abs(weight) * (values[key] - least)
+            for key, weight in shown.items()
+        }
+        proved[side] = proof.end
+        lacking = need[1] - proof.end if side > 0 else proof.end - need[0]
+        if lacking > 0:
+            yield Circuit(
+                frozenset(
+                    (key, Fraction(1) if room is None else min(Fraction(1), room / lacking))
+                    for key, room in rooms[side].items()
+                    if room is None or room > 0
+                )
+            )
+    if len(proved) == 2 and proved[1] == proved[-1]:
+        both = [pair for room in rooms.values() for pair in room.items()]
+        yield Circuit.of(key for key, room in both if room is None or room > 0)

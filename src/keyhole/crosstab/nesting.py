@@ -7,6 +7,7 @@ is left out of its key.
 
 from __future__ import annotations
 
+import re
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -17,7 +18,8 @@ from keyhole.crosstab.cells import CrossTable, Key, PublishedCell, label
 from keyhole.crosstab.sheet import Sheet, read_sheet
 from keyhole.errors import ConfigError, DataError
 
-FILES = (".csv", ".tsv", ".txt", ".xlsx")
+FILES = (".csv", ".tsv", ".txt", ".xlsx", ".hrc")
+LEVEL = re.compile("@+")
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,8 +63,8 @@ def read_nesting(pairs: Iterable[str], tables: Iterable[CrossTable]) -> Nesting:
         if not any(child in t.columns for t in tables):
             raise ConfigError(f"--nested {pair!r}: no table has a column {child!r}")
         if Path(above).suffix.lower() in FILES:
-            parents[child] = read_codes(read_sheet(Path(above)))
-            _check_codes(child, parents[child], above, tables)
+            parents[child], known = read_code_file(Path(above))
+            _check_codes(child, known, above, tables)
         else:
             inside[child][above] = _find_parents(child, above, tables)
     for above_it in inside.values():
@@ -70,6 +72,47 @@ def read_nesting(pairs: Iterable[str], tables: Iterable[CrossTable]) -> Nesting:
             for further, beyond in inside.get(parent, {}).items():
                 above_it.setdefault(further, {c: beyond[p] for c, p in of.items() if p in beyond})
     return Nesting(parents, dict(inside))
+
+
+def read_code_file(path: Path) -> tuple[dict[str, str], set[str]]:
+    """The code above each code, and all codes: of a tau-Argus `.hrc` file, an sdcTable level file, or a list."""
+    if path.suffix.lower() == ".hrc":
+        try:
+            lines = path.read_text(encoding="utf-8-sig").splitlines()
+        except OSError as error:
+            raise DataError.of_file(f"cannot read {path}: {error.strerror}. Is the path right?") from None
+        except UnicodeDecodeError:
+            raise DataError.of_file(f"{path.name} is not UTF-8 text; save it as UTF-8") from None
+        codes = [(line.strip(), k) for k, line in enumerate(lines, 1) if line.strip()]
+        bare = [(code.lstrip("@"), code, k) for code, k in codes]
+        return read_levels(path.name, [(len(code) - len(name), name.strip(), k) for name, code, k in bare])
+    sheet = read_sheet(path)
+    rows = [(0, sheet.header), *sheet.rows][0 if LEVEL.fullmatch(sheet.header[0]) else 1 :]
+    if len(sheet.header) == 2 and all(LEVEL.fullmatch(row[0]) for _, row in rows):
+        return read_levels(path.name, [(len(row[0]) - 2, row[1], k) for k, row in rows])
+    above = read_codes(sheet)
+    return above, {code for _, row in sheet.rows for code in row if code}
+
+
+def read_levels(name: str, codes: Sequence[tuple[int, str, int]]) -> tuple[dict[str, str], set[str]]:
+    """The code above each of a list in order, each with its depth: 0 right below the total, which is at -1.
+
+    >>> read_levels("h", [(-1, "Tot", 1), (0, "A", 2), (1, "a1", 3), (1, "a2", 4), (0, "B", 5)])[0]
+    {'a1': 'A', 'a2': 'A'}
+    """
+    found: dict[str, str] = {}
+    path: list[str] = []
+    seen: set[str] = set()
+    for depth, code, line in codes:
+        if not code or code in seen or depth > len(path):
+            fault = "no code" if not code else "stands there twice" if code in seen else "no code of the level above it"
+            raise DataError(f"{name}, line {line}: {code!r}: {fault}")
+        seen.add(code)
+        if depth > 0:
+            found[code] = path[depth - 1]
+        if depth >= 0:
+            path[depth:] = [code]
+    return found, seen
 
 
 def read_codes(sheet: Sheet) -> dict[str, str]:
@@ -99,9 +142,8 @@ def read_codes(sheet: Sheet) -> dict[str, str]:
     return found
 
 
-def _check_codes(column: str, parents: Mapping[str, str], name: str, tables: Iterable[CrossTable]) -> None:
+def _check_codes(column: str, known: set[str], name: str, tables: Iterable[CrossTable]) -> None:
     """Every category must stand in the list of codes: one that does not would be taken for a code of the top."""
-    known = {*parents, *parents.values()}
     for cell in (cell for table in tables for cell in table.cells):
         category = dict(cell.key).get(column)
         if category is not None and category not in known:

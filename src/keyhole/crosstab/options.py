@@ -28,8 +28,7 @@ class TableOptions:
     rule: Sequence[str] = ()
     contributors: str | Path | None = None
     count: str | None = None
-    largest: str | None = None
-    second: str | None = None
+    largest: str | Sequence[str] = ()
     by: Sequence[str] = ()
     across: str | None = None
     rounding: str | int | Decimal | None = None
@@ -38,7 +37,8 @@ class TableOptions:
     def layout(self) -> TableLayout:
         """How files are read."""
         found = make_layout(self.value, self.total, self.suppressed, self.nested, by=self.by, across=self.across)
-        return replace(found, count=self.count, largest=self.largest, second=self.second)
+        largest = (self.largest,) if isinstance(self.largest, str) else tuple(self.largest)
+        return replace(found, count=self.count, largest=largest)
 
 
 def make_layout(

@@ -58,6 +58,7 @@ class Publication:
     said: bool = False
     uneven: tuple[Misfit, ...] = ()
     truth: Mapping[Key, Fraction] = field(default_factory=dict)  # of cells that were hidden here, by a rule
+    nested: Nesting = field(default_factory=Nesting)
 
     @property
     def hidden(self) -> tuple[Key, ...]:
@@ -105,6 +106,12 @@ class Publication:
         truth = {key: self.values[key] for key in self.cells if key in gone}
         return replace(self, cells=cells, values=kept, truth={**self.truth, **truth})
 
+    def showing(self, keys: Iterable[Key]) -> Publication:
+        """The same with cells shown again that were hidden here."""
+        back = {key: self.truth[key] for key in keys}
+        kept = {key: value for key, value in self.truth.items() if key not in back}
+        return replace(self, values={**self.values, **back}, truth=kept)
+
 
 def combine_tables(tables: Sequence[CrossTable], nested: Nesting, rounding: Fraction | None = None) -> Publication:
     """Put tables together. `rounding` is the step that numbers were rounded to (0: exact; None: by their digits)."""
@@ -123,7 +130,8 @@ def combine_tables(tables: Sequence[CrossTable], nested: Nesting, rounding: Frac
     kept = tuple(line for line in found if line not in wrong)
     joint = is_acyclic([frozenset(_find_finest_columns(t.columns, nested)) for t in tables])
     said = rounding is not None
-    return Publication(tuple(tables), cells, values, kept, off, tuple(misfits), joint, said, tuple(uneven))
+    wrongs = tuple(misfits)
+    return Publication(tuple(tables), cells, values, kept, off, wrongs, joint, said, tuple(uneven), nested=nested)
 
 
 def read_shown_numbers(groups: Iterable[Sequence[PublishedCell]], digits: int) -> dict[Key, list[ShownNumber]]:

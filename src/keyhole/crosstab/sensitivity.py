@@ -177,11 +177,11 @@ def read_contributors(
 
     A count that was rounded to more than units is not known.
     """
-    counts = layout.count is None and layout.largest is None and all(r.kind == "threshold" for r in rules)
+    counts = layout.count is None and not layout.largest and all(r.kind == "threshold" for r in rules)
     found = {}
     for key, cell in publication.cells.items():
         value = publication.values.get(key, publication.truth.get(key))
-        top = tuple(Fraction(x) for x in (cell.largest, cell.second) if x is not None)
+        top = tuple(map(Fraction, cell.largest))
         if counts and value is not None and value.denominator == 1:
             found[key] = Contributions(value, int(value) if publication.radii.get(key, 0) < 1 else None)
         elif cell.count is not None or (value is not None and top):
@@ -255,13 +255,12 @@ def find_protection_level(rule: SensitivityRule, cell: Contributions) -> Fractio
 
 
 def find_protection_intervals(
-    sensitive: Iterable[Sensitive], known: Mapping[Key, Contributions], hidden: Iterable[Key]
+    sensitive: Iterable[Sensitive], known: Mapping[Key, Contributions]
 ) -> Iterator[ProtectionInterval]:
-    """What the rules need of the hidden cells that fail them."""
-    gone = set(hidden)
+    """What the rules need of the cells that fail them, once they are hidden."""
     for each in sensitive:
         cell = known.get(each.key)
-        level = None if cell is None or each.key not in gone else find_protection_level(each.rule, cell)
+        level = None if cell is None else find_protection_level(each.rule, cell)
         if cell is not None and level:
             middle = cell.total if cell.net is None else cell.net
             yield ProtectionInterval(each.key, each.rule, middle - level, middle + level)

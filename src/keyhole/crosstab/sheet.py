@@ -1,9 +1,10 @@
-"""A table file as rows of text: comma, semicolon or tab separated, or the first sheet of an Excel workbook."""
+"""A table file as rows of text: comma, semicolon or tab separated, or the sheets of an Excel workbook."""
 
 from __future__ import annotations
 
 import csv
 import io
+from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -22,12 +23,30 @@ class Sheet:
     delimiter: str = ","
 
 
+def read_sheets(paths: Iterable[Path]) -> list[Sheet]:
+    """Every table of these files: a workbook has one on each sheet that is not empty."""
+    found: list[Sheet] = []
+    for path in paths:
+        if path.suffix.lower() != ".xlsx":
+            found.append(read_sheet(path))
+            continue
+        from keyhole.datasets.files.workbook import PUBLISHED_TABLE, Workbook
+
+        book = Workbook(path, PUBLISHED_TABLE)
+        grids = [(name, book.stored_rows(name)) for name in book.sheets]
+        filled = [(name, grid) for name, grid in grids if any(map(any, grid))] or grids[:1]
+        single = len(filled) == 1
+        found += [make_sheet(path.name if single else f"{path.name} ({name})", grid) for name, grid in filled]
+    return found
+
+
 def read_sheet(path: Path) -> Sheet:
     """Read a file; blank lines are skipped, short rows are filled up with empty fields."""
     if path.suffix.lower() == ".xlsx":
-        from keyhole.datasets.files.workbook import PUBLISHED_TABLE, Workbook
-
-        return make_sheet(path.name, Workbook(path, PUBLISHED_TABLE).stored_rows())
+        found = read_sheets([path])
+        if len(found) > 1:
+            raise DataError.of_file(f"{path.name} has {len(found)} sheets; one is read here: save it as CSV")
+        return found[0]
     if path.suffix.lower() in (".xls", ".ods"):
         raise DataError.of_file(f"{path.name}: only .xlsx workbooks are read; save it as .xlsx or .csv")
     try:
@@ -38,10 +57,10 @@ def read_sheet(path: Path) -> Sheet:
         raise DataError.of_file(f"{path.name} is not UTF-8 text; save it as CSV UTF-8") from None
     delimiter = find_delimiter(text)
     try:
-        found = list(csv.reader(io.StringIO(text), delimiter=delimiter, strict=True))
+        grid = list(csv.reader(io.StringIO(text), delimiter=delimiter, strict=True))
     except csv.Error as error:
         raise DataError.of_file(f"{path.name} is not CSV: {error}") from None
-    return make_sheet(path.name, found, delimiter)
+    return make_sheet(path.name, grid, delimiter)
 
 
 def find_delimiter(text: str) -> str:

@@ -14,10 +14,12 @@ from msgspec.structs import replace
 
 from keyhole.crosstab.cells import Key, label
 from keyhole.crosstab.hidden import ID, HiddenCells
-from keyhole.crosstab.sensitivity import ProtectionInterval, Sensitive, SensitivityRule, Unprotected
+from keyhole.crosstab.sensitivity import ProtectionInterval, Range, Sensitive, SensitivityRule, Unprotected
 from keyhole.report.cases import INFERRED, OPEN, Case
 from keyhole.report.documents.json_text import dumps, json_fraction, json_number, to_builtins
 from keyhole.report.documents.tables import (
+    CellByRule,
+    ReadCell,
     ReadTable,
     SensitiveCell,
     TableContradiction,
@@ -60,6 +62,8 @@ class TablesVerdict:
     floor: bool = False  # hidden numbers are taken to be at least 0, since none shown is below it
     blurred: frozenset[Key] = frozenset()
     needed: tuple[ProtectionInterval, ...] = ()
+    by_rule: tuple[tuple[Key, Fraction], ...] = ()  # what follows for somebody who knows the rule, besides
+    unknown_by_rule: int = 0  # of so many cells that is not known
 
     def __iter__(self) -> Iterator[Case]:
         return iter((*self.exposed, *self.inferred))
@@ -101,12 +105,18 @@ class TablesVerdict:
         return tuple(each for each in self.sensitive if each.key in self.hidden.publication.values)
 
     @property
+    def proved(self) -> dict[Key, Range]:
+        """Between which numbers each hidden cell lies of which more is proved than was known."""
+        return {self.cell(case): _ends(case) for case in (*self, *self.ranges)}
+
+    @property
     def unprotected(self) -> tuple[Unprotected, ...]:
         """Hidden cells that fail a rule, in a narrower range than the rule asks for, and are not given away anyway."""
-        known = {self.cell(case): case for case in self.ranges}
+        known = self.proved
         given = {self.cell(case) for case in self}
+        given |= self.hidden.publication.values.keys()
         needed = [need for need in self.needed if need.key not in given]
-        return tuple(p for need in needed for p in need.against(_ends(known.get(need.key)), self.least))
+        return tuple(p for need in needed for p in need.against(known.get(need.key, (None, None)), self.least))
 
     @property
     def loosely(self) -> bool:
@@ -147,6 +157,8 @@ class TablesVerdict:
             return "a rule cannot be decided for some cells: too little is known of their contributors"
         if publication.radius and not publication.said:
             return ROUNDING_READ_OFF
+        if self.unknown_by_rule:
+            return f"what knowing the rule tells of {self.unknown_by_rule} suppressed cells was not found out"
         if self.loosely:
             return "the ranges of some sensitive cells are outer ones, so whether a rule protects them is not shown"
         bounded = self.hidden.rounded or any(
@@ -162,7 +174,7 @@ class TablesVerdict:
     @property
     def exit_code(self) -> int:
         """0 nothing recovered, and complete; 1 some cell is recovered, exactly or nearly, or shown against a rule."""
-        if self.exposed or self.inferred or self.shown or self.unprotected:
+        if self.exposed or self.inferred or self.shown or self.unprotected or self.by_rule:
             return 1
         return 0 if self.complete else 3
 
@@ -170,11 +182,11 @@ class TablesVerdict:
         """The cell that a case is about."""
         return self.hidden.keys[case.rows[0] - 1]
 
-    def text(self) -> str:
-        """What `keyhole tables` prints."""
+    def text(self, besides: Sequence[tuple[str, str]] = ()) -> str:
+        """What `keyhole tables` prints; `besides` are the lines of a suggestion."""
         from keyhole.report.words.tables import render_tables
 
-        return "\n".join(line.rstrip() for line, _ in render_tables(self))
+        return "\n".join(line.rstrip() for line, _ in render_tables(self, besides))
 
     def document(self) -> TablesDocument:
         """What `keyhole tables --format json` writes: the fields of an audit, about cells, so that `keyhole verify`
@@ -192,7 +204,7 @@ class TablesVerdict:
             for each in intervals
         )
         return TablesDocument(
-            tables=tuple(ReadTable(name=t.name, columns=t.columns, cells=len(t.cells)) for t in publication.tables),
+            tables=tuple(self._describe_tables()),
             cells=len(publication.cells),
             suppressed=self.hidden.published,
             lines=len(publication.lines),
@@ -226,6 +238,9 @@ class TablesVerdict:
                 for s in self.sensitive
             ),
             protection=tuple(map(_describe_unprotected, self.unprotected)),
+            by_rule=tuple(
+                CellByRule(cell=dict(sorted(key)), value=json_fraction(value)) for key, value in self.by_rule
+            ),
             rounding=json_fraction(2 * publication.radius),
             rounding_given=publication.said,
             uneven=tuple(UnevenLine(reason=m.reason, off=json_fraction(m.off)) for m in publication.uneven),
@@ -234,6 +249,31 @@ class TablesVerdict:
                 for case in self.unrounded
             ),
         )
+
+    def _describe_tables(self) -> Iterator[ReadTable]:
+        """The tables with what is said of each cell; of several things the worst."""
+        publication = self.hidden.publication
+        statuses = dict.fromkeys(publication.hidden, "suppressed")
+        statuses |= dict.fromkeys((self.cell(case) for case in self.ranges), "narrowed")
+        statuses |= dict.fromkeys((each.key for each in self.unprotected), "unprotected")
+        statuses |= dict.fromkeys((self.cell(case) for case in self.inferred), "nearly")
+        statuses |= dict.fromkeys((key for key, _ in self.by_rule), "by_rule")
+        statuses |= dict.fromkeys((self.cell(case) for case in self.exposed), "recovered")
+        statuses |= dict.fromkeys((each.key for each in self.shown), "against_rule")
+        for table in publication.tables:
+            content = []
+            for cell in table.cells:
+                key, held = publication.nested.reduced(cell.key), dict(cell.key)
+                number = None if key not in publication.values else json_fraction(publication.values[key])
+                content.append(
+                    ReadCell(
+                        categories=tuple(held.get(column) for column in table.columns),
+                        cell=dict(sorted(key)),
+                        number=number,
+                        status=statuses.get(key, "shown"),
+                    )
+                )
+            yield ReadTable(name=table.name, columns=table.columns, cells=len(content), content=tuple(content))
 
     def _about_cells(self, entries: Sequence[E]) -> Iterator[E]:
         """Entries of an audit about published cells, with the cell and, where it is recovered, why in its words."""
@@ -262,11 +302,10 @@ class TablesVerdict:
         )
 
 
-def _ends(case: Case | None) -> tuple[Fraction | None, Fraction | None]:
-    """What is proved of a cell: nothing, if no case is about it."""
-    if case is None:
-        return None, None
-    lo, hi = (Fraction(end) if isinstance(end, Decimal | int) else None for end in (case.lo, case.hi))
+def _ends(case: Case) -> Range:
+    """What is proved of a cell."""
+    ends = (case.lo, case.hi) if case.value is None else (case.value, case.value)
+    lo, hi = (Fraction(end) if isinstance(end, Decimal | int) else None for end in ends)
     return lo, hi
 
 

@@ -243,9 +243,9 @@ def _tabled(paths: Sequence[Path], layout: TableLayout, nested: Sequence[str], r
     from keyhole.crosstab.nesting import read_nesting
     from keyhole.crosstab.options import read_rounding_step
     from keyhole.crosstab.publication import combine_tables
-    from keyhole.crosstab.sheet import read_sheet
+    from keyhole.crosstab.sheet import read_sheets
 
-    read = [read_cells(read_sheet(path), layout) for path in paths]
+    read = [read_cells(sheet, layout) for sheet in read_sheets(paths)]
     check_totals(read, layout)
     above = read_nesting(nested, read)
     step = read_rounding_step(rounding or "0")  # counts are exact unless somebody says not

@@ -12,11 +12,12 @@ import time
 from collections.abc import Callable, Hashable, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
-from typing import Generic, TypeVar
+from typing import Generic, TypeAlias, TypeVar
 
-from keyhole.solve.hitting import smallest_hitting_set
+from keyhole.solve.covering import Circuit, find_smallest_cover
 
 Unit = TypeVar("Unit", bound=Hashable)
+Proof: TypeAlias = frozenset[Unit] | Circuit[Unit]
 SECONDS = 20.0
 
 
@@ -33,6 +34,7 @@ class Remedy(Generic[Unit]):
     enough: bool
     circuits: int
     rounds: int
+    relaxed: float  # no remedy is smaller than this, by linear programming over the proofs alone
     hopeless: bool = False
     stopped: bool = False
 
@@ -43,22 +45,22 @@ class Remedy(Generic[Unit]):
 
 
 def withhold(
-    expose: Callable[[frozenset[Unit]], Sequence[frozenset[Unit]]],
+    expose: Callable[[frozenset[Unit]], Sequence[Proof[Unit]]],
     *,
     seconds: float = SECONDS,
     costs: Mapping[Unit, int] | None = None,
-    start: Sequence[frozenset[Unit]] = (),
+    start: Sequence[Proof[Unit]] = (),
     ringing: Callable[[], AbstractContextManager[None]] = nullcontext,
 ) -> Remedy[Unit]:
-    """The remedy. `expose(units)` are the proofs that hold without these units, as sets of the units they use.
-    `ringing` may end the search as Ctrl-C does.
+    """The remedy. `expose(units)` are the proofs that hold without these units, as sets of the units they use, each of
+    which breaks them, or as circuits with weights. `ringing` may end the search as Ctrl-C does.
 
     >>> proofs = [frozenset("ab"), frozenset("bc")]
     >>> found = withhold(lambda gone: [p for p in proofs if not p & gone])
     >>> sorted(found.units), found.smallest
     (['b'], True)
     """
-    search = _Search(expose, costs or {}, dict.fromkeys(start))
+    search = _Search(expose, costs or {}, dict.fromkeys(map(_as_circuit, start)))
     try:
         with ringing():
             search.run(time.monotonic() + seconds)
@@ -67,19 +69,24 @@ def withhold(
     return search.remedy(enough=not search.left, hopeless=bool(search.left))
 
 
+def _as_circuit(proof: Proof[Unit]) -> Circuit[Unit]:
+    return proof if isinstance(proof, Circuit) else Circuit.of(proof)
+
+
 class _Search(Generic[Unit]):
     """The search, with what it knows so far."""
 
     def __init__(
         self,
-        expose: Callable[[frozenset[Unit]], Sequence[frozenset[Unit]]],
+        expose: Callable[[frozenset[Unit]], Sequence[Proof[Unit]]],
         costs: Mapping[Unit, int],
-        circuits: dict[frozenset[Unit], None],
+        circuits: dict[Circuit[Unit], None],
     ) -> None:
         self.expose, self.costs, self.circuits = expose, costs, circuits
         self.gone: frozenset[Unit] = frozenset()
-        self.left: list[frozenset[Unit]] = []
+        self.left: list[Circuit[Unit]] = []
         self.bound = self.rounds = 0
+        self.relaxed = 0.0
 
     def run(self, until: float) -> None:
         """Smallest sets that meet all circuits so far, until nobody is exposed or a proof cannot be met."""
@@ -88,25 +95,36 @@ class _Search(Generic[Unit]):
             if remaining <= 0:
                 self._by_greed()
                 return
-            found = smallest_hitting_set(self.circuits, self.costs, remaining)
+            found = find_smallest_cover(self.circuits, self.costs, remaining)
             self.gone, self.bound = found.chosen, max(self.bound, found.bound)
+            self.relaxed = max(self.relaxed, found.relaxed)
 
     def _exposed(self) -> bool:
         """Is there a proof left, and can all of them be met?"""
         self.rounds += 1
-        self.left = list(self.expose(self.gone))
-        self.circuits |= dict.fromkeys(each for each in self.left if each)
-        return bool(self.left) and all(self.left)
+        self.left = list(map(_as_circuit, self.expose(self.gone)))
+        self.circuits |= dict.fromkeys(each for each in self.left if each.breakable)
+        return bool(self.left) and all(each.breakable for each in self.left)
 
     def _by_greed(self) -> None:
-        """The time is up: whatever is still exposed loses an answer each, until nobody is."""
-        more = True
-        while more:
-            for each in self.left:
-                if not each & self.gone:
-                    self.gone |= {max(sorted(each, key=str), key=lambda u: sum(u in c for c in self.left))}
-            more = self._exposed()
+        """The time is up: proofs that still hold are broken by as few further units as they need, until none holds.
+
+        Then units are given back that no known proof needs any more.
+        """
+        self._break_what_is_left()
+        for unit in sorted(self.gone, key=str):
+            fewer = self.gone - {unit}
+            if all(each.broken(fewer) for each in self.circuits):
+                self.gone = fewer
+        if self._exposed():
+            self._break_what_is_left()
+
+    def _break_what_is_left(self) -> None:
+        while self.left and all(each.breakable for each in self.left):
+            free = {**self.costs, **dict.fromkeys(self.gone, 0)}
+            self.gone |= find_smallest_cover(self.left, free, 1.0).chosen
+            self._exposed()
 
     def remedy(self, *, enough: bool, hopeless: bool = False, stopped: bool = False) -> Remedy[Unit]:
         """What came of it."""
-        return Remedy(self.gone, self.bound, enough, len(self.circuits), self.rounds, hopeless, stopped)
+        return Remedy(self.gone, self.bound, enough, len(self.circuits), self.rounds, self.relaxed, hopeless, stopped)

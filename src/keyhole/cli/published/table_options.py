@@ -38,23 +38,26 @@ LEAST = click.Option(
 )
 CONTRIBUTORS = click.Option(["--contributors"], type=FILE, help="The contributors behind the cells, one a row (CSV).")
 COUNT = click.Option(["--count"], metavar="COL", help="Column with the number of contributors of each cell.")
-LARGEST = click.Option(["--largest"], metavar="COL", help="Column with the largest contribution to each cell.")
-SECOND = click.Option(["--second"], metavar="COL", help="Column with the second largest contribution.")
+LARGEST = click.Option(
+    ["--largest"],
+    multiple=True,
+    metavar="COL",
+    help="Column with the largest contribution to each cell; once more: the second largest.",
+)
 ALONG = click.Option(
     ["--along"], multiple=True, metavar="COL", help="Dimension (default: all columns of text). Repeatable."
 )
 ACROSS = click.Option(["--across"], metavar="NAME", help="The dimension across the top of tables in wide form.")
 SUGGEST = flag(
     "--suggest",
-    "Also the fewest further cells to suppress so that none is recovered, verified, and what else would do.",
+    "Also the fewest further cells to suppress so that none is recovered and each has the range that its rule needs.",
 )
-PROTECT = flag(
-    "--protect",
-    "With --suggest: until each sensitive cell has a range as wide as its rule (p, dominance) asks for, too.",
+OWNER = click.Option(
+    ["--out-owner"], type=FILE, help="With --out FILE.csv or .xlsx: which cells are suppressed and why (.csv)."
 )
 CELLS = click.Option(
     ["--cells"], type=FILE, help="Also write the suppressed cells as a .csv: `keyhole verify --data` replays on it."
 )
 
 CROSSTABS = (VALUE, TOTAL, SUPPRESSED, NESTED, ALONG, ACROSS, ROUNDING)  # how tables are read
-CONTRIBUTED = (CONTRIBUTORS, COUNT, LARGEST, SECOND)  # who stands behind a cell
+CONTRIBUTED = (CONTRIBUTORS, COUNT, LARGEST)  # who stands behind a cell

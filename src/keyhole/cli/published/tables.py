@@ -16,7 +16,6 @@ from keyhole.errors import ConfigError
 
 if TYPE_CHECKING:
     from keyhole.api.table_repair import Suggestion
-    from keyhole.api.tables import Drawn
     from keyhole.report.tables import TablesVerdict
 
 HELP = """Prove which suppressed cells of published tables can be recovered.
@@ -30,13 +29,13 @@ recovered comes with the sum of shown cells that gives it.
 Examples
   keyhole tables towns.csv sizes.csv --value n --suppressed x=1..3 --nested town:county --nested town:size
   keyhole tables cj.csv size.csv --value TOT --count N_OBS --largest MAX --nested ACTIVITY:nace.csv \\
-      --rule "N<3" --rule "dominance 85%"
+      --rule "N<3" --rule "dominance 85%" --suggest --out protected.xlsx --out-owner owner.csv
 
 \b
 Hierarchies
   --nested town:county    two columns; who lies where is read off a table that shows both
   --nested activity:codes.csv    one column with codes of several levels; the file has a row a code, the codes
-                          above it beside it, finest first
+                          above it beside it, finest first; or it is a .hrc file of tau-Argus (@ before a lower level)
 
 \b
 Rules (--rule) look at one cell at a time
@@ -45,6 +44,10 @@ Rules (--rule) look at one cell at a time
   p 15%            the second largest can estimate the largest to within 15%
 If no cell of the files is suppressed, the rules hide theirs first: may these tables be published so? A cell that fails
 p or dominance also needs a range as wide as the rule asks for: a suppressed one in a narrower range is a finding.
+
+\b
+Tables to publish: --out FILE.csv or .xlsx writes them, all suppressed cells marked alike, once the audit of what stands
+in the file finds nothing. --out-owner says which cells are suppressed and why.
 
 \b
 Rounding: --rounding STEP says that numbers are multiples of STEP, off by half of it at most (0: exact). If nobody says
@@ -56,7 +59,7 @@ Exit code
   0 no suppressed cell is recovered, every one is shown to be open
   1 some cell is recovered exactly or nearly, or shown against a rule, or in a narrower range than a rule asks for
   3 none is, but the tables do not add up, nothing is suppressed, or the search is not complete (the text says why)
-  2 could not run
+  2 could not run, or tables with a finding were to be written
 Ctrl-C keeps what was proved until then, and says so; a second one ends the command.
 """
 
@@ -73,7 +76,7 @@ Ctrl-C keeps what was proved until then, and says so; a second one ends the comm
     options.TIME_LIMIT,
     table_options.CELLS,
     table_options.SUGGEST,
-    table_options.PROTECT,
+    table_options.OWNER,
     options.output(Format.TEXT, Format.JSON, Format.HTML),
 )
 def tables(
@@ -86,8 +89,7 @@ def tables(
     rule: tuple[str, ...],
     contributors: Path | None,
     count: str | None,
-    largest: str | None,
-    second: str | None,
+    largest: tuple[str, ...],
     along: tuple[str, ...],
     across: str | None,
     within: str | None,
@@ -95,21 +97,26 @@ def tables(
     time_limit: float | None,
     cells: Path | None,
     suggest: bool,
-    protect: bool,
+    out_owner: Path | None,
     output: OutputArguments,
 ) -> None:
     """Read, judge, print; the exit code is the verdict."""
+    from keyhole.api.table_repair import TableRepair, write_protected_tables
     from keyhole.api.tables import judge, read_tables
     from keyhole.crosstab.cells import name_wide_value
     from keyhole.crosstab.options import TableOptions
-    from keyhole.crosstab.sheet import read_sheet
+    from keyhole.crosstab.protected import SUFFIXES, as_csv
+    from keyhole.crosstab.sheet import read_sheets
+    from keyhole.report.words.tables import summarize_tables
 
     if value is None and contributors is None:
-        value = name_wide_value([read_sheet(file) for file in tables])
+        value = name_wide_value(read_sheets(tables))
     if value is None:
         raise ConfigError("which column has the numbers? --value COL (in wide form: any name for them)")
-    if protect and not suggest:
-        raise ConfigError("--protect says how far --suggest goes: give both")
+    published = None if output.out is None or output.out.suffix.lower() not in SUFFIXES else output.out
+    if out_owner is not None and published is None:
+        raise ConfigError("--out-owner goes with --out FILE.csv or FILE.xlsx, the tables as they may be published")
+    check_out(out_owner)
     check_out(output.out)
     check_out(cells)
     words = TableOptions(
@@ -125,40 +132,39 @@ def tables(
         contributors=contributors,
         count=count,
         largest=largest,
-        second=second,
     )
     with progress_on_stderr() as progress:
         drawn = read_tables(tables, words)
         found = judge(drawn, within=within, time_limit=time_limit, progress=progress)
-        repair = _suggested(drawn, found, within, time_limit, protects=protect) if suggest else None
+        repair = TableRepair(drawn, found, within, time_limit).suggestion() if suggest else None
     if cells is not None:
         emit(found.hidden.csv(found.hidden.publication.truth), cells)
-    _show(found, repair, output.format, output.out)
-    exit_with(found.exit_code)
-
-
-def _suggested(
-    drawn: Drawn, found: TablesVerdict, within: str | None, time_limit: float | None, *, protects: bool
-) -> Suggestion:
-    from keyhole.api.table_repair import TableRepair
-
-    return TableRepair(drawn, found, within, time_limit, protects=protects).suggestion()
+    _show(found, repair, output.format, None if published else output.out)
+    if published is None:
+        exit_with(found.exit_code)
+    written = write_protected_tables(drawn, repair, words, published, within)
+    if out_owner is not None:
+        emit(as_csv(written.owner_rows(drawn.sensitive)), out_owner)
+    names = ", ".join(file.name for file in written.files)
+    emit_lines([("", ""), (f"Written to {names}, and audited again: {summarize_tables(written.after)}", "bold")], None)
+    exit_with(written.after.exit_code)
 
 
 def _show(found: TablesVerdict, repair: Suggestion | None, how: Format, out: Path | None) -> None:
     from keyhole.cli.shared.advising import add_suggestion, suggestion_lines
 
+    if how is not Format.TEXT:
+        document = found.document() if repair is None else add_suggestion(found.document(), repair)
     if how is Format.JSON:
         from keyhole.report.documents.json_text import dumps
 
-        document = found.document()
-        emit_json(dumps(document if repair is None else add_suggestion(document, repair)), out)
+        emit_json(dumps(document), out)
     elif how is Format.HTML:
         from keyhole.report.html.tables import render_tables_page
 
         told = () if repair is None else tuple(line for line, _ in suggestion_lines(repair))
-        emit(render_tables_page(found.document(), told), out)
+        emit(render_tables_page(document, told), out)
     else:
         from keyhole.report.words.tables import render_tables
 
-        emit_lines([*render_tables(found), *(() if repair is None else suggestion_lines(repair))], out)
+        emit_lines(list(render_tables(found, () if repair is None else suggestion_lines(repair))), out)

@@ -143,7 +143,8 @@ def suggestion_lines(found: Suggestion) -> Lines:
 
     yield "", ""
     shown = len(found.after.hidden.publication.values) + (0 if found.remedy.stopped else len(found.cells))
-    clean = "no suppressed cell is recovered" + (", nor in too narrow a range" if found.protects else "")
+    ranged = found.protects and found.after.needed
+    clean = "no suppressed cell is recovered" + (", nor in too narrow a range" if ranged else "")
     yield sentence(found.remedy, "Suppress", "shown cells", shown, clean), "bold"
     yield from ((f"  {label(key)}", "") for key in found.cells[:SHOWN])
     if len(found.cells) > SHOWN:

@@ -11,13 +11,15 @@ import datetime as dt
 import re
 import zipfile
 import zlib
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
+from decimal import Decimal
 from functools import cached_property
 from pathlib import Path
 from xml.etree import ElementTree
 from xml.parsers import expat
+from xml.sax.saxutils import escape, quoteattr
 
 from keyhole.errors import ConfigError, DataError
 
@@ -76,11 +78,11 @@ class Workbook:
                 if any(value is not None for value in row):
                     yield row
 
-    def stored_rows(self) -> list[list[str]]:
-        """The first sheet from its first row on, as stored: dates are numbers, and an error is its sign (#N/A)."""
+    def stored_rows(self, sheet: str | None = None) -> list[list[str]]:
+        """A sheet from its first row on, as stored: dates are numbers, and an error is its sign (#N/A)."""
         rows: list[list[str]] = []
         with self._refusing_damage():
-            for number, cells in self._cells(None):
+            for number, cells in self._cells(sheet):
                 rows.extend([] for _ in range(min(number, MOST_ROWS) - len(rows) - 1))
                 row: list[str] = []
                 for at, cell in cells:
@@ -233,3 +235,52 @@ def _index(text: str) -> int:
     if not (text.isascii() and text.isdigit()):
         raise ValueError(text)
     return int(text)
+
+
+def write_workbook(path: Path, sheets: Mapping[str, Sequence[Sequence[str | Decimal]]]) -> None:
+    """Write rows of texts and numbers, a sheet under each name; the bytes depend on nothing else.
+
+    >>> import tempfile
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     write_workbook(Path(folder, "t.xlsx"), {"S": [["town", "n"], ["A & B", Decimal("12.50")], ["C", "x"]]})
+    ...     Workbook(Path(folder, "t.xlsx")).stored_rows()
+    [['town', 'n'], ['A & B', '12.50'], ['C', 'x']]
+    """
+    main = "http://schemas.openxmlformats.org/spreadsheetml/2006/main"
+    linked = "http://schemas.openxmlformats.org/officeDocument/2006/relationships"
+    packed = "http://schemas.openxmlformats.org/package/2006"
+    kind = "application/vnd.openxmlformats-officedocument.spreadsheetml"
+    numbers = range(1, len(sheets) + 1)
+    listed = "".join(
+        f'<sheet name={quoteattr(name)} sheetId="{k}" r:id="rId{k}"/>' for k, name in zip(numbers, sheets, strict=True)
+    )
+    parts = {
+        "[Content_Types].xml": f'<Types xmlns="{packed}/content-types"><Default Extension="rels" '
+        f'ContentType="application/vnd.openxmlformats-package.relationships+xml"/>'
+        f'<Override PartName="/xl/workbook.xml" ContentType="{kind}.sheet.main+xml"/>'
+        + "".join(
+            f'<Override PartName="/xl/worksheets/sheet{k}.xml" ContentType="{kind}.worksheet+xml"/>' for k in numbers
+        )
+        + "</Types>",
+        "_rels/.rels": f'<Relationships xmlns="{packed}/relationships"><Relationship Id="rId1" '
+        f'Type="{linked}/officeDocument" Target="xl/workbook.xml"/></Relationships>',
+        "xl/workbook.xml": f'<workbook xmlns="{main}" xmlns:r="{linked}"><sheets>{listed}</sheets></workbook>',
+        "xl/_rels/workbook.xml.rels": f'<Relationships xmlns="{packed}/relationships">'
+        + "".join(
+            f'<Relationship Id="rId{k}" Type="{linked}/worksheet" Target="worksheets/sheet{k}.xml"/>' for k in numbers
+        )
+        + "</Relationships>",
+    }
+    for k, rows in zip(numbers, sheets.values(), strict=True):
+        body = "".join(f"<row>{''.join(map(_write_cell, row))}</row>" for row in rows)
+        parts[f"xl/worksheets/sheet{k}.xml"] = f'<worksheet xmlns="{main}"><sheetData>{body}</sheetData></worksheet>'
+    with zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED) as book:
+        for name, text in parts.items():
+            whole = f'<?xml version="1.0" encoding="UTF-8"?>{text}'.encode()
+            book.writestr(zipfile.ZipInfo(name), whole, zipfile.ZIP_DEFLATED)
+
+
+def _write_cell(value: str | Decimal) -> str:
+    if isinstance(value, Decimal):
+        return f"<c><v>{value:f}</v></c>"
+    return f'<c t="inlineStr"><is><t xml:space="preserve">{escape(value)}</t></is></c>'

@@ -20,12 +20,26 @@ from keyhole.report.documents.verdict import (
 )
 
 
+class ReadCell(Document, frozen=True, kw_only=True):
+    """A cell of a table: its categories (null: all), its name in findings, its number, and what is said of it.
+
+    `status`: shown, suppressed, recovered, nearly (known nearly), narrowed, unprotected (in too narrow a range),
+    by_rule (follows from knowing the rule), against_rule (shown, and fails a rule).
+    """
+
+    categories: tuple[str | None, ...]
+    cell: dict[str, str]
+    number: Value
+    status: str
+
+
 class ReadTable(Document, frozen=True, kw_only=True):
     """A table that was read."""
 
     name: str
     columns: tuple[str, ...]
     cells: int
+    content: tuple[ReadCell, ...]
 
 
 class TableContradiction(Document, frozen=True, kw_only=True):
@@ -50,6 +64,13 @@ class UnprotectedCell(Document, frozen=True, kw_only=True):
     needs: tuple[Value, Value]
     lo: Value
     hi: Value
+
+
+class CellByRule(Document, frozen=True, kw_only=True):
+    """A hidden cell that follows for somebody who knows the rule: every group of suppressed cells has one it hid."""
+
+    cell: dict[str, str]
+    value: Value
 
 
 class UnevenLine(Document, frozen=True, kw_only=True):
@@ -130,6 +151,7 @@ class TablesDocument(Document, frozen=True, kw_only=True):
     rules_applied: bool
     sensitive: tuple[SensitiveCell, ...]
     protection: tuple[UnprotectedCell, ...]
+    by_rule: tuple[CellByRule, ...]
     rounding: Value
     rounding_given: bool
     uneven: tuple[UnevenLine, ...]

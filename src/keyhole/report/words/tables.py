@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from fractions import Fraction
 
 from keyhole.auditing.base import name_of
@@ -43,7 +43,10 @@ def summarize_tables(found: TablesVerdict) -> str:
     if found.unprotected:
         cells = len({p.key for p in found.unprotected})
         first += f" {cells} {'is' if cells == 1 else 'are'} in a narrower range than a rule asks for."
-    found_any = found.exposed or found.inferred or found.shown or found.unprotected
+    if found.by_rule:
+        cells = len(found.by_rule)
+        first += f" {cells} more {'follows' if cells == 1 else 'follow'} for somebody who knows the rule."
+    found_any = found.exposed or found.inferred or found.shown or found.unprotected or found.by_rule
     if found.gap and not found_any:
         first += f" This is not an all-clear: {found.gap}."
     elif not found_any and found.complete and hidden.published:
@@ -51,8 +54,8 @@ def summarize_tables(found: TablesVerdict) -> str:
     return first
 
 
-def render_tables(found: TablesVerdict) -> Iterator[tuple[str, str]]:
-    """The verdict as lines, each with the style in which a terminal shows it."""
+def render_tables(found: TablesVerdict, besides: Iterable[tuple[str, str]] = ()) -> Iterator[tuple[str, str]]:
+    """The verdict as lines with their styles in a terminal; what to do (`besides`) stands after who and why."""
     colour = {0: "green", 1: "red"}.get(found.exit_code, "yellow")
     yield summarize_tables(found), f"bold {colour}"
     cases = sort_by_width(found)
@@ -63,6 +66,7 @@ def render_tables(found: TablesVerdict) -> Iterator[tuple[str, str]]:
         yield "", ""
         yield "Why:", "bold"
         yield from _explain_cells(found, cases[:SHOWN])
+    yield from besides
     if found.ranges:
         yield "", ""
         yield "Open, in a range that follows:", "bold"
@@ -190,6 +194,10 @@ def _render_rules(found: TablesVerdict) -> Iterator[tuple[str, str]]:
         yield f"{told}.", "red" if shown else ""
         yield from ((f"  shown: {label(s.key)}", "") for s in shown[:SHOWN])
         yield from _render_unprotected([p for p in found.unprotected if p.rule == rule])
+    if found.by_rule:
+        yield "  Whoever knows the rule knows that one of each group of suppressed cells fails it. So follows:", "red"
+        yield from ((f"    {label(key)} = {format_fraction(value)}", "") for key, value in found.by_rule[:SHOWN])
+        yield from ((f"    {line}", "") for line in count_left_out(found.by_rule))
 
 
 def _render_unprotected(short: Sequence[Unprotected]) -> Iterator[tuple[str, str]]:
