@@ -35,6 +35,14 @@ $(VENV)/.browser: $(VENV)/.dev
 	  echo "no browser here and none could be installed: tests of pages will be skipped"
 	@touch $@
 
+# the accessibility of pages is checked by axe-core (MPL-2.0), which is fetched for the test and is no part of the project
+$(VENV)/.axe: $(VENV)/.dev
+	@command -v npm > /dev/null || { test "$$(id -u)" = 0 && command -v apt-get > /dev/null && apt-get update -qq > /dev/null && \
+	  DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends npm > /dev/null; } || true
+	@npm install --silent --no-save --no-audit --no-fund --prefix $(VENV)/axe axe-core@4.10 > /dev/null 2>&1 || \
+	  echo "axe-core could not be fetched by npm: the test of accessibility will be skipped"
+	@touch $@
+
 # a session of Spark on this machine needs Java, and the test of JDBC a compiler and PostgreSQL's driver, too; where they
 # cannot be installed, those tests say that they are skipped
 JDBC := /usr/share/java/postgresql.jar
@@ -62,7 +70,7 @@ quick: $(VENV)/.dev   ## under a minute: lint, layers, and the tests that were f
 	$(BIN)/python -m pytest -q -n 2 --dist worksteal -m "not soak and not slow"
 
 # tests start hundreds of commands; compiled files are theirs even where PYTHONDONTWRITEBYTECODE forbids to leave any
-test: check $(VENV)/.browser $(VENV)/.java  ## everything CI runs: check, unit, laws, doctests, end to end; names its 20 slowest
+test: check $(VENV)/.browser $(VENV)/.axe $(VENV)/.java  ## everything CI runs: check, unit, laws, doctests, end to end; names its 20 slowest
 	$(BIN)/python -m compileall -q src
 	$(BIN)/python -m pytest -n 2 --dist worksteal -m "not soak" --durations=20
 

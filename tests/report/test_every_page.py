@@ -11,7 +11,7 @@ import pytest
 from click.testing import CliRunner
 from playwright.sync_api import Browser
 from tests.report.test_pages import parsed
-from tests.support.browser import browser, browser_page
+from tests.support.browser import browser, browser_page, find_serious_faults
 from tests.support.files import write_files
 
 from keyhole.cli import app
@@ -149,6 +149,47 @@ def test_a_browser_without_a_network_draws_it(kind: str, folder: Path, browser: 
         assert seen.page.locator("figure").count() == seen.page.locator("figure details table").count() == charts
         assert len(seen.page.pdf()) > 5_000
         assert (seen.errors, seen.requests) == ([], [])
+
+
+OFFICE = ["region,sector,firms,largest,turnover", "A,x,9,20,100", "A,y,2,4,5", "A,Total,11,20,105", "B,x,1,7,7"]
+OFFICE += ["B,y,5,10,40", "B,Total,6,10,47", "Total,x,10,20,107", "Total,y,7,10,45", "Total,Total,17,20,152"]
+FIRMS = ("--value", "turnover", "--count", "firms", "--largest", "largest", "--rule", "N<3", "--rule", "dominance 85%")
+READ = {  # pages that officers work with
+    "budget": ("report", "spent.keyhole"),
+    "report": (*AUDIT, "--advise", "--format", "html"),
+    "tables": ("tables", "office.csv", *FIRMS, "--suggest", "--format", "html"),
+}
+
+
+@pytest.mark.parametrize("command", READ.values(), ids=READ)
+def test_a_page_is_accessible_and_fits_every_screen(command: tuple[str, ...], folder: Path, browser: Browser) -> None:
+    """No serious finding of axe-core, light and dark; at 360 px nothing but tables is wider than the screen."""
+    (folder / "office.csv").write_text("\n".join([*OFFICE, ""]), encoding="utf-8")
+    if command[0] == "report":
+        (folder / "spent.toml").write_text(BUDGET.replace("budget.keyhole", "spent.keyhole"), encoding="utf-8")
+        (folder / "spent.keyhole").unlink(missing_ok=True)
+        assert run(folder, "ask", "--anyway", SUMS.splitlines()[0], "-c", "spent.toml") == 0
+    run(folder, *command, "--out", "read.html")
+    for width in (360, 768, 1280):
+        for dark in (False, True):
+            with browser_page(browser, folder / "read.html", width=width, dark=dark) as seen:
+                assert seen.page.evaluate("document.documentElement.scrollWidth <= innerWidth")
+                wide = "[...document.querySelectorAll('main *')].filter(e => e.scrollWidth > e.clientWidth + 1 &&"
+                wide += " getComputedStyle(e).overflowX == 'auto' && !e.matches('.wide')).length"
+                assert seen.page.evaluate(wide) == 0
+                assert find_serious_faults(seen.page) == []
+
+
+def test_tables_are_shown_with_marked_cells(folder: Path, browser: Browser) -> None:
+    """Each cell of a finding has its mark and what is known, the others their number."""
+    assert run(folder, "tables", "t.csv", *TABLES, "--format", "html", "--out", "marked.html") == 1
+    with browser_page(browser, folder / "marked.html") as seen:
+        marked = seen.page.locator("td.mark.recovered")
+        assert marked.count() > 0
+        assert all(text.startswith("= ") for text in marked.all_inner_texts())
+        shown = seen.page.locator("td.mark:not(.recovered):not(.narrowed):not(.suppressed)").all_inner_texts()
+        assert {"10", "30", "12", "27", "42"} <= set(shown)
+        assert not seen.errors
 
 
 def test_the_filter_and_the_printer_work_on_a_page(folder: Path, browser: Browser) -> None:

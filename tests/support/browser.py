@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import os
 import shutil
+import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -45,6 +46,22 @@ def browser() -> Iterator[Browser]:
         opened = tool.chromium.launch(executable_path=program(), args=["--no-sandbox", "--disable-gpu"])
         yield opened
         opened.close()
+
+
+def find_serious_faults(page: Page) -> list[str]:
+    """What axe-core calls serious or critical on a page; without it the test is skipped, or fails in CI."""
+    installed = Path(sys.prefix) / "axe"
+    file = Path(os.environ.get("AXE_CORE", installed)) / "node_modules" / "axe-core" / "axe.min.js"
+    if not file.is_file():
+        message = "no axe-core: make test fetches it by npm, or AXE_CORE names the folder of its node_modules"
+        if os.environ.get("CI"):
+            pytest.fail(message)
+        pytest.skip(message)
+    page.evaluate(file.read_text(encoding="utf-8"))
+    found = page.evaluate("axe.run()")
+    assert found["passes"], "axe-core looked at nothing"
+    serious = [each for each in found["violations"] if each["impact"] in ("serious", "critical")]
+    return [f"{each['id']}: {node['html']}" for each in serious for node in each["nodes"]]
 
 
 @contextmanager

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from fractions import Fraction
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -40,14 +41,15 @@ def show(path: str, output: OutputArguments) -> None:
 
     check_out(output.out)
     with opened_book(path) as book:
+        caps = find_caps(book)
         if output.format is Format.JSON:
-            emit_json(dumps(describe_book(book)), output.out)
+            emit_json(dumps(describe_book(book, caps)), output.out)
         elif output.format is Format.HTML:
             from keyhole.report.html.sessions import render_book_page
 
-            emit(render_book_page(describe_book(book), Path(path).name), output.out)
+            emit(render_book_page(describe_book(book, caps), Path(path).name), output.out)
         else:
-            emit_text("\n".join(render_book(book)), output.out)
+            emit_text("\n".join(render_book(book, caps)), output.out)
     exit_with(0)
 
 
@@ -123,6 +125,31 @@ def opened_book(path: str, witness: Path | None = None) -> Book:
         hint = f" In that folder: {', '.join(near)}." if near else ""
         raise ConfigError(f"there is no book {path}: is the path right?{hint}")
     return Book.rehearsal(path, witness=witness, begun=True)
+
+
+def find_caps(book: Book) -> dict[str, Fraction]:
+    """What each account may spend, if the keyhole.toml here or beside the book names it as its book; else nothing."""
+    from keyhole.book import EVERYBODY
+    from keyhole.config import Config
+    from keyhole.config.arguments import BudgetArguments
+    from keyhole.sessions.open import make_cap
+
+    unit = book.state.budget.get("unit")
+    for settings in dict.fromkeys((Path("keyhole.toml"), Path(book.path).parent / "keyhole.toml")):
+        if not settings.is_file() or unit not in ("epsilon", "rho"):
+            continue
+        config = Config.load(settings)
+        if config.budget.epsilon is None or not _is_same_book(config.book.path, settings, book):
+            continue
+        cap = make_cap(config.budget, BudgetArguments(), "rho" if unit == "rho" else "epsilon")
+        return {EVERYBODY: cap.total.amount, **cap.analysts}
+    return {}
+
+
+def _is_same_book(named: str | None, settings: Path, book: Book) -> bool:
+    if named is None or "://" in named:
+        return named == str(book.path)
+    return (settings.parent / named).resolve() == Path(book.path).resolve()
 
 
 book = click.Group("book", help=HELP, no_args_is_help=True, commands=[show, verify, export, setup, adopt])

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from fractions import Fraction
 from typing import Any
 
@@ -21,8 +21,8 @@ from keyhole.report.words.sentence import counted, escape_line
 HELD_BACK = ("told", "epoch", "added", "present", "written")  # rows and keyed ids: long, and for the auditor alone
 
 
-def describe_book(book: Book) -> BookDocument:
-    """Everything that may be shown to the custodian."""
+def describe_book(book: Book, caps: Mapping[str, Fraction] | None = None) -> BookDocument:
+    """Everything that may be shown to the owner; `caps` are what accounts may spend, as the settings say it."""
     state = book.state
     return BookDocument(
         population=state.population,
@@ -31,7 +31,7 @@ def describe_book(book: Book) -> BookDocument:
             for number, e in enumerate(state.epochs, 1)
         ),
         budget=dict(state.budget),
-        spent={who: AccountTotal(amount=str(a), delta=str(d)) for who, (a, d) in sorted(state.totals.items())},
+        spent=describe_accounts(state, caps or {}),
         spending=tuple(_list_spending(book)),
         entries=tuple(map(describe_entry, book.entries())),
         not_answered=tuple(
@@ -39,6 +39,19 @@ def describe_book(book: Book) -> BookDocument:
             for at, who, sql, verdict, reason in book.refusals()
         ),
     )
+
+
+def describe_accounts(state: BookState, caps: Mapping[str, Fraction]) -> dict[str, AccountTotal]:
+    """What each account spent, may spend, and has left: the one source of what the text, the pages and charts say."""
+    found = {}
+    for who in sorted({*state.totals, *caps}):
+        amount, delta = state.totals.get(who, (Fraction(0), Fraction(0)))
+        limit = caps.get(who)
+        left = None if limit is None else str(max(limit - amount, Fraction(0)))
+        found[who] = AccountTotal(
+            amount=str(amount), delta=str(delta), limit=None if limit is None else str(limit), left=left
+        )
+    return found
 
 
 def _list_spending(book: Book) -> Iterator[SpendingStep]:
@@ -67,12 +80,12 @@ def describe_entry(entry: BookEntry) -> BookEntryDocument:
     )
 
 
-def render_book(book: Book) -> Iterator[str]:
+def render_book(book: Book, caps: Mapping[str, Fraction] | None = None) -> Iterator[str]:
     """For people: one line an entry, then what was spent. What analysts wrote is text: it moves no cursor."""
-    return map(escape_line, _list_lines(book))
+    return map(escape_line, _list_lines(book, caps or {}))
 
 
-def _list_lines(book: Book) -> Iterator[str]:
+def _list_lines(book: Book, caps: Mapping[str, Fraction]) -> Iterator[str]:
     state = book.state
     entries, versions = counted(state.seq, "entry", "entries"), counted(len(state.epochs), "version")
     yield f"{book.path}: the population {state.population!r}, {entries}, {versions} of the data"
@@ -88,10 +101,12 @@ def _list_lines(book: Book) -> Iterator[str]:
             who = f" ({analyst})" if analyst else ""
             yield f"        {at}  {verdict}: {' '.join(sql.split())[:80]}{who}: {reason.splitlines()[0]}"
     unit = state.budget.get("unit", "epsilon")
-    for account, (amount, delta) in sorted(state.totals.items()):
+    for account, total in describe_accounts(state, caps).items():
         who = "everybody together" if account == EVERYBODY else account
-        slack = f", delta {float(delta):g}" if delta else ""
-        yield f"spent, {who}: {unit} {float(amount):g}{slack}"
+        slack = f", delta {_format_amount(total.delta)}" if total.delta != "0" else ""
+        of = "" if total.limit is None else f" of {_format_amount(total.limit)}"
+        left = "" if total.left is None else f"; {_format_amount(total.left)} left"
+        yield f"spent, {who}: {unit} {_format_amount(total.amount)}{of}{slack}{left}"
 
 
 def _describe_kind(entry: BookEntry) -> str:

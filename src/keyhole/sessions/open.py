@@ -48,7 +48,7 @@ def open_private_session(
     accuracy = _check_accuracy(terms, budget)
     terms = replace(terms, mechanism=choose_mechanism(terms, budget))
     unit = _choose_unit(budget, terms)
-    _make_cap(budget, terms, unit)  # refused before anything is opened
+    make_cap(budget, terms, unit)  # refused before anything is opened
     table = open_table(settings, Use.ANSWER)
     source = table.whole
     planned = terms.mechanism == PLANNER
@@ -67,7 +67,7 @@ def open_private_session(
             known = book.state.budget.get("unit")
             if known is not None and not budget.unit:  # a book goes on with the unit that it began with
                 unit = "rho" if known == "rho" else "epsilon"
-            cap = _make_cap(budget, terms, unit)
+            cap = make_cap(budget, terms, unit)
             mark = domain.fingerprint() if columns is None else columns.fingerprint()
             rows = _bound_rows(source, budget, key, planned=planned)
             ledger = Ledger(book, cap, domain=mark if rows is None else f"{mark} {rows} rows", rows=rows or 1)
@@ -265,7 +265,8 @@ def _parse_share(text: str, *, secret: bool) -> float:
     return amount / 100 if percent else amount
 
 
-def _make_cap(budget: BudgetTable, terms: BudgetArguments, unit: Unit) -> Cap:
+def make_cap(budget: BudgetTable, terms: BudgetArguments, unit: Unit) -> Cap:
+    """What may be spent, in all and by each analyst, counted in `unit`."""
     amount: Number | None = terms.epsilon if terms.epsilon is not None else budget.epsilon
     if amount is None:
         raise ConfigError(

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
 from importlib.resources import files
 
 from keyhole.report.charts.svg import (
     BOTTOM,
+    HEAD,
     LEFT,
     RIGHT,
     TOP,
@@ -24,7 +25,10 @@ from keyhole.report.charts.svg import (
 )
 
 COLOURS = 8
-ROW = 22
+ROW = 36  # a name, and its bar below it
+BAR = 26  # from the top of a row to the middle of its bar
+EDGE = 8
+LONGEST_NAME = 64
 NAMED = 30  # rows of a map that are named beside it
 TITLE_HEIGHT = 26  # of a chart that stands alone
 KEY_HEIGHT = 18  # of a line of its key
@@ -105,7 +109,7 @@ def draw_lines(series: Sequence[Series], x: Axis, y: Axis, caption: str, *, heig
     styles = [each.style or f"s{k % COLOURS}" for k, each in enumerate(series)]
     marks = [draw_axes(x, y, height)]
     for each, style in zip(series, styles, strict=True):
-        places = [(x.at(px, LEFT, WIDTH - RIGHT), y.at(py, height - BOTTOM, TOP)) for px, py in each.points]
+        places = [(x.at(px, LEFT, WIDTH - RIGHT), y.at(py, height - BOTTOM, HEAD)) for px, py in each.points]
         if not each.dots:
             marks.append(
                 tag("path", d=_write_path(_add_steps(places) if each.stepped else places), class_=f"line {style}")
@@ -143,14 +147,13 @@ def draw_ranges(spans: Sequence[Span], what: str, note_heads: Sequence[str], cap
     """A bar from lo to hi for each person, over the bar of what was known before; infinite ends fade at the edge."""
     finite = [v for s in spans for v in (s.lo, s.hi, *(s.prior or ())) if not math.isinf(v)]
     axis = Axis.of(what, finite)
-    room = _measure_room(s.who for s in spans)
+    room = EDGE
     height = TOP + ROW * len(spans) + BOTTOM
     marks = [draw_value_axis(axis, room, height - BOTTOM, 5)]
     marks.append(tag("text", what, x=(room + WIDTH) / 2, y=height - 6, text_anchor="middle"))
     for k, span in enumerate(spans):
-        y = TOP + ROW * k + ROW / 2
-        name = span.who if len(span.who) <= 28 else span.who[:27] + "…"
-        marks.append(tag("text", name, x=room - 8, y=y + 4, text_anchor="end", class_="label", unicode_bidi="isolate"))
+        y = TOP + ROW * k + BAR
+        marks.append(_draw_name(span.who, k))
         if span.prior is not None:
             marks.append(_draw_range(axis, room, y, span.prior, "prior", 10))
         if span.lo == span.hi:
@@ -181,9 +184,10 @@ def draw_ranges(spans: Sequence[Span], what: str, note_heads: Sequence[str], cap
     )
 
 
-def _measure_room(names: Iterable[str]) -> int:
-    """The width that is left for names beside their rows."""
-    return min(220, 20 + 7 * max(map(len, names), default=0))
+def _draw_name(name: str, row: int) -> Markup:
+    """A name above its bar."""
+    short = name if len(name) <= LONGEST_NAME else name[: LONGEST_NAME - 1] + "…"
+    return tag("text", short, x=EDGE, y=TOP + ROW * row + BAR - 10, class_="label", unicode_bidi="isolate")
 
 
 def _draw_range(axis: Axis, room: int, y: float, ends: tuple[float, float], style: str, thickness: int) -> Markup:
@@ -205,15 +209,15 @@ def draw_bars(values: Mapping[str, float], what: str, caption: str) -> Drawing:
     ordered = sorted((v, name) for name, v in values.items() if math.isfinite(v) and v > 0)
     axis = Axis.of(what, [v for v, _ in ordered] or [1.0], log=True)
     axis = Axis(what, axis.lo / 2, axis.hi, log=True)  # the shortest bar is seen too
-    room = _measure_room(name for _, name in ordered)
+    room = EDGE
     height = TOP + ROW * len(ordered) + BOTTOM
     marks = [draw_value_axis(axis, room, height - BOTTOM)]
     marks.append(tag("text", what, x=(room + WIDTH - RIGHT) / 2, y=height - 6, text_anchor="middle"))
     for k, (value, name) in enumerate(ordered):
-        y, right = TOP + ROW * k, axis.at(value, room, WIDTH - RIGHT)
+        y, right = TOP + ROW * k + BAR, axis.at(value, room, WIDTH - RIGHT)
         title = tag("title", f"{name}: {value:.4g}")
-        marks.append(tag("text", name, x=room - 8, y=y + 15, text_anchor="end", class_="label"))
-        marks.append(tag("rect", title, x=room, y=y + 4, width=round(right - room, 2), height=ROW - 8, class_="s0"))
+        marks.append(_draw_name(name, k))
+        marks.append(tag("rect", title, x=room, y=y - 4, width=round(right - room, 2), height=8, class_="s0"))
     rows = [(name, f"{v:.6g}" if math.isfinite(v) else "none") for name, v in values.items()]
     return Drawing(join(marks), height, caption, ("", what), rows, (1,))
 

@@ -10,6 +10,7 @@ from html import escape
 from keyhole.auditing.base import visible
 
 WIDTH, LEFT, RIGHT, TOP, BOTTOM = 720, 64, 16, 12, 44
+HEAD = 36  # above a plot whose axis has its name there
 
 
 class Markup(str):
@@ -110,11 +111,11 @@ def shorten_number(value: float) -> str:
 
 
 def draw_axes(x: Axis, y: Axis, height: int) -> Markup:
-    """Grid lines, numbers and names of both axes; the plot lies inside LEFT, TOP and WIDTH - RIGHT, height - BOTTOM."""
+    """Grid lines, numbers and names of both axes; the plot is inside LEFT, HEAD and WIDTH - RIGHT, height - BOTTOM."""
     right, floor = WIDTH - RIGHT, height - BOTTOM
     parts = []
     for tick in y.ticks():
-        at = y.at(tick, floor, TOP)
+        at = y.at(tick, floor, HEAD)
         parts.append(tag("line", x1=LEFT, x2=right, y1=at, y2=at, class_="grid"))
         parts.append(tag("text", shorten_number(tick), x=LEFT - 6, y=at + 4, text_anchor="end"))
     for tick in x.ticks():
@@ -123,9 +124,7 @@ def draw_axes(x: Axis, y: Axis, height: int) -> Markup:
         parts.append(tag("text", shorten_number(tick), x=at, y=floor + 18, text_anchor="middle"))
     parts.append(tag("line", x1=LEFT, x2=right, y1=floor, y2=floor, class_="axis"))
     parts.append(tag("text", x.title, x=(LEFT + right) / 2, y=height - 6, text_anchor="middle"))
-    parts.append(
-        tag("text", y.title, x=0, y=0, text_anchor="middle", transform=f"translate(13,{(TOP + floor) / 2}) rotate(-90)")
-    )
+    parts.append(tag("text", y.title, x=4, y=18))
     return join(parts)
 
 

@@ -72,10 +72,12 @@ class BookVersion(Document, frozen=True, kw_only=True):
 
 
 class AccountTotal(Document, frozen=True, kw_only=True):
-    """What an account has spent, exactly."""
+    """What an account has spent, exactly; `limit` and `left` where the settings say what it may spend."""
 
     amount: str
     delta: str
+    limit: str | None = None
+    left: str | None = None
 
 
 class SpendingStep(Document, frozen=True, kw_only=True):

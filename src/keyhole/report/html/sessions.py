@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -14,10 +15,12 @@ from keyhole.book import EVERYBODY
 from keyhole.report.charts.drawing import Drawing, Series, Span, draw_lines, draw_ranges
 from keyhole.report.charts.svg import Axis
 from keyhole.report.documents.sessions import (
+    AccountTotal,
     AnsweredGroup,
     AnswersDocument,
     AskDocument,
     BookDocument,
+    BookEntryDocument,
     ReplyDocument,
     UnansweredStatement,
 )
@@ -29,6 +32,8 @@ from keyhole.report.words.sentence import counted
 PICTURED = 40
 LISTED = 2000
 TOGETHER = "everybody together"
+FEW = 6  # numbers of a reply that are shown
+REPLY = 200  # characters of one
 POINTS = 500  # of the budget's curve
 DRAWN = 6  # curves; the table below has every account
 ENTRY_WORDS = {
@@ -299,18 +304,43 @@ def render_book_page(book: BookDocument, file: str = "") -> str:
         tiles=tiles,
         spending=draw_spending(book, unit),
         unit=unit,
-        accounts=[
-            (
-                TOGETHER if who == EVERYBODY else who,
-                f"{float(Fraction(account.amount)):.6g}",
-                f"{float(Fraction(account.delta)):g}",
-            )
-            for who, account in book.spent.items()
-        ],
-        answered=[(ENTRY_WORDS[entry.kind], entry) for entry in answered[:LISTED]],
+        accounts=[_make_account(who, account) for who, account in book.spent.items()],
+        answered=[(ENTRY_WORDS[entry.kind], entry, _write_reply(entry)) for entry in answered[:LISTED]],
         total=len(answered),
         held=sorted(reasons.items(), key=lambda item: -len(item[1])),
     )
+
+
+@dataclass(frozen=True, slots=True)
+class AccountBar:
+    """An account: what of its budget is spent, as text and in percent (None: nobody said what it may spend)."""
+
+    who: str
+    spent: str
+    limit: str
+    left: str
+    delta: str
+    percent: float | None
+
+
+def _make_account(who: str, account: AccountTotal) -> AccountBar:
+    amount, delta = float(Fraction(account.amount)), float(Fraction(account.delta))
+    limit, left = ("" if each is None else f"{float(Fraction(each)):.6g}" for each in (account.limit, account.left))
+    percent = 100 * amount / float(Fraction(account.limit)) if account.limit is not None else None
+    return AccountBar(
+        TOGETHER if who == EVERYBODY else who, f"{amount:.6g}", limit, left, f"{delta:g}" if delta else "", percent
+    )
+
+
+def _write_reply(entry: BookEntryDocument) -> str:
+    """What was answered, as it was released; of several numbers the first."""
+    answer = entry.says.get("answer")
+    if not isinstance(answer, Mapping) or "lines" not in answer:
+        text = "" if answer is None else answer if isinstance(answer, str) else json.dumps(answer)
+        return text if len(text) <= REPLY else f"{text[:REPLY]} …"
+    numbers = [str(json.loads(line).get("answer")) for line in answer["lines"]]
+    more = f" and {len(numbers) - FEW} more" if len(numbers) > FEW else ""
+    return f"{', '.join(numbers[:FEW])}{more}"
 
 
 def draw_spending(book: BookDocument, unit: str) -> Drawing | None:
