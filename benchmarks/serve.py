@@ -3,10 +3,10 @@
 python -m benchmarks.serve [--people 20000] [--questions 60] [--format text|json]
 
 Fresh audited questions take turns: one through `session.ask`, one over HTTP on loopback. Then recalls, by the processor
-time of the whole process, and the same number of fresh questions by 1 and by 32 clients. Only ratios inside one run
-count.
+time of the whole process, and the same number of fresh questions by 1 and by 32 clients; then questions that another
+analyst asked before and questions that nobody asked, in random order, by one analyst. Only ratios inside one run count.
 Bars: fresh over HTTP at most 1.3 times `session.ask`; a recall at most 3 ms of processor time; 32 clients at least 0.8
-times as many questions a second as one.
+times as many questions a second as one; whether another asked before is told from the times with an AUC of at most 0.6.
 """
 
 from __future__ import annotations
@@ -14,6 +14,7 @@ from __future__ import annotations
 import argparse
 import asyncio
 import json
+import random
 import statistics
 import sys
 import tempfile
@@ -130,6 +131,28 @@ def ask_in_crowd(served: Served, questions: list[str], clients: int) -> float:
     return len(questions) / (time.perf_counter() - begun)
 
 
+def tell_apart(config: Path, questions: int) -> float:
+    """The AUC with which times tell a question that another analyst asked before from one that nobody asked."""
+    texts = write_questions(2 * questions + 10, 1)
+    random.Random(1).shuffle(texts)
+    with serving(config) as served:
+        other = served.gate.keys.add("bob", KeyRole.ANALYST)
+        with Client(served.url, other) as bob, Client(served.url, served.key) as ann:
+            for sql in texts[-10:]:  # the first questions of a server take longer
+                bob.ask(sql)
+            asked = dict.fromkeys(texts[:questions], True) | dict.fromkeys(texts[questions:-10], False)
+            for sql in texts[:questions]:
+                ann.ask(sql)
+            times: dict[bool, list[float]] = {True: [], False: []}
+            for sql in random.Random(2).sample(sorted(asked), len(asked)):
+                begun = time.perf_counter()
+                bob.ask(sql)
+                times[asked[sql]].append(time.perf_counter() - begun)
+    pairs = [(a, b) for a in times[True] for b in times[False]]
+    share = sum(a < b for a, b in pairs) / len(pairs)
+    return max(share, 1 - share)
+
+
 def measure(people: int, questions: int) -> dict[str, float]:
     """All figures of one run."""
     with tempfile.TemporaryDirectory() as name:
@@ -154,6 +177,7 @@ def measure(people: int, questions: int) -> dict[str, float]:
             with serving(write_people(Path(name) / f"crowd{clients}", people)) as served:
                 ask_in_crowd(served, write_questions(5, 2), 1)  # the first questions of a server take longer
                 rates[clients] = ask_in_crowd(served, texts, clients)
+        auc = tell_apart(write_people(Path(name) / "apart", people), questions)
     return {
         "session.ask, ms": 1000 * statistics.median(alone),
         "over HTTP, ms": 1000 * statistics.median(over_http),
@@ -162,6 +186,7 @@ def measure(people: int, questions: int) -> dict[str, float]:
         "1 client, a second": rates[1],
         "32 clients, a second": rates[32],
         "crowd ratio (>= 0.8)": rates[32] / rates[1],
+        "AUC of times, asked by another (<= 0.6)": auc,
     }
 
 

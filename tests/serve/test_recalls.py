@@ -1,16 +1,19 @@
-"""A question that is new to an analyst takes the whole way, whoever asked it before: in the book, in words, in work."""
+"""A question that is new to an analyst takes the whole way, whoever asked it before: in the book, words, work, time."""
 
 from __future__ import annotations
 
 import sys
 from collections import Counter
 from collections.abc import Callable, Iterator
+from functools import partial
 from pathlib import Path
 from types import FrameType
 
 import pytest
 from tests.serve.serve_world import NOISY, running
-from tests.sessions.session_world import EXACT, WHOLE, audited
+from tests.sessions.session_world import DEPT_A, EXACT, NOT_ANN, WHOLE, audited
+
+from keyhole.serve.limits import Pace
 
 
 def count_calls(work: Callable[[], object]) -> Counter[str]:
@@ -32,6 +35,7 @@ def count_calls(work: Callable[[], object]) -> Counter[str]:
 
 def test_somebody_elses_question_is_decided_computed_and_written_again(tmp_path: Path) -> None:
     with audited(tmp_path) as session:
+        session.ask(WHOLE, "eve")  # what a first question of all prepares is no question's own
         session.ask(WHOLE, "ann")
         entries = session.book.state.seq
         again = count_calls(lambda: session.ask(WHOLE, "bob"))
@@ -41,6 +45,45 @@ def test_somebody_elses_question_is_decided_computed_and_written_again(tmp_path:
     for step in ("audited.py:admit", "audited.py:release", "exact_answers.py:compute_exact_answer"):
         assert again[step] == 1
         assert recalled[step] == 0
+    assert again["validator.py:_looked"] == 1  # it is run on made-up tables again
+    assert recalled["validator.py:_looked"] == 0
+
+
+def test_conditions_of_others_are_evaluated_again(tmp_path: Path) -> None:
+    with audited(tmp_path) as session:
+        asked = {who: count_calls(partial(session.ask, DEPT_A, who))["base.py:_ask_engine"] for who in ("ann", "bob")}
+        mine = [count_calls(partial(session.ask, f"{DEPT_A} AND level < {k}", "ann")) for k in (5, 6, 7)]
+    assert asked["ann"] == asked["bob"] > 0
+    assert [each["base.py:_evaluate_leaf"] for each in mine] == [1, 0, 0]  # one's own are kept
+
+
+def test_a_question_that_others_asked_waits_as_long_as_one_that_nobody_did(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    paced: list[bool] = []
+
+    def note(_: Pace, question: str, seconds: float, *, asked: bool) -> float:
+        paced.append(asked)
+        return 0.0
+
+    monkeypatch.setattr(Pace, "delay", note)
+    with running(tmp_path, {"exact": EXACT}) as server:
+        for name in ("ann", "bob", "bob"):
+            server.query(WHOLE, name)
+        server.query(NOT_ANN, "ann")
+    assert paced == [False, True, False]  # bob's second is told again, and is fast; a denial is not in the book
+
+
+def test_times_of_what_was_asked_are_those_of_what_was_not() -> None:
+    pace = Pace()
+    fresh = [0.01 * k for k in range(1, 101)]
+    for number, seconds in enumerate(fresh):
+        assert pace.delay(f"new {number}", seconds, asked=False) == 0
+    waited = [0.001 + pace.delay(f"new {k % 100}", 0.001, asked=False) for k in range(2000)]  # by this process
+    waited += [0.001 + pace.delay(f"old {k}", 0.001, asked=True) for k in range(2000)]  # before it began
+    later = sum(a < b for a in fresh[-64:] for b in waited) + sum(a == b for a in fresh[-64:] for b in waited) / 2
+    assert 0.4 <= later / (64 * len(waited)) <= 0.6
+    assert pace.delay("old", 9.0, asked=True) == 0  # what took longer waits for nothing
 
 
 @pytest.fixture

@@ -23,6 +23,7 @@ from keyhole.model.predicate import IsNull, Leaf, Opaque, Predicate, find_leaves
 
 Ints: TypeAlias = NDArray[np.int64]
 Integers: TypeAlias = NDArray[Any]  # int64 where all fit into 62 bits, else Python integers
+Kept: TypeAlias = tuple[str | None, str]  # who asked, and the SQL of a leaf
 
 NARROW = 1 << 62
 SHORT = 10**14  # denominators of decimals as people write them
@@ -260,7 +261,7 @@ class Records:
     One condition costs one pass of the engine. Its leaves (`dept = 'legal'`, `age >= 30`) come back in other
     statements; a leaf seen for the second time is evaluated apart and kept, and a condition whose leaves are all kept
     needs no engine. Equal to the engine's answer for every condition, NULLs included. Memory: at most KEPT * n / 4
-    bytes.
+    bytes. What is kept is kept for `asker`: the time of an answer must not say what others asked about.
 
     >>> from keyhole.model.predicate import Comparison, IsNull, Not
     >>> ages = [31, 45, None, 28]
@@ -279,24 +280,25 @@ class Records:
         self._support = support
         self.weight = weigh
         self._all = pack(np.ones(n, dtype=np.bool_))
-        self._kept: OrderedDict[str, tuple[Words, Words]] = OrderedDict()  # by the SQL of a leaf
-        self._seen: OrderedDict[str, None] = OrderedDict()
+        self.asker: str | None = None  # whose condition it is that comes next
+        self._kept: OrderedDict[Kept, tuple[Words, Words]] = OrderedDict()
+        self._seen: OrderedDict[Kept, None] = OrderedDict()
         self._null: dict[str, Words] = {}  # who has no value, by column
-        self._algebra = truth_sets(self._all, lambda leaf: self._kept[format_predicate(leaf)])
+        self._algebra = truth_sets(self._all, lambda leaf: self._kept[self.asker, format_predicate(leaf)])
 
     def bits(self, where: Predicate) -> Words:
         """The records for which a condition is true."""
-        parts = {format_predicate(leaf): leaf for leaf in find_leaves(where)}
-        for sql, leaf in parts.items():
-            if sql not in self._kept and sql in self._seen and len(parts) <= KEPT:
-                self._kept[sql] = self._evaluate_leaf(leaf)
-        if all(sql in self._kept for sql in parts):
+        parts = {(self.asker, format_predicate(leaf)): leaf for leaf in find_leaves(where)}
+        for at, leaf in parts.items():
+            if at not in self._kept and at in self._seen and len(parts) <= KEPT:
+                self._kept[at] = self._evaluate_leaf(leaf)
+        if all(at in self._kept for at in parts):
             matching = fold(where, self._algebra)[0]
-            for sql in parts:
-                self._kept.move_to_end(sql)
+            for at in parts:
+                self._kept.move_to_end(at)
         else:
             matching = self._ask_engine(where)
-            self._seen.update(dict.fromkeys(sql for sql in parts if sql not in self._kept))
+            self._seen.update(dict.fromkeys(at for at in parts if at not in self._kept))
             while len(self._seen) > REMEMBERED:
                 self._seen.popitem(last=False)
         while len(self._kept) > KEPT:

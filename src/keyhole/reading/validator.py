@@ -45,7 +45,7 @@ QUOTIENT_DIGITS = 16  # that a NUMERIC quotient has at least
 
 
 class Validator:
-    """Checks readings against the engine; each text once, and one thread at a time.
+    """Checks readings against the engine; each text once for each who asks it, and one thread at a time.
 
     Cost: a text is parsed once and run twice, on some hundred rows with other private values each time; and over a few
     rows if some of its numbers can be over nobody while others are not, else over none (one run for all of one head).
@@ -54,28 +54,31 @@ class Validator:
     def __init__(self, roster: Roster) -> None:
         self._roster = roster
         self._made: ProbeTable | None = None
-        self._known: dict[str, str] = {}
+        self._known: dict[tuple[str | None, str], str] = {}  # (asker, text) -> reason
         self._nobody: dict[AsWritten, list[tuple[Any, ...]] | None] = {}
         self._keys = KeyRoundTrip(roster)
         self._lock = threading.Lock()  # of the made-up table, and of what is remembered
 
-    def reasons(self, statements: Iterable[Statement]) -> list[str]:
-        """Why each statement cannot be trusted to be read as the engine reads it; empty if it can."""
-        with self._lock:
-            return self._find_reasons(list(statements))
+    def reasons(self, statements: Iterable[Statement], asker: str | None = None) -> list[str]:
+        """Why each statement cannot be trusted to be read as the engine reads it; empty if it can.
 
-    def _find_reasons(self, asked_statements: list[Statement]) -> list[str]:
+        What is remembered is remembered for `asker`: the time that it takes must not say what others asked.
+        """
+        with self._lock:
+            return self._find_reasons(list(statements), asker)
+
+    def _find_reasons(self, asked_statements: list[Statement], asker: str | None) -> list[str]:
         if len(self._known) + len(asked_statements) > REMEMBERED:
             self._known.clear()
             self._nobody.clear()
-        new = {s.text: s for s in asked_statements if s.text not in self._known}
+        new = {s.text: s for s in asked_statements if (asker, s.text) not in self._known}
         for told_apart in (True, False):  # where it matters that an id is one record's, or not
             some = [s for s in new.values() if _says_distinct(s) is told_apart]
             for start in range(0, len(some), BATCH):
                 batch = some[start : start + BATCH]
                 for statement, reason in zip(batch, self._checked(batch), strict=True):
-                    self._known[statement.text] = reason
-        return [self._known[s.text] or ("" if self._keys.hold(s) else DIFFERS) for s in asked_statements]
+                    self._known[asker, statement.text] = reason
+        return [self._known[asker, s.text] or ("" if self._keys.hold(s) else DIFFERS) for s in asked_statements]
 
     def _checked(self, batch: Sequence[Statement]) -> list[str]:
         """A statement that fails beside others is looked at again alone: their rows are not its own."""

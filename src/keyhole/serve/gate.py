@@ -21,6 +21,7 @@ from pathlib import Path
 from typing import Any, TypeAlias, TypeVar
 
 from keyhole.api.ask import choose_policy, open_session
+from keyhole.auditing.online.admission import ParsedStatement
 from keyhole.book.state import EVERYBODY
 from keyhole.config.arguments import BudgetArguments
 from keyhole.config.settings import Settings, settings
@@ -30,7 +31,7 @@ from keyhole.model.schema import Schema
 from keyhole.report.words.sentence import escape_line
 from keyhole.serve.errors import Problem, ProblemKind, explain_error
 from keyhole.serve.keys import ApiKey, KeyRing, KeyRole
-from keyhole.serve.limits import FairTurns, TokenBuckets, explain_size
+from keyhole.serve.limits import FairTurns, Pace, TokenBuckets, explain_size
 from keyhole.serve.replies import (
     Account,
     AccountBudget,
@@ -87,6 +88,7 @@ class Population:
         self.config, self.given, self.policy, self.session = config, given, choose_policy(given), session
         self.name = session.book.state.population
         self.turns = FairTurns()
+        self.paces = {False: Pace(), True: Pace()}  # of questions, and of checks
         self.decider = ThreadPoolExecutor(1, thread_name_prefix=f"keyhole-{self.name}")
         self.seen: dict[str, str] = {}  # analyst -> when a question of theirs ended last
         self.asked_today: Counter[tuple[str, str]] = Counter(_count_asked(session))
@@ -257,14 +259,19 @@ class Gate:
 
     async def _decide(self, found: Population, key: ApiKey, flight: Flight, *, check: bool) -> Outcome:
         session, analyst, sql = found.session, key.name, flight.sql
-        request = await self._in(self._readers, lambda: session.read(sql))
+        request, reading = await self._in(self._readers, lambda: _measure(lambda: session.read(sql, analyst)))
         flight.stage = "waiting"
         async with found.turns.take(analyst):
             if flight.is_cancelled():
                 return Problem(ProblemKind.CANCELLED, "cancelled before it was decided: nothing was answered or spent")
             flight.stage = "deciding"
-            reply, account = await self._in(found.decider, lambda: _answer(found, request, sql, analyst, check=check))
-        return describe_outcome(reply, found.schema, account)
+            decided, deciding = await self._in(
+                found.decider, lambda: _measure(lambda: _answer(found, request, sql, analyst, check=check))
+            )
+        if decided.question is not None:
+            pace = found.paces[check]
+            await asyncio.sleep(pace.delay(decided.question, reading + deciding, asked=decided.asked))
+        return describe_outcome(decided.reply, found.schema, decided.account)
 
     async def _in(self, pool: ThreadPoolExecutor, work: Callable[[], T]) -> T:
         return await asyncio.get_running_loop().run_in_executor(pool, work)
@@ -333,18 +340,39 @@ class Gate:
             each.close()
 
 
-def _answer(found: Population, request: Any, sql: str, analyst: str, *, check: bool) -> tuple[Reply, Account | None]:
+@dataclass(frozen=True, slots=True)
+class Decided:
+    """A reply, the asker's account after it, and the question, if it is new to the asker; `asked`: the book had it."""
+
+    reply: Reply
+    account: Account | None
+    question: str | None
+    asked: bool
+
+
+def _measure(work: Callable[[], T]) -> tuple[T, float]:
+    """What some work gives, and how many seconds it took."""
+    begun = time.perf_counter()
+    return work(), time.perf_counter() - begun
+
+
+def _answer(found: Population, request: Any, sql: str, analyst: str, *, check: bool) -> Decided:
     """On the deciding thread."""
     session = found.session
-    before = session.book.state.spent(analyst)[0]
+    state = session.book.state
+    before, entries, question = state.spent(analyst)[0], state.seq, None
+    if isinstance(request, ParsedStatement) and request.statement is not None:
+        question = request.question
+    asked = (state.epoch, question) in state.releases
     if isinstance(request, Refused):
         reply = Reply.refused(sql, request) if check else session.refuse(sql, request, analyst)
     else:
         reply = session.check(request, analyst) if check else session.answer(request, analyst)
     account = found.find_account(analyst)
     if account is not None:
-        account = replace(account, cost=session.book.state.spent(analyst)[0] - before)
-    return reply, account
+        account = replace(account, cost=state.spent(analyst)[0] - before)
+    is_recalled = reply.entry is not None and reply.entry <= entries
+    return Decided(reply, account, None if is_recalled else question, asked)
 
 
 def open_population(config: Path) -> Population:

@@ -1,4 +1,4 @@
-"""How much one key, or one address without a key, may ask; and whose turn it is.
+"""How much one key, or one address without a key, may ask; whose turn it is; and that no time tells what others asked.
 
 Everything here is used on the event loop alone, is in memory, and is bounded.
 """
@@ -6,6 +6,7 @@ Everything here is used on the event loop alone, is in memory, and is bounded.
 from __future__ import annotations
 
 import asyncio
+import random
 import time
 from collections import OrderedDict, deque
 from collections.abc import AsyncIterator, Callable
@@ -17,6 +18,8 @@ MOST_NESTING = 200  # open parentheses
 MOST_LISTED = 10_000  # commas in one pair of parentheses: the items of an IN
 MOST_BUCKETS = 10_000  # names whose rate is remembered; the one that was idle longest is forgotten first
 MOST_WAITING = 256  # questions of one population that wait for their turn
+MOST_PACED = 100_000  # questions that are known to have been asked
+PACES = 64  # latest times of questions that nobody had asked
 
 
 @dataclass(slots=True)
@@ -71,6 +74,34 @@ def explain_size(sql: str) -> str:
             if commas[-1] >= MOST_LISTED:
                 return f"the statement lists more than {MOST_LISTED:,} items: at most {MOST_LISTED:,} are read"
     return ""
+
+
+class Pace:
+    """Lets a question that others asked take as long as one that nobody asked.
+
+    It would be faster: its reading is known, its conditions are evaluated, and it adds nothing to what was told. So it
+    waits until a time has passed that is drawn from those of the latest questions that nobody had asked.
+
+    >>> pace = Pace()
+    >>> pace.delay("q", 0.5, asked=False), pace.delay("q", 0.1, asked=False), pace.delay("p", 0.2, asked=True)
+    (0.0, 0.4, 0.3)
+    """
+
+    def __init__(self) -> None:
+        self._times: deque[float] = deque(maxlen=PACES)
+        self._asked: OrderedDict[str, None] = OrderedDict()
+
+    def delay(self, question: str, seconds: float, *, asked: bool) -> float:
+        """How long a question waits that took so many seconds of work; `asked`: the book has it, by whomever."""
+        known = asked or question in self._asked
+        self._asked[question] = None
+        self._asked.move_to_end(question)
+        while len(self._asked) > MOST_PACED:
+            self._asked.popitem(last=False)
+        if not known:
+            self._times.append(seconds)
+            return 0.0
+        return max(random.choice(self._times) - seconds, 0.0) if self._times else 0.0
 
 
 class TooManyWaiting(Exception):

@@ -84,9 +84,9 @@ class Audited:
 
     # --- the policy ---------------------------------------------------------------------------------------------------
 
-    def read(self, text: str) -> ParsedStatement:
+    def read(self, text: str, analyst: str | None = None) -> ParsedStatement:
         """From the text, the schema and public things: it is validated here, before anybody waits for the book."""
-        return self.auditor.read(text)
+        return self.auditor.read(text, analyst)
 
     def recall(self, request: ParsedStatement, analyst: str | None) -> Reply | None:
         """An exact answer of this epoch, given again to an analyst who has it. `watch` has none.
@@ -343,11 +343,11 @@ class Audited:
             exact = sort_groups(request.statement, reply.exact, self.auditor.roster)
             columns, rows = list_rows(request.statement, exact, self.auditor.roster)
             return replace(reply, exact=exact, columns=columns, rows=rows)
-        return self._suggest(reply) if reply.outcome is Outcome.DENIED else reply
+        return self._suggest(reply, request.asker) if reply.outcome is Outcome.DENIED else reply
 
-    def _suggest(self, reply: Reply) -> Reply:
+    def _suggest(self, reply: Reply, analyst: str | None) -> Reply:
         for text in list_coarser_statements(reply.sql)[:TRIED]:
-            request = self.read(text)
+            request = self.read(text, analyst)
             with self.book.page():
                 self.catch_up()
                 if self.admission(request, explain=False).allowed:

@@ -40,7 +40,7 @@ class Private:
         ledger = self.answering.setting.ledger
         return BudgetState(self.unit, ledger.cap.total.amount, max(ledger.left(analyst), Fraction(0)))
 
-    def read(self, text: str) -> Any:
+    def read(self, text: str, analyst: str | None = None) -> Any:
         """COUNT, SUM and AVG over declared cells."""
         try:
             return self.answering.read(text)

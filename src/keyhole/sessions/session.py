@@ -26,8 +26,11 @@ class Policy(Protocol[Asked]):
     def schema(self) -> Schema:
         """The columns that questions may name."""
 
-    def read(self, text: str) -> Asked | Refused:
-        """A statement as it is understood, or why not: from its text, the schema and the declaration alone."""
+    def read(self, text: str, analyst: str | None = None) -> Asked | Refused:
+        """A statement as it is understood, or why not: from its text, the schema and the declaration alone.
+
+        What others asked makes it neither longer nor shorter.
+        """
 
     def recall(self, request: Asked, analyst: str | None) -> Reply | None:
         """The same question about the same epoch, answered before: it is told again, and counted for who is told."""
@@ -70,15 +73,15 @@ class Session(Generic[Asked]):
 
     def ask(self, text: str, analyst: str | None = None) -> Reply:
         """Read, recall, admit, charge, release, commit, reply. Nobody waits for the book while it is read."""
-        request = self.read(text)
+        request = self.read(text, analyst)
         if isinstance(request, Refused):
             return self.refuse(text, request, analyst)
         return self.answer(request, analyst)
 
-    def read(self, text: str) -> Asked | Refused:
+    def read(self, text: str, analyst: str | None = None) -> Asked | Refused:
         """The first half of `ask`: any number of threads may do it, while one answers."""
         with _quietly():
-            return self.policy.read(text)
+            return self.policy.read(text, analyst)
 
     def refuse(self, text: str, why: Refused, analyst: str | None = None) -> Reply:
         """A statement that is not answered as it stands; it is noted in the book."""

@@ -19,13 +19,15 @@ class ParsedStatement:
     """A statement that was read and checked, from its text, the schema and public things alone.
 
     `doubt` is why nothing exact is decided of it, whatever was answered before; empty if there is nothing to say.
-    `answer` is what is answered elsewhere, if it is allowed: no part of the decision.
+    `answer` is what is answered elsewhere, if it is allowed: no part of the decision. `asker` is for whom what was
+    looked up is kept, so that no time tells what others asked.
     """
 
     text: str
     statement: Statement | None  # None: it cannot be read, and `doubt` says why
     doubt: str = ""
     answer: Decimal | None = None
+    asker: str | None = None
 
     @property
     def question(self) -> str:

@@ -141,7 +141,7 @@ class People:
     def __init__(self, roster: Roster) -> None:
         self.roster = roster
         self.records = Records(roster.n, self._support, self._weigh)
-        self._faults: dict[tuple[Predicate, str | None], str | None] = {}
+        self._faults: dict[tuple[str | None, Predicate, str | None], str | None] = {}
 
     def basis(self, parts: Iterable[Part]) -> tuple[Basis, Atoms | None]:
         """What the parts of a statement are written over: the records, or their atoms where there are many parts."""
@@ -171,7 +171,7 @@ class People:
         return Weights(found.values[atoms.of], found.over)
 
     def _evaluable(self, predicate: Predicate, weight: str | None) -> None:
-        at = (predicate, weight)
+        at = (self.records.asker, predicate, weight)
         if at not in self._faults:
             if len(self._faults) >= REMEMBERED:
                 self._faults.clear()

@@ -127,7 +127,7 @@ class OnlineAuditor:
         for each in listed:
             self._replay(each, name)
 
-    def read(self, query: str | Statement | Query) -> ParsedStatement:
+    def read(self, query: str | Statement | Query, asker: str | None = None) -> ParsedStatement:
         """A statement read and validated, from its text and public things: nothing that was answered is looked at.
 
         Most of the work on a statement is done here; any number of threads may do it while one decides. Methods that
@@ -140,12 +140,12 @@ class OnlineAuditor:
             if not self._is_extreme(statement):
                 why = objection(statement, self.roster.schema, self._families, self._epoch)
             if why is not None:
-                return ParsedStatement(text, statement, why.reason)
+                return ParsedStatement(text, statement, why.reason, asker=asker)
             # it was read from a text: does the engine read it so?
-            doubt = self._validator.reasons([statement])[0] if statement.shown else ""
-            return ParsedStatement(text, statement, doubt)
+            doubt = self._validator.reasons([statement], asker)[0] if statement.shown else ""
+            return ParsedStatement(text, statement, doubt, asker=asker)
         except QueryError as error:
-            return ParsedStatement(text, statement, self._explain(text, error))
+            return ParsedStatement(text, statement, self._explain(text, error), asker=asker)
 
     def told(self, query: Asked, number: int | None = None) -> tuple[ToldRow, ...]:
         """The rows that answering a query would add to what is known, to be stored with its answer; changes nothing.
@@ -228,6 +228,7 @@ class OnlineAuditor:
         """The rows of a statement; `statement` is None if it is refused."""
         request = query if isinstance(query, ParsedStatement) else self.read(query)
         text, statement, at = request.text, request.statement, len(self._past)
+        self._people.records.asker = request.asker
         if statement is None or request.doubt:
             return Judged(Admission(number, text, Permission.REFUSED, request.doubt), None, at)
         if self._is_extreme(statement):
