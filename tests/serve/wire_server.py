@@ -13,7 +13,7 @@ from typing import Any, TypeVar
 
 from keyhole.serve.gate import Gate
 from keyhole.serve.keys import KeyRing, KeyRole
-from keyhole.serve.postgres_wire import WireDoor, open_door
+from keyhole.serve.postgres_wire.front import WireDoor, open_door
 from keyhole.serve.server import bind
 
 T = TypeVar("T")

@@ -32,6 +32,7 @@ from keyhole.report.words.sentence import escape_line
 from keyhole.serve.errors import Problem, ProblemKind, explain_error
 from keyhole.serve.keys import ApiKey, KeyRing, KeyRole
 from keyhole.serve.limits import FairTurns, Pace, TokenBuckets, explain_size
+from keyhole.serve.reading import TrialReader
 from keyhole.serve.replies import (
     Account,
     AccountBudget,
@@ -126,6 +127,7 @@ class Gate:
 
     populations: Mapping[str, Population]
     keys: KeyRing
+    trials: TrialReader
     per_minute: int = 60
     buckets: TokenBuckets = field(default_factory=TokenBuckets)
     flights: dict[int, Flight] = field(default_factory=dict)
@@ -156,7 +158,7 @@ class Gate:
             for each in opened.values():
                 each.close()
             raise
-        return cls(opened, ring, per_minute)
+        return cls(opened, ring, TrialReader({name: each.schema for name, each in opened.items()}), per_minute)
 
     # --- who ----------------------------------------------------------------------------------------------------------
 
@@ -258,8 +260,12 @@ class Gate:
         return None
 
     async def _decide(self, found: Population, key: ApiKey, flight: Flight, *, check: bool) -> Outcome:
-        session, analyst, sql = found.session, key.name, flight.sql
-        request, reading = await self._in(self._readers, lambda: _measure(lambda: session.read(sql, analyst)))
+        analyst, sql = key.name, flight.sql
+        request, reading = await self._in(self._readers, lambda: _measure(lambda: self.read(found, sql, analyst)))
+        if isinstance(request, str):
+            if not check:
+                await self.on_book(found, lambda session: session.refuse(sql, Refused(request), analyst))
+            return Problem(ProblemKind.REFUSED, request)
         flight.stage = "waiting"
         async with found.turns.take(analyst):
             if flight.is_cancelled():
@@ -271,7 +277,11 @@ class Gate:
         if decided.question is not None:
             pace = found.paces[check]
             await asyncio.sleep(pace.delay(decided.question, reading + deciding, asked=decided.asked))
-        return describe_outcome(decided.reply, found.schema, decided.account)
+        return decided.outcome
+
+    def read(self, found: Population, sql: str, analyst: str) -> Any:
+        """A statement as the session reads it; a text, if it cannot even be tried: why."""
+        return self.trials.explain(found.name, sql) or found.session.read(sql, analyst)
 
     async def _in(self, pool: ThreadPoolExecutor, work: Callable[[], T]) -> T:
         return await asyncio.get_running_loop().run_in_executor(pool, work)
@@ -336,16 +346,16 @@ class Gate:
     def close(self) -> None:
         """Let go of everything."""
         self._readers.shutdown(wait=True)
+        self.trials.close()
         for each in self.populations.values():
             each.close()
 
 
 @dataclass(frozen=True, slots=True)
 class Decided:
-    """A reply, the asker's account after it, and the question, if it is new to the asker; `asked`: the book had it."""
+    """What is told, and the question, if it is new to the asker; `asked`: the book had it."""
 
-    reply: Reply
-    account: Account | None
+    outcome: Outcome
     question: str | None
     asked: bool
 
@@ -372,7 +382,7 @@ def _answer(found: Population, request: Any, sql: str, analyst: str, *, check: b
     if account is not None:
         account = replace(account, cost=state.spent(analyst)[0] - before)
     is_recalled = reply.entry is not None and reply.entry <= entries
-    return Decided(reply, account, None if is_recalled else question, asked)
+    return Decided(describe_outcome(reply, found.schema, account), None if is_recalled else question, asked)
 
 
 def open_population(config: Path) -> Population:

@@ -200,7 +200,7 @@ async def _open_postgres(
     gate: Gate, settings: ServerSettings, context: ssl.SSLContext | None, announce: Callable[[str], None]
 ) -> Door:
     assert settings.postgres is not None
-    from keyhole.serve.postgres_wire import open_door
+    from keyhole.serve.postgres_wire.front import open_door
 
     listening = bind(settings.postgres, settings.tls)
     door = await open_door(gate, listening, context)

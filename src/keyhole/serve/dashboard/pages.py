@@ -198,7 +198,7 @@ class Dashboard:
             key: Writer, number: Annotated[int, Form(ge=0)], population: PopulationField = None
         ) -> Response:
             found = reach(self.gate, population, key)
-            lines = await self.gate.on_book(found, lambda session: reveal_denial(session, number, key.name))
+            lines = await self.gate.on_book(found, lambda _: reveal_denial(self.gate, found, number, key.name))
             return self.respond_screen("reveal", found, key, lambda: {"lines": lines})
 
         @app.get("/dashboard/report", include_in_schema=False)
@@ -383,8 +383,9 @@ def _list_fields(name: str, table: Any) -> Iterator[tuple[str, str]]:
             yield f"{name} {each.name}", str(value)
 
 
-def reveal_denial(session: Session[Any], number: int, owner: str) -> list[str]:
+def reveal_denial(gate: Gate, found: Population, number: int, owner: str) -> list[str]:
     """Whom a statement that was denied would expose if it were answered now; that somebody looked is written down."""
+    session = found.session
     refusals = session.book.refusals()
     if number >= len(refusals):
         return ["there is no such statement"]
@@ -394,9 +395,9 @@ def reveal_denial(session: Session[Any], number: int, owner: str) -> list[str]:
     if not isinstance(policy, Audited):
         return [sql, "answers of this policy are noisy: no statement of it exposes anybody by itself"]
     try:
-        request = session.read(sql)
-        if isinstance(request, Refused):
-            return [sql, request.reason]
+        request = gate.read(found, sql, owner)
+        if isinstance(request, str | Refused):
+            return [sql, request if isinstance(request, str) else request.reason]
         with session.book.page():
             policy.catch_up()
             admission = policy.admission(request, explain=True)

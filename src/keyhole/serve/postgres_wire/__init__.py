@@ -10,7 +10,3 @@ from __future__ import annotations
 from keyhole.extras import require_folder
 
 require_folder("serve/postgres_wire", "the PostgreSQL door")
-
-from keyhole.serve.postgres_wire.front import WireDoor, open_door  # noqa: E402 - after the packages were asked for
-
-__all__ = ["WireDoor", "open_door"]

@@ -7,12 +7,12 @@ transaction are PostgreSQL's. Whatever can fail fails before the gate is asked.
 from __future__ import annotations
 
 import asyncio
-import datetime as dt
 import struct
 from dataclasses import dataclass, field
 from decimal import Decimal
 from fractions import Fraction
 
+from keyhole.model.query import Refused
 from keyhole.serve.errors import Problem, ProblemKind
 from keyhole.serve.gate import Gate, Population
 from keyhole.serve.keys import ApiKey
@@ -40,7 +40,6 @@ from keyhole.serve.postgres_wire.statements import (
     Purpose,
     find_question,
     split_statements,
-    translate_question,
     write_cell,
     write_denial,
     write_guard,
@@ -241,9 +240,15 @@ class WireSession:
         types = [await self._name_type(kind) for _, kind in prepared.columns]  # all that can fail comes before the gate
         if why := explain_size(question.sql):
             return _write_problem(Problem(ProblemKind.TOO_LARGE, why))
-        schema, width = self.population.schema, len(prepared.columns)
-        written = await asyncio.to_thread(translate_question, question.sql, values, prepared.parameters, width, schema)
-        outcome = written if isinstance(written, Problem) else await self._ask_gate(written, question.purpose)
+        key = self._find_key()
+        if isinstance(key, Problem):
+            return _write_problem(key)
+        name, width, translate = self.population.name, len(prepared.columns), self.gate.trials.translate
+        sql, why = await asyncio.to_thread(translate, name, question.sql, values, prepared.parameters, width)
+        if why:
+            await self.gate.on_book(self.population, lambda s: s.refuse(question.sql, Refused(why), key.name))
+            return _write_problem(Problem(ProblemKind.REFUSED, why))
+        outcome = await self._ask_gate(key, sql, question.purpose)
         if isinstance(outcome, Problem):
             return _write_problem(outcome)
         if isinstance(outcome, CheckedQuestion):
@@ -256,16 +261,18 @@ class WireSession:
         named = [(name, kind) for (name, _), kind in zip(prepared.columns, types, strict=True)]
         return f"{question.before}{write_rows(named, rows)}{question.after}"
 
-    async def _ask_gate(self, sql: str, purpose: Purpose) -> AnsweredQuestion | CheckedQuestion | Problem:
-        known = next((key for key in self.gate.keys.keys if key.digest == self.key.digest), None)
-        if known is None or known.has_expired(dt.datetime.now(dt.UTC)):
+    def _find_key(self) -> ApiKey | Problem:
+        """The client's key as it is now; a token of it is taken."""
+        known = self.gate.keys.find_digest(self.key.digest)
+        if known is None:
             return Problem(ProblemKind.KEY, "this key was revoked, or has expired")
-        if limited := self.gate.throttle(known):
-            return limited
+        return self.gate.throttle(known) or known
+
+    async def _ask_gate(self, key: ApiKey, sql: str, purpose: Purpose) -> AnsweredQuestion | CheckedQuestion | Problem:
         ask = self.gate.check if purpose is Purpose.EXPLAIN else self.gate.ask
         self.asking, self.cancelled = True, False
         try:
-            return await ask(self.population.name, known, sql, door="postgres", is_cancelled=lambda: self.cancelled)
+            return await ask(self.population.name, key, sql, door="postgres", is_cancelled=lambda: self.cancelled)
         finally:
             self.asking = False
 

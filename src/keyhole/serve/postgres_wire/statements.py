@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from decimal import Decimal, InvalidOperation
 from enum import StrEnum
 from fractions import Fraction
+from typing import TYPE_CHECKING
 
 import sqlglot
 from sqlglot import exp
@@ -20,10 +21,11 @@ from sqlglot.errors import SqlglotError
 from keyhole.errors import KeyholeError
 from keyhole.model.predicate import quote_name
 from keyhole.model.schema import Schema
-from keyhole.serve.errors import Problem, ProblemKind
-from keyhole.serve.replies import Cell
 from keyhole.sql import lower_statement, translate_to_duckdb
 from keyhole.sql.dialects.engine import Dialect
+
+if TYPE_CHECKING:
+    from keyhole.serve.replies import Cell
 
 TOKEN = re.compile(
     r"""(?P<skip>\s+|--[^\n\r]*)|(?P<comment>/\*)|(?P<text>[eE]'(?:[^'\\]|\\.|'')*'|(?:[bBxXnN]|[uU]&)?'(?:[^']|'')*')
@@ -156,35 +158,36 @@ def find_question(statement: ClientStatement) -> ProtectedQuestion | None:
 
 def translate_question(
     sql: str, parameters: Sequence[str | None], types: Sequence[int], width: int, schema: Schema
-) -> str | Problem:
-    """The question in the words of the data's engine, with its parameters as literals in the tree, never in the text.
+) -> tuple[str, str]:
+    """The question in the words of the data's engine and "", or "" and why not. Parameters become literals in the tree,
+    never in the text.
 
     It must have as many columns as the client was told: what can fail fails before anything is charged.
     """
     try:
         tree = sqlglot.parse_one(sql, read="postgres")
     except (SqlglotError, RecursionError):
-        return Problem(ProblemKind.REFUSED, "this is not one SELECT that can be read")
+        return "", "this is not one SELECT that can be read"
     for node in list(tree.find_all(exp.Parameter)):
         number = node.this.name if isinstance(node.this, exp.Expression) else str(node.this)
         at = int(number) - 1 if number.isdigit() else -1
         if not 0 <= at < len(parameters):
-            return Problem(ProblemKind.REFUSED, f"there is no parameter ${number}")
+            return "", f"there is no parameter ${number}"
         made = make_literal(parameters[at], types[at])
         if made is None:
-            return Problem(ProblemKind.REFUSED, f"parameter ${number} is of a type, or has a value, that is not read")
+            return "", f"parameter ${number} is of a type, or has a value, that is not read"
         node.replace(made)
     written = tree.sql(dialect="postgres") if parameters else sql
     translated = translate_to_duckdb(written, Dialect.POSTGRES, schema)
     if translated.reason:
-        return Problem(ProblemKind.REFUSED, translated.reason)
+        return "", translated.reason
     try:
         shown = len(lower_statement(translated.sql, schema).shown)
     except KeyholeError:  # whatever is wrong with it is told, and noted in the book, where it is asked
-        return translated.sql
+        return translated.sql, ""
     if shown != width:
-        return Problem(ProblemKind.REFUSED, "write each column of the answer by itself in the SELECT list")
-    return translated.sql
+        return "", "write each column of the answer by itself in the SELECT list"
+    return translated.sql, ""
 
 
 def make_literal(value: str | None, kind: int) -> exp.Expression | None:
