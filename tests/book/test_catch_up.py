@@ -11,6 +11,7 @@ import pytest
 from tests.sessions.session_world import WHOLE, audited
 
 from keyhole.auditing.online import online
+from keyhole.book import Book
 from keyhole.reading import Validator
 
 N = 12
@@ -55,3 +56,20 @@ def test_nothing_is_read_or_validated_again(tmp_path: Path, monkeypatch: pytest.
         monkeypatch.undo()
         assert [past.sql for past in two.policy.auditor.past] == [past.sql for past in one.policy.auditor.past]
         assert str(two.ask(f"{WHOLE} WHERE name <> 'Ann'").outcome) == "deny"
+
+
+def test_a_long_book_is_opened_by_the_answers_that_told_something_new(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """One pass over all entries checks the chain; behind it, answers that follow from others are not read again."""
+    with audited(tmp_path) as session:
+        for who in range(40):  # the same answer, given to each of them
+            assert session.ask(WHOLE, f"analyst {who}").answered
+    read: list[int] = []
+    real = Book.entry
+    monkeypatch.setattr(Book, "entry", lambda book, seq: read.append(seq) or real(book, seq))
+    with audited(tmp_path) as session:
+        assert len(session.book.state.answers) == 40
+        assert len(session.book.state.telling) == 1
+        assert len(read) < 10
+        assert str(session.ask(f"{WHOLE} WHERE name <> 'Ann'").outcome) == "deny"

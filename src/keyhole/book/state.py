@@ -41,6 +41,7 @@ class BookState:
     origins: dict[int, tuple[int, ...] | None] = field(default_factory=dict)  # of each release: its charges
     answers: list[int] = field(default_factory=list)  # entries that an auditor must account for
     rows: dict[int, int] = field(default_factory=dict)  # such an entry -> the entry that has its rows
+    telling: dict[int, int] = field(default_factory=dict)  # the same, of those that told something new
     people: dict[int, int] = field(default_factory=dict)  # epoch -> the entry that says who is in it
     families: dict[str, set[str]] = field(default_factory=dict)  # of each private column that was answered about
     unguarded: set[str] = field(default_factory=set)  # columns about which something was answered that was not admitted
@@ -145,8 +146,7 @@ class BookState:
                 self._put(self.people, entry.epoch, entry.seq)
             case Mark.ROWS:
                 body = entry.body
-                self._put(self.rows, body["of"], entry.seq)
-                self._count_sums(body)
+                self._keep_rows(body["of"], entry, body)
             case Mark.ANSWER | Mark.PUBLISHED | Mark.UNJUDGED:
                 self._take_answer(entry)
             case Mark.FOLLOWED:
@@ -176,13 +176,15 @@ class BookState:
             if body.get("verdict", "allow") != "allow":
                 self._let("unguarded", self.unguarded | {column})
         if "told" in body:
-            self._put(self.rows, entry.seq, entry.seq)
-            self._count_sums(body)
+            self._keep_rows(entry.seq, entry, body)
         if mark := body.get("question"):
             self._release(entry, mark)
             self._put(self.origins, entry.seq, ())
 
-    def _count_sums(self, body: dict[str, Any]) -> None:
+    def _keep_rows(self, answer: int, entry: BookEntry, body: dict[str, Any]) -> None:
+        self._put(self.rows, answer, entry.seq)
+        if body["told"]:
+            self._put(self.telling, answer, entry.seq)
         for row in body["told"]:
             self._add(self.families, row["column"], ["sum"])
 
