@@ -17,11 +17,13 @@ from pathlib import Path
 from typing import Any
 
 import httpx
+from psycopg.pq import PGconn
 from tests.sessions.session_world import CSV, DECLARED, EXACT, NAMES, TOML
 from tests.support.files import write_files
 
 from keyhole.serve.gate import Gate
 from keyhole.serve.keys import KeyRing, KeyRole
+from keyhole.serve.postgres_wire.front import WireDoor, open_door
 from keyhole.serve.server import QuietServer, ServerSettings, bind, configure_http
 
 SECRETS = (*NAMES, "kh_")  # what no reply to an analyst and no log line may contain
@@ -42,6 +44,7 @@ class RunningServer:
     url: str
     gate: Gate
     folder: Path
+    port: int = 0  # of the PostgreSQL door, if it is open
     lines: list[str] = field(default_factory=list)  # of its log
     _keys: dict[str, str] = field(default_factory=dict)
 
@@ -60,6 +63,10 @@ class RunningServer:
 
     def get(self, path: str, name: str = "owner", **more: Any) -> httpx.Response:
         return httpx.get(f"{self.url}{path}", headers=self.head(name), timeout=60, **more)
+
+    def address(self, name: str, database: str) -> str:
+        """For libpq."""
+        return f"postgresql://{name}:{self.key(name)}@127.0.0.1:{self.port}/{database}"
 
     def said(self) -> str:
         """Everything that was logged."""
@@ -89,8 +96,10 @@ def write_world(folder: Path, settings: Mapping[str, str]) -> list[Path]:
 
 
 @contextmanager
-def running(folder: Path, settings: Mapping[str, str] | None = None, *, code: str = "") -> Iterator[RunningServer]:
-    """The HTTP door with everything behind it, on a thread of its own."""
+def running(
+    folder: Path, settings: Mapping[str, str] | None = None, *, code: str = "", wire: bool = False
+) -> Iterator[RunningServer]:
+    """The HTTP door with everything behind it, on a thread of its own; `wire`: the PostgreSQL door, too."""
     configs = write_world(folder, {"exact": EXACT} if settings is None else settings)
     opened: list[RunningServer] = []
     ready, stop = threading.Event(), threading.Event()
@@ -102,13 +111,19 @@ def running(folder: Path, settings: Mapping[str, str] | None = None, *, code: st
 
     async def live() -> None:
         gate = Gate.open(configs, folder / "keys.keyhole", per_minute=100_000)
+        door: WireDoor | None = None
         try:
+            port = 0
+            if wire:
+                beside = bind("127.0.0.1:0", None)
+                port, door = beside.getsockname()[1], await open_door(gate, beside, None)
             listening = bind("127.0.0.1:0", None)
             server = QuietServer(configure_http(gate, ServerSettings(code=code), listening))
             task = asyncio.create_task(server.serve([listening]))
             while not server.started:
                 await asyncio.sleep(0.01)
-            opened.append(RunningServer(f"http://127.0.0.1:{listening.getsockname()[1]}", gate, folder, lines))
+            url = f"http://127.0.0.1:{listening.getsockname()[1]}"
+            opened.append(RunningServer(url, gate, folder, port, lines))
             ready.set()
             while not stop.is_set():
                 await asyncio.sleep(0.02)
@@ -116,6 +131,8 @@ def running(folder: Path, settings: Mapping[str, str] | None = None, *, code: st
             server.should_exit = True
             await task
         finally:
+            if door is not None:
+                await door.close()
             gate.close()
 
     def run() -> None:
@@ -161,14 +178,22 @@ def started(folder: Path, *words: str, env: Mapping[str, str] | None = None) -> 
                 stream.close()
 
 
-def address_of(process: subprocess.Popen[str]) -> str:
-    """The address that a started server announces."""
+def addresses_of(process: subprocess.Popen[str]) -> tuple[str, int]:
+    """The addresses that a started server announces: of HTTP, and the port of the PostgreSQL door (0: it is shut)."""
     assert process.stdout is not None
+    port = 0
     for line in process.stdout:
+        if line.startswith("PostgreSQL"):
+            port = int(line.strip().rstrip("/").rpartition(":")[2])
         if line.startswith("dashboard"):
-            return line.split()[-1].removesuffix("/dashboard")
+            return line.split()[-1].removesuffix("/dashboard"), port
     assert process.stderr is not None
     raise AssertionError(process.stderr.read())
+
+
+def address_of(process: subprocess.Popen[str]) -> str:
+    """Of HTTP alone."""
+    return addresses_of(process)[0]
 
 
 def wait_for(what: Any, seconds: float = 30.0) -> None:
@@ -179,10 +204,29 @@ def wait_for(what: Any, seconds: float = 30.0) -> None:
         time.sleep(0.01)
 
 
-def cut_request(url: str, head: Mapping[str, str], body: str) -> None:
+def write_call(sql: str) -> dict[str, Any]:
+    """A question as an agent's tool call."""
+    return {"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": {"name": "ask", "arguments": {"sql": sql}}}
+
+
+MCP_HEAD = {"accept": "application/json, text/event-stream"}
+
+
+def cut_session(address: str, sql: str) -> None:
+    """The same over the PostgreSQL door."""
+    connection = PGconn.connect(address.encode())
+    try:
+        connection.send_query(sql.encode())
+        with socket.socket(fileno=os.dup(connection.socket)) as raw:
+            raw.shutdown(socket.SHUT_RDWR)
+    finally:
+        connection.finish()
+
+
+def cut_request(url: str, head: Mapping[str, str], body: str, path: str = "/v1/query") -> None:
     """A question whose asker goes away as soon as it is sent."""
     host, port = url.removeprefix("http://").split(":")
-    lines = [f"POST /v1/query HTTP/1.1\r\nHost: {host}:{port}\r\nContent-Type: application/json\r\n"]
+    lines = [f"POST {path} HTTP/1.1\r\nHost: {host}:{port}\r\nContent-Type: application/json\r\n"]
     lines += [f"{name}: {value}\r\n" for name, value in head.items()]
     text = f"{''.join(lines)}Content-Length: {len(body)}\r\n\r\n{body}"
     with socket.create_connection((host, int(port)), 10) as sending:

@@ -7,23 +7,39 @@ import json
 import signal
 import sqlite3
 from collections import Counter
+from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from fractions import Fraction
 from functools import partial
 from pathlib import Path
 
 import httpx
+import psycopg
 import pytest
-from tests.serve.serve_world import NOISY, address_of, cut_request, people, running, started, wait_for, write_world
+from tests.serve.serve_world import (
+    MCP_HEAD,
+    NOISY,
+    address_of,
+    addresses_of,
+    cut_request,
+    cut_session,
+    people,
+    running,
+    started,
+    wait_for,
+    write_call,
+    write_world,
+)
 from tests.sessions.session_world import EXACT, WHOLE
-from tests.support.effort import effort
+from tests.support.effort import FULL
 
 from keyhole.book import Book
 from keyhole.serve.errors import Problem
 from keyhole.serve.gate import Gate
 from keyhole.serve.keys import KeyRing, KeyRole
 
-SERIAL, KILLS, PAIRS = 20, effort(20), effort(60)
+SERIAL, KILLS, PAIRS, CLIENTS = (20, 200, 1000, 64) if FULL else (20, 10, 30, 16)
+DOORS = ("--http", "127.0.0.1:0", "--postgres", "127.0.0.1:0")
 
 
 def world(folder: Path, n: int = 400) -> Path:
@@ -56,16 +72,23 @@ def test_whoever_goes_away_is_answered_in_the_book(tmp_path: Path) -> None:
         assert [reply.json()["outcome"] for reply in replies] == ["answered"] * 2
 
 
-def test_twenty_disconnects_lose_and_double_nothing(tmp_path: Path) -> None:
+def test_twenty_disconnects_over_each_door_lose_and_double_nothing(tmp_path: Path) -> None:
     config = world(tmp_path)
     key = KeyRing(config.parent / "keys.keyhole").add("ann", KeyRole.ANALYST, per_minute=100_000)
     head = {"authorization": f"Bearer {key}"}
     texts = [f"{WHOLE} WHERE level >= {k}" for k in range(SERIAL)]
-    with started(config.parent, "-c", "keyhole.toml", "--http", "127.0.0.1:0") as process:
-        url = address_of(process)
-        for text in texts:
-            cut_request(url, head, json.dumps({"sql": text}))
-        wait_for(lambda: sum(kind == "answer" for kind, _ in entries_of(config.parent)) == SERIAL)
+    texts += [f"{WHOLE} WHERE level <= {k}" for k in range(SERIAL)]
+    texts += [f"{WHOLE} WHERE level <> {k}" for k in range(SERIAL)]
+    with started(config.parent, "-c", "keyhole.toml", *DOORS) as process:
+        url, port = addresses_of(process)
+        for number, text in enumerate(texts):
+            if number < SERIAL:
+                cut_request(url, head, json.dumps({"sql": text}))
+            elif number < 2 * SERIAL:
+                cut_request(url, head | MCP_HEAD, json.dumps(write_call(text)), "/mcp")
+            else:
+                cut_session(f"postgresql://ann:{key}@127.0.0.1:{port}/staff", text)
+        wait_for(lambda: sum(kind == "answer" for kind, _ in entries_of(config.parent)) == len(texts), 120)
         entries = len(entries_of(config.parent))
         for text in texts:
             assert httpx.post(f"{url}/v1/query", json={"sql": text}, headers=head, timeout=60).status_code == 200
@@ -108,64 +131,80 @@ def _has(shown: dict[str, object], wanted: int) -> bool:
 
 
 def test_killed_again_and_again(tmp_path: Path) -> None:
-    """kill -9 while eight ask: the chain is whole, and nothing was shown that is not charged."""
+    """kill -9 while all doors are asked: the chain is whole, and nothing was shown that is not charged."""
     (config,) = write_world(tmp_path, {"noisy": NOISY})
     ring = KeyRing(config.parent / "keys.keyhole")
     key = ring.add("ann", KeyRole.ANALYST, per_minute=100_000)
     head = {"authorization": f"Bearer {key}"}
     shown: dict[str, object] = {}
 
-    def ask(url: str, text: str) -> None:
-        try:
-            answer = httpx.post(f"{url}/v1/query", json={"sql": text}, headers=head, timeout=60)
-        except httpx.HTTPError:
-            return
-        if answer.status_code == 200:
-            assert shown.setdefault(text, answer.json()["rows"]) == answer.json()["rows"]
+    def ask_http(url: str, port: int, text: str) -> object:
+        answer = httpx.post(f"{url}/v1/query", json={"sql": text}, headers=head, timeout=60)
+        return answer.json()["rows"] if answer.status_code == 200 else None
 
-    kills = KILLS
-    for kill in range(kills):
-        with started(config.parent, "-c", "keyhole.toml", "--http", "127.0.0.1:0") as process:
-            url = address_of(process)
-            with ThreadPoolExecutor(4) as pool:
-                for k in range(4):
-                    pool.submit(ask, url, f"SELECT COUNT(*) FROM staff WHERE dept = 'a' AND pay >= {kill * 4 + k}")
-                wait_for(partial(_has, shown, len(shown) + kill % 4))  # 0 to 3 of four were told
+    def ask_mcp(url: str, port: int, text: str) -> object:
+        answer = httpx.post(f"{url}/mcp", json=write_call(text), headers=head | MCP_HEAD, timeout=60)
+        return answer.json()["result"]["structuredContent"]["rows"] if answer.status_code == 200 else None
+
+    def ask_psycopg(url: str, port: int, text: str) -> object:
+        with psycopg.connect(f"postgresql://ann:{key}@127.0.0.1:{port}/noisy", autocommit=True) as connection:
+            return [list(row) for row in connection.execute(text.encode()).fetchall()]
+
+    def ask(door: Callable[[str, int, str], object], url: str, port: int, text: str) -> None:
+        try:
+            rows = door(url, port, text)
+        except (httpx.HTTPError, psycopg.Error):
+            return
+        if rows is not None:
+            assert shown.setdefault(text, rows) == rows
+
+    doors = (ask_http, ask_mcp, ask_psycopg)
+    for kill in range(KILLS):
+        with started(config.parent, "-c", "keyhole.toml", *DOORS) as process:
+            url, port = addresses_of(process)
+            with ThreadPoolExecutor(6) as pool:
+                for k in range(6):
+                    text = f"SELECT COUNT(*) FROM staff WHERE dept = 'a' AND pay >= {kill * 6 + k}"
+                    asked = pool.submit(ask, doors[k % 3], url, port, text)
+                wait_for(partial(_has, shown, len(shown) + kill % 6), 60)  # 0 to 5 of six were told
                 process.kill()
+                asked.result(60)
             process.wait(30)
     with Book.open(config.parent / "book.keyhole") as book:  # checks the chain and the totals
         entries = list(book.entries())
     released = {number for e in entries if e.kind == "release" for number in e.body["of"]}
     charged = {e.seq for e in entries if e.kind == "charge"}
     assert released <= charged
-    assert len(shown) >= sum(kill % 4 for kill in range(KILLS))
+    assert len(shown) >= sum(kill % 6 for kill in range(KILLS))
     assert len(shown) <= sum(e.kind == "release" for e in entries)
 
 
 def test_a_differencing_pair_asked_at_once_is_never_answered_whole(tmp_path: Path) -> None:
-    pairs = PAIRS
-    for number in range(pairs):
-        rows = "".join(f"p{i},{'ab'[i % 2]},{i % 3},{i * (number + 3) % 89}\n" for i in range(12))
-        place = tmp_path / f"pair{number}"
-        (config,) = write_world(place, {"exact": EXACT})
-        (config.parent / "staff.csv").write_text(f"name,dept,level,pay\n{rows}", encoding="utf-8")
-        assert pair_of(config, f"{WHOLE} WHERE name <> 'p{number % 12}'") == [200, 403]
+    for first in range(0, PAIRS, 30):
+        numbers = range(first, min(first + 30, PAIRS))
+        configs = write_world(tmp_path, {f"pair{k}": f"{EXACT}[book]\npopulation = 'pair{k}'\n" for k in numbers})
+        for number, config in zip(numbers, configs, strict=True):
+            rows = "".join(f"p{i},{'ab'[i % 2]},{i % 3},{i * (number + 3) % 89}\n" for i in range(12))
+            (config.parent / "staff.csv").write_text(f"name,dept,level,pay\n{rows}", encoding="utf-8")
+        assert asyncio.run(ask_pairs(configs, numbers)) == [[200, 403]] * len(numbers)
 
 
-def pair_of(config: Path, other: str) -> list[int]:
-    """How two questions end that are put through one gate at the same moment, by two analysts."""
-
-    async def main() -> list[int]:
-        gate = Gate.open([config], config.parent / "keys.keyhole")
-        try:
-            keys = [gate.keys.find(gate.keys.add(name, KeyRole.ANALYST)) for name in ("ann", "bob")]
-            asked = [gate.ask(None, key, sql) for key, sql in zip(keys, (WHOLE, other), strict=True) if key]
-            ends = await asyncio.gather(*asked)
-            return sorted(each.row.status if isinstance(each, Problem) else 200 for each in ends)
-        finally:
-            gate.close()
-
-    return asyncio.run(main())
+async def ask_pairs(configs: Sequence[Path], numbers: Sequence[int]) -> list[list[int]]:
+    """How two questions end that are put through one gate at the same moment, by two analysts; in each population."""
+    gate = Gate.open(configs, configs[0].parent / "keys.keyhole")
+    try:
+        ann, bob = (gate.keys.find(gate.keys.add(name, KeyRole.ANALYST, per_minute=1000)) for name in ("ann", "bob"))
+        assert ann is not None
+        assert bob is not None
+        ends = []
+        for number in numbers:
+            other = f"{WHOLE} WHERE name <> 'p{number % 12}'"
+            asked = [gate.ask(f"pair{number}", ann, WHOLE), gate.ask(f"pair{number}", bob, other)]
+            found = await asyncio.gather(*asked)
+            ends.append(sorted(each.row.status if isinstance(each, Problem) else 200 for each in found))
+        return ends
+    finally:
+        gate.close()
 
 
 def test_a_budget_for_forty_answers_pays_for_exactly_forty(tmp_path: Path) -> None:
@@ -174,16 +213,16 @@ def test_a_budget_for_forty_answers_pays_for_exactly_forty(tmp_path: Path) -> No
         price = Fraction(str(server.query(count.format(0), path="/v1/check").json()["cost"]))
     settings = NOISY.replace("epsilon = 60", f"epsilon = {float(price * 40 + price / 2):.9f}")
     with running(tmp_path / "crowd", {"noisy": settings}) as server:
-        names = [f"analyst{k}" for k in range(16)]
+        names = [f"analyst{k}" for k in range(CLIENTS)]
         for name in names:
             server.key(name)
 
         def ask(number: int) -> int:
-            return server.query(count.format(number), names[number % 16]).status_code
+            return server.query(count.format(number), names[number % CLIENTS]).status_code
 
-        with ThreadPoolExecutor(16) as pool:
-            ends = Counter(pool.map(ask, range(56)))
-        assert ends == {200: 40, 402: 16}
+        with ThreadPoolExecutor(CLIENTS) as pool:
+            ends = Counter(pool.map(ask, range(40 + CLIENTS)))
+        assert ends == {200: 40, 402: CLIENTS}
         session = server.gate.populations["noisy"].session
         assert session.book.state.spent("*")[0] == price * 40
 

