@@ -13,11 +13,10 @@ from keyhole.attacks.base import Attack, Target
 from keyhole.attacks.choose import run_attack
 from keyhole.attacks.estimates.matrix_free import reconstruct_matrix_free, simulate_errors, solve_cg
 from keyhole.attacks.estimates.standard_errors import SPREAD_LIMIT, compute_standard_errors
-from keyhole.attacks.methods.conjugate_gradient import ConjugateGradient
 from keyhole.attacks.methods.extended_kaczmarz import ExtendedKaczmarz
 from keyhole.attacks.methods.jacobi import Jacobi
 from keyhole.attacks.methods.lbfgs import LBFGS
-from keyhole.attacks.methods.least_squares import LeastSquares
+from keyhole.attacks.methods.least_squares import ConjugateGradient, LeastSquares
 from keyhole.attacks.problem.arrays import from_arrays
 from keyhole.attacks.problem.assembly import assemble
 from keyhole.attacks.problem.decoding_problem import Problem

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import math
 from fractions import Fraction
+from itertools import pairwise
 
 import numpy as np
 import pytest
 from click.testing import CliRunner
+from tests.laws.mechanism_games import WARM_PLAN, warm_law
 
 from keyhole.cli.simulate.release import release
 from keyhole.defence.budget.budget import Budget, Cap, epsilon_budget
@@ -122,6 +125,20 @@ def test_margins_are_bought_with_the_run_and_priced_by_their_noise() -> None:
     with pytest.raises(PrivacyParameterError, match="bought in epsilon"):
         plan_tuned(n=600, cells=6, queries=9, firings=2, beta=0.1, unit="rho", bar=60, columns=2)
     assert purse.spent() == plan.loss.amount
+
+
+def test_no_start_and_answer_tell_more_than_the_price_on_any_neighbours() -> None:
+    """The exact law of a run that buys its margin, of all pairs of neighbours of 20 people; too little noise shows."""
+
+    def worst(factor: float) -> float:
+        laws = [warm_law((k, 20 - k), factor) for k in range(21)]
+        return max(
+            abs(math.log(a[o] / b[o])) for a, b in pairwise(laws) for o in a.keys() & b.keys() if min(a[o], b[o]) > 1e-9
+        )
+
+    paid = float(WARM_PLAN.loss.amount)
+    assert paid / 3 < worst(1.0) <= paid
+    assert worst(0.25) > paid
 
 
 def test_on_nearly_independent_columns_it_beats_every_other_way_at_one_bar() -> None:

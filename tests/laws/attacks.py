@@ -23,7 +23,6 @@ from tests.laws.law import Law, Specimen
 
 from keyhole.attacks.base import Attack, Measure, Target, guess_from_prior, resume_attack, save_attack
 from keyhole.attacks.methods.bounded import Bounded
-from keyhole.attacks.methods.conjugate_gradient import ConjugateGradient
 from keyhole.attacks.methods.convex import Convex
 from keyhole.attacks.methods.extended_kaczmarz import ExtendedKaczmarz
 from keyhole.attacks.methods.integer import Integer
@@ -31,7 +30,7 @@ from keyhole.attacks.methods.jacobi import Jacobi
 from keyhole.attacks.methods.kaczmarz import Kaczmarz, RandomizedKaczmarz
 from keyhole.attacks.methods.l1 import L1
 from keyhole.attacks.methods.lbfgs import LBFGS
-from keyhole.attacks.methods.least_squares import LeastSquares
+from keyhole.attacks.methods.least_squares import ConjugateGradient, LeastSquares
 from keyhole.attacks.methods.sgd import SigmoidSGD
 from keyhole.attacks.methods.sparse import BasisPursuit
 from keyhole.attacks.problem.arrays import from_arrays, row_condition, split_into_blocks

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable
 from dataclasses import asdict, dataclass
 from decimal import Decimal
 from fractions import Fraction
+from itertools import islice
 from typing import Any, Protocol
 
 import numpy as np
@@ -87,30 +88,19 @@ def play_attack(
 ) -> Reconstruction:
     """Ask up to `rounds` questions and give the estimate after the last.
 
-    An active attack (one with `propose`) asks its own questions until it has none left worth asking; a passive one
-    hears the answers to `questions`. The attack sees the roster's public half and the answers, nothing else. Cost: one
-    grouping of the roster per question, and what the attack does.
+    The attack sees the roster's public half and the answers, nothing else. Cost: one grouping of the roster a question,
+    and what the attack does.
     """
     if rounds < 0:
         raise ConfigError(f"rounds = {rounds} must not be negative")
     known = knowledge or Knowledge({attack.target.column: attack.target.prior})
-    for number, query in enumerate(_asked(attack, questions, rounds), 1):
+    for number, query in enumerate(islice(questions, rounds), 1):
         answer = responder.answer(query)
         entry = Entry(str(number), query.label or query.canonical(), query, answer)
         attack.observe(gather(Transcript((entry,)), roster, known))
         if watch is not None:
             watch(number, query, answer)
     return attack.estimate()
-
-
-def _asked(attack: Attack, questions: Iterable[Query], rounds: int) -> Iterator[Query]:
-    propose: Callable[[], Query | None] | None = getattr(attack, "propose", None)
-    given = iter(questions)
-    for _ in range(rounds):
-        query = propose() if propose is not None else next(given, None)
-        if query is None:
-            return
-        yield query
 
 
 @dataclass(frozen=True, slots=True)

@@ -20,7 +20,7 @@ from keyhole.defence.histogram import Histogram
 from keyhole.defence.mechanisms.base import Mechanism, Release, half_of_everybody
 from keyhole.defence.releases import ReleasedStatement, Releases
 from keyhole.defence.workload import Estimate, GroupKey, Question, pose_query, pose_statement
-from keyhole.errors import QueryError
+from keyhole.errors import BudgetExhausted, QueryError
 from keyhole.model.numbers import round_fraction
 from keyhole.model.query import Query, Refused, Statement
 from keyhole.model.schema import Schema
@@ -108,6 +108,15 @@ class AnswerSetting:
             return None
         share = Fraction(str(self.accuracy))
         return share * self.n if self.n is not None else share
+
+    def left_for_run(self, analyst: str | None) -> Fraction:
+        """What is left for a run or a construction; where it takes all of that, there must be something."""
+        left = self.ledger.left(analyst)
+        if self.accuracy is None and left <= 0:
+            raise BudgetExhausted(
+                "nothing is left of the budget: nothing was spent; raise the budget", remaining=left, requested=0
+            )
+        return left
 
     def why_useless(self, question: Question, bar: Fraction) -> str:
         """Why an answer with this error bar, in people, says next to nothing, and is not sold; empty if it is."""

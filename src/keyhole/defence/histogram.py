@@ -65,6 +65,13 @@ class Histogram:
             )
         return self._people()
 
+    def require(self, n: int, cells: int) -> None:
+        """Refuse a run that was planned for other data."""
+        if self.public_n != n or self.cells != cells:
+            raise PrivacyParameterError(
+                f"the run was planned for {n} people in {cells} cells, and the data has {self.public_n} in {self.cells}"
+            )
+
     def _people(self) -> int:
         return int(self.counts.sum())
 
@@ -72,20 +79,27 @@ class Histogram:
         """sum(weights * counts): the true answer in steps of 1/unit. For mechanisms only. Exact; one pass, or for the
         groups of a GROUP BY one pass for all of them: the counts are summed over the other columns once.
         """
-        if query.cells != self.cells:
-            raise PrivacyParameterError(f"the query has {query.cells} cells and the domain {self.cells}")
+        self._refuse_other_domain(query)
         place = query.place
         if place is None:
             return int(dot_counts(self.counts, query.stored))
         over = tuple(sorted((*place.axes, *(axis for axis, _ in place.keys))))
-        margin = self._margins.get((place.shape, over))
-        if margin is None:
-            others = tuple(axis for axis in range(len(place.shape)) if axis not in over)
-            margin = self.counts.reshape(place.shape).sum(axis=others)
-            self._margins[place.shape, over] = margin
-        inside = np.ascontiguousarray(place.block(np.asarray(margin), over)).ravel()
+        inside = np.ascontiguousarray(place.block(self._sum_over(place.shape, over), over)).ravel()
         total = int(dot_counts(inside, query.stored))
-        return total + place.rest * (int(self.counts.sum()) - int(inside.sum())) if place.rest else total
+        return total + place.rest * (self._people() - int(inside.sum())) if place.rest else total
+
+    def _refuse_other_domain(self, query: LinearQuery) -> None:
+        if query.cells != self.cells:
+            raise PrivacyParameterError(f"the query has {query.cells} cells and the domain {self.cells}")
+
+    def _sum_over(self, shape: tuple[int, ...], over: tuple[int, ...]) -> NDArray[np.int64]:
+        """How many people have each combination of the columns `over`."""
+        margin = self._margins.get((shape, over))
+        if margin is None:
+            others = tuple(axis for axis in range(len(shape)) if axis not in over)
+            margin = np.asarray(self.counts.reshape(shape).sum(axis=others))
+            self._margins[shape, over] = margin
+        return margin
 
     def fingerprint(self) -> str:
         """A digest of the counts, for the custodian's ledger: it tells a change of data, and is itself private."""
@@ -130,15 +144,12 @@ class CountedHistogram(Histogram):
     def _people(self) -> int:
         return int(self._margin(()).sum())
 
-    def total(self, query: LinearQuery) -> int:
-        """As `Histogram.total`; the margin is counted in the engine."""
-        place = query.place
-        if place is None:
-            return int(dot_counts(self.counts, query.stored))
-        over = tuple(sorted((*place.axes, *(axis for axis, _ in place.keys))))
-        inside = np.ascontiguousarray(place.block(self._margin(over), over)).ravel()
-        total = int(dot_counts(inside, query.stored))
-        return total + place.rest * (self._people() - int(inside.sum())) if place.rest else total
+    def _refuse_other_domain(self, query: LinearQuery) -> None:
+        """A domain may be larger than can be held: the engine counts the columns of the query alone."""
+
+    def _sum_over(self, shape: tuple[int, ...], over: tuple[int, ...]) -> NDArray[np.int64]:
+        """Counted in the engine."""
+        return self._margin(over)
 
     def _margin(self, over: tuple[int, ...]) -> NDArray[np.int64]:
         shape = tuple(self._domain.shape[axis] for axis in over)

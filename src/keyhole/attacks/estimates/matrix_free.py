@@ -9,7 +9,7 @@ import numpy as np
 from keyhole.attacks.base import Floats, Reconstruction, Watch
 from keyhole.attacks.estimates.guess_errors import read_approximate_guess, read_guess
 from keyhole.attacks.estimates.record_values import read_values
-from keyhole.attacks.estimates.standard_errors import SPREAD_LIMIT, compute_errors_after
+from keyhole.attacks.estimates.standard_errors import SPREAD_LIMIT, compute_errors_after, find_midpoint
 from keyhole.attacks.problem.decoding_problem import NoiseLaw, Problem
 from keyhole.errors import ContradictionError
 from keyhole.solve.decode.lstsq import cgls
@@ -21,6 +21,8 @@ SMALL = 4_000_000  # entries up to which the dense formula for standard errors i
 _STIFF = 1e-4  # an exact answer among noisy ones is given this share of the least noise
 
 Solve = Callable[[Problem, Floats], tuple[Floats, SolverStatus]]  # (problem, answers) -> means, status
+# (problem, answers, lower, upper, start, watch) -> means, status
+BoxSolve = Callable[[Problem, Floats, Floats, Floats, Floats, Watch | None], tuple[Floats, SolverStatus]]
 
 
 def compute_row_noise(problem: Problem) -> Floats:
@@ -51,6 +53,13 @@ def solve_cg(problem: Problem, y: Floats, watch: Watch | None = None) -> tuple[F
     op = build_weighted_operator(problem)
     t, status, _ = cgls(op, op.rows * y, watch=watch)
     return t / np.sqrt(problem.weights()), status
+
+
+def weigh_ends(problem: Problem, y: Floats, op: Operator) -> tuple[Floats, Floats]:
+    """Between what every answer lies if `y` was answered, in the units of the weighted operator."""
+    interval, shift = problem.law == NoiseLaw.INTERVAL, y - problem.y
+    lo = np.where(interval, problem.lo + shift, y) * op.rows
+    return lo, np.where(interval, problem.hi + shift, y) * op.rows
 
 
 def refuse_misfit(problem: Problem, fitted: Floats) -> None:
@@ -98,3 +107,12 @@ def reconstruct_matrix_free(problem: Problem, u: Floats, status: SolverStatus, s
             errors = simulate_errors(problem, solve, rng=np.random.default_rng(problem.m))
         values, confidence, measure = read_approximate_guess(problem, read_values(problem, u, errors), u, errors)
     return Reconstruction(values, confidence, problem.residual(fitted), status, measure)
+
+
+def reconstruct_in_box(problem: Problem, solve: BoxSolve, watch: Watch | None) -> Reconstruction:
+    """The same by a solver that knows bounds; shadows, whose secrets are centred on 0, are solved without them."""
+    u, status = solve(problem, problem.y, problem.lower, problem.upper, find_midpoint(problem), watch)
+    free = np.full(problem.p, np.inf)
+    return reconstruct_matrix_free(
+        problem, u, status, lambda shadow, y: solve(shadow, y, -free, free, np.zeros(shadow.p), None)
+    )

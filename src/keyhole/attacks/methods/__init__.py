@@ -1,10 +1,9 @@
-"""The attacks, one algorithm a file, all registered here: a name as users write it gives the class."""
+"""The attacks, all registered here: a name as users write it gives the class."""
 
 from typing import Final
 
 from keyhole.attacks.batch import BatchAttack
 from keyhole.attacks.methods.bounded import Bounded
-from keyhole.attacks.methods.conjugate_gradient import ConjugateGradient
 from keyhole.attacks.methods.convex import Convex
 from keyhole.attacks.methods.extended_kaczmarz import ExtendedKaczmarz
 from keyhole.attacks.methods.integer import Integer
@@ -12,7 +11,7 @@ from keyhole.attacks.methods.jacobi import Jacobi
 from keyhole.attacks.methods.kaczmarz import Kaczmarz, RandomizedKaczmarz
 from keyhole.attacks.methods.l1 import L1
 from keyhole.attacks.methods.lbfgs import LBFGS
-from keyhole.attacks.methods.least_squares import LeastSquares
+from keyhole.attacks.methods.least_squares import ConjugateGradient, LeastSquares
 from keyhole.attacks.methods.sgd import SigmoidSGD
 from keyhole.attacks.methods.sparse import BasisPursuit
 from keyhole.attacks.streaming import Streaming

@@ -8,9 +8,8 @@ import numpy as np
 
 from keyhole.attacks.base import Floats, Reconstruction, Watch
 from keyhole.attacks.batch import BatchAttack
-from keyhole.attacks.estimates.matrix_free import build_weighted_operator, reconstruct_matrix_free
-from keyhole.attacks.estimates.standard_errors import find_midpoint
-from keyhole.attacks.problem.decoding_problem import NoiseLaw, Problem
+from keyhole.attacks.estimates.matrix_free import build_weighted_operator, reconstruct_in_box, weigh_ends
+from keyhole.attacks.problem.decoding_problem import Problem
 from keyhole.solve.decode.jacobi import projected_jacobi
 from keyhole.solve.status import SolverStatus
 
@@ -34,23 +33,13 @@ class Jacobi(BatchAttack):
     honours: ClassVar[frozenset[str]] = frozenset({"bounds", "facts", "one-sided answers"})
 
     def _solve(self, problem: Problem) -> Reconstruction:
-        u, status = _solve(problem, problem.y, problem.lower, problem.upper, find_midpoint(problem), self.watch)
-        return reconstruct_matrix_free(problem, u, status, _free)
-
-
-def _free(problem: Problem, y: Floats) -> tuple[Floats, SolverStatus]:
-    """Without bounds: for shadows, whose secrets are centred on 0."""
-    free = np.full(problem.p, np.inf)
-    return _solve(problem, y, -free, free, np.zeros(problem.p))
+        return reconstruct_in_box(problem, _solve, self.watch)
 
 
 def _solve(
-    problem: Problem, y: Floats, lower: Floats, upper: Floats, start: Floats, watch: Watch | None = None
+    problem: Problem, y: Floats, lower: Floats, upper: Floats, start: Floats, watch: Watch | None
 ) -> tuple[Floats, SolverStatus]:
     op, root = build_weighted_operator(problem), np.sqrt(problem.weights())
-    interval = problem.law == NoiseLaw.INTERVAL
-    shift = y - problem.y
-    lo = np.where(interval, problem.lo + shift, y) * op.rows
-    hi = np.where(interval, problem.hi + shift, y) * op.rows
+    lo, hi = weigh_ends(problem, y, op)
     t, status, _ = projected_jacobi(op, lo, hi, lower * root, upper * root, start * root, watch=watch)
     return t / root, status

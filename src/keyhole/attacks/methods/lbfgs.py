@@ -9,9 +9,13 @@ import numpy as np
 
 from keyhole.attacks.base import Floats, Reconstruction, Watch
 from keyhole.attacks.batch import BatchAttack
-from keyhole.attacks.estimates.matrix_free import build_plain_operator, build_weighted_operator, reconstruct_matrix_free
+from keyhole.attacks.estimates.matrix_free import (
+    build_plain_operator,
+    build_weighted_operator,
+    reconstruct_in_box,
+    weigh_ends,
+)
 from keyhole.attacks.estimates.sparse_fit import fit_sparse
-from keyhole.attacks.estimates.standard_errors import find_midpoint
 from keyhole.attacks.problem.decoding_problem import NoiseLaw, Problem
 from keyhole.solve.status import SolverStatus
 
@@ -40,8 +44,7 @@ class LBFGS(BatchAttack):
     def _solve(self, problem: Problem) -> Reconstruction:
         if problem.csr is not None:
             return fit_sparse(problem, self.watch, maximise_likelihood)
-        u, status = _minimise(problem, problem.y, problem.lower, problem.upper, find_midpoint(problem), self.watch)
-        return reconstruct_matrix_free(problem, u, status, _free)
+        return reconstruct_in_box(problem, _minimise, self.watch)
 
 
 def maximise_likelihood(
@@ -61,21 +64,13 @@ def maximise_likelihood(
     return _minimise(problem, problem.y, problem.lower, problem.upper, start, watch)
 
 
-def _free(problem: Problem, y: Floats) -> tuple[Floats, SolverStatus]:
-    free = np.full(problem.p, np.inf)
-    return _minimise(problem, y, -free, free, np.zeros(problem.p))
-
-
 def _minimise(
-    problem: Problem, y: Floats, lower: Floats, upper: Floats, start: Floats, watch: Watch | None = None
+    problem: Problem, y: Floats, lower: Floats, upper: Floats, start: Floats, watch: Watch | None
 ) -> tuple[Floats, SolverStatus]:
     optimize: Any = import_module("scipy.optimize")  # slow to import, and typed beyond what is used here
     op, root = build_weighted_operator(problem), np.sqrt(problem.weights())
-    interval, laplace = problem.law == NoiseLaw.INTERVAL, problem.law == NoiseLaw.LAPLACE
-    shift = y - problem.y
-    lo = np.where(interval, problem.lo + shift, y) * op.rows
-    hi = np.where(interval, problem.hi + shift, y) * op.rows
-    corner = _ROUND_CORNER
+    lo, hi = weigh_ends(problem, y, op)
+    laplace, corner = problem.law == NoiseLaw.LAPLACE, _ROUND_CORNER
 
     def loss(t: Floats) -> tuple[float, Floats]:
         v = op.apply(t)

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from itertools import combinations
-from math import comb
 
 import numpy as np
 from numpy.typing import NDArray
@@ -131,12 +130,3 @@ def _large(
                     total += (-1) ** inner * cells.people[cells.cell[table, one]]
             fine &= total >= least
     return fine
-
-
-def count_tables(columns: int, most: int) -> int:
-    """How many tables by at most `most` of so many columns.
-
-    >>> count_tables(11, 3)
-    232
-    """
-    return sum(comb(columns, size) for size in range(min(most, columns) + 1))

@@ -29,6 +29,7 @@ from keyhole.attacks.plan.profiles import Bools, Ints, Profiles
 from keyhole.attacks.plan.question import Question
 from keyhole.attacks.plan.reach import rows_over
 from keyhole.solve.rowspace import RowMatrix, RowSpace
+from keyhole.solve.rowspace.residues import ranks, reduced_by
 from keyhole.solve.rowspace.sparse import SparseRowSpace
 
 PRIME = 2**31 - 1
@@ -113,30 +114,6 @@ def plan_jointly(planner: Planner, domain: Domain | None, stop: Callable[[], boo
     return found
 
 
-def _rank(rows: Ints) -> int:
-    return len(_reduced(rows)[1])
-
-
-def _reduced(rows: Ints) -> tuple[Ints, list[int]]:
-    """The reduced echelon form modulo PRIME, and its pivots."""
-    A = rows % PRIME
-    pivots: list[int] = []
-    for c in range(A.shape[1]):
-        r = len(pivots)
-        at = np.flatnonzero(A[r:, c])
-        if not len(at):
-            continue
-        A[[r, r + at[0]]] = A[[r + at[0], r]]
-        A[r] = A[r] * pow(int(A[r, c]), -1, PRIME) % PRIME
-        factor = A[:, c].copy()
-        factor[r] = 0
-        A = (A - factor[:, None] * A[r]) % PRIME
-        pivots.append(c)
-        if len(pivots) == len(A):
-            break
-    return A[: len(pivots)], pivots
-
-
 class _Remainders:
     """The remainders of all questions of a small table, and which lists of them span the targets."""
 
@@ -151,16 +128,13 @@ class _Remainders:
         """The remainders in the span of the chosen ones."""
         if not self.distinct.shape[1]:
             return np.ones(len(self.distinct), dtype=np.bool_)
-        basis, pivots = _reduced(self.distinct[list(chosen)]) if chosen else (self.distinct[:0], [])
-        left = self.distinct % PRIME
-        for row, pivot in zip(basis, pivots, strict=True):
-            left = (left - left[:, pivot, None] * row) % PRIME
+        left = reduced_by(self.distinct, self.distinct[list(chosen)], PRIME)
         return np.asarray(~left.any(axis=1), dtype=np.bool_)
 
     def gain(self, inside: Bools, rank: int) -> int:
         """How many dimensions of targets the questions with these remainders span."""
         rows = self.rows[inside[self.of]]
-        return _rank(rows) - rank if len(rows) > rank else 0
+        return int(ranks(rows.T[None], PRIME)[0]) - rank if len(rows) > rank else 0
 
     def greedy(self) -> list[int]:
         """Remainders that span the targets: those with most gain first; then two for one, and one for none."""
@@ -247,12 +221,9 @@ def _least_rank(small: ExhaustiveSearch, profiles: Profiles, domain: Domain | No
 def _independent(rows: Ints, among: Ints) -> list[int]:
     """The first rows that are independent, fewest conditions first."""
     kept: list[int] = []
-    basis = np.zeros((0, rows.shape[1]), dtype=np.int64)
     for i in among.tolist():
-        wider, pivots = _reduced(np.vstack([basis, rows[i]]))
-        if len(pivots) > len(kept):
+        if reduced_by(rows[i], rows[kept], PRIME).any():
             kept.append(i)
-            basis = wider
     return kept
 
 

@@ -180,7 +180,7 @@ class OnlineIC(Generic[State]):
         analyst: str | None = None,
         noise: NoiseSource | None = None,
     ) -> None:
-        self._check(histogram, plan)
+        histogram.require(plan.n, plan.cells)
         self.state = update.start()  # may refuse (a net too large), and must before the charge
         self._sparse = NumericSparse(
             histogram,
@@ -216,7 +216,7 @@ class OnlineIC(Generic[State]):
         If the threshold is lost (None) and questions were held against it, a fresh one starts a new stretch of
         AboveThreshold, so the restart uses up one firing: every stretch is paid for, fired or not.
         """
-        cls._check(histogram, plan)
+        histogram.require(plan.n, plan.cells)
         run = cls.__new__(cls)
         run._sparse = NumericSparse.resumed(
             histogram,
@@ -232,14 +232,6 @@ class OnlineIC(Generic[State]):
         run.plan, run.update, run.asked, run.open = plan, update, asked, was_open and level is not None
         run.state = update.unpack(state)
         return run
-
-    @staticmethod
-    def _check(histogram: Histogram, plan: OnlinePlan) -> None:
-        if histogram.public_n != plan.n or histogram.cells != plan.cells:
-            raise PrivacyParameterError(
-                f"the run was planned for {plan.n} people in {plan.cells} cells, and the data has "
-                f"{histogram.public_n} in {histogram.cells}"
-            )
 
     @property
     def cost(self) -> Loss:

@@ -8,6 +8,7 @@ where a printed constant differs from the one its proof gives, the proof's is us
 from __future__ import annotations
 
 import math
+from abc import ABC, abstractmethod
 from collections.abc import Callable
 from dataclasses import dataclass
 
@@ -146,23 +147,9 @@ def answer_scale(firings: int, epsilon: float, delta: float = 0.0) -> float:
     return (ROOT512 + 1) * math.sqrt(8 * firings * math.log(2 / delta)) / epsilon
 
 
-# --- online: theorems 5.13 to 5.15 ------------------------------------------------------------------------------------
-
-
 @dataclass(frozen=True, slots=True)
-class OnlineAccuracy:
-    """A planned OnlineIC run over at most `queries` questions about `n` people; `limit` is T(alpha) of its update.
-
-    Theorem 5.14 (delta = 0): with probability 1 - beta every answer is within 3 alpha if
-    alpha >= 9 T(alpha) (ln(2|Q|) + ln(4 T(alpha)/beta)) / (epsilon n).
-    Theorem 5.15 (delta > 0): the same with (sqrt512 + 1)(...) sqrt(T(alpha) ln(2/delta)) / (epsilon n).
-
-    >>> plan = OnlineAccuracy(limit=lambda a: multiplicative_weights_limit(16, a), n=10**6, queries=200, beta=0.05)
-    >>> round(plan.alpha_for(1.0), 4), round(plan.alpha_for(1.0, delta=1e-6), 4)
-    (0.1193, 0.0735)
-    >>> round(plan.epsilon_for(plan.alpha_for(1.0)), 6)
-    1.0
-    """
+class PlannedAccuracy(ABC):
+    """A run over at most `queries` questions about `n` people; `limit` is T(alpha) of its update."""
 
     limit: Callable[[float], float]
     n: int
@@ -174,17 +161,12 @@ class OnlineAccuracy:
         _at_least_one(self.queries, "queries")
         check_probability(self.beta, "beta")
 
+    @abstractmethod
     def needed(self, alpha: float, epsilon: float, delta: float = 0.0) -> float:
         """The right-hand side of the theorem at this alpha."""
-        _share(alpha)
-        _checked(epsilon, delta, self.beta)
-        firings = max(1.0, self.limit(alpha))
-        spread = math.log(2 * self.queries) + math.log(4 * firings / self.beta)
-        factor = 9 * firings if delta == 0 else (ROOT512 + 1) * math.sqrt(firings * math.log(2 / delta))
-        return factor * spread / (epsilon * self.n)
 
     def alpha_for(self, epsilon: float, delta: float = 0.0) -> float:
-        """The smallest alpha the theorem allows for this epsilon (answers are then within 3 alpha)."""
+        """The smallest alpha the theorem allows for this epsilon."""
         return smallest(
             lambda a: self.needed(a, epsilon, delta),
             lambda: (
@@ -198,6 +180,34 @@ class OnlineAccuracy:
         if not 0 < alpha <= 1:
             raise PrivacyParameterError(f"alpha is a share of n, above 0 and at most 1, not {alpha}")
         return self.needed(alpha, 1.0, delta) / alpha
+
+
+# --- online: theorems 5.13 to 5.15 ------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class OnlineAccuracy(PlannedAccuracy):
+    """A planned OnlineIC run; its answers are within 3 alpha.
+
+    Theorem 5.14 (delta = 0): with probability 1 - beta every answer is within 3 alpha if
+    alpha >= 9 T(alpha) (ln(2|Q|) + ln(4 T(alpha)/beta)) / (epsilon n).
+    Theorem 5.15 (delta > 0): the same with (sqrt512 + 1)(...) sqrt(T(alpha) ln(2/delta)) / (epsilon n).
+
+    >>> plan = OnlineAccuracy(limit=lambda a: multiplicative_weights_limit(16, a), n=10**6, queries=200, beta=0.05)
+    >>> round(plan.alpha_for(1.0), 4), round(plan.alpha_for(1.0, delta=1e-6), 4)
+    (0.1193, 0.0735)
+    >>> round(plan.epsilon_for(plan.alpha_for(1.0)), 6)
+    1.0
+    """
+
+    def needed(self, alpha: float, epsilon: float, delta: float = 0.0) -> float:
+        """The right-hand side of the theorem at this alpha."""
+        _share(alpha)
+        _checked(epsilon, delta, self.beta)
+        firings = max(1.0, self.limit(alpha))
+        spread = math.log(2 * self.queries) + math.log(4 * firings / self.beta)
+        factor = 9 * firings if delta == 0 else (ROOT512 + 1) * math.sqrt(firings * math.log(2 / delta))
+        return factor * spread / (epsilon * self.n)
 
 
 def smallest(needed: Callable[[float], float], complaint: Callable[[], str]) -> float:
@@ -221,8 +231,8 @@ def smallest(needed: Callable[[float], float], complaint: Callable[[], str]) -> 
 
 
 @dataclass(frozen=True, slots=True)
-class Offline:
-    """A planned IterativeConstruction over all `queries` questions about `n` people; `limit` is T(alpha) of its update.
+class Offline(PlannedAccuracy):
+    """A planned IterativeConstruction over all questions.
 
     Theorem 5.3: T = T(alpha/2) rounds at epsilon0 = epsilon/(2T), or epsilon/(4 sqrt(T ln(1/delta))), give
     (epsilon, delta). Theorem 5.4: with probability 1 - beta every answer is within alpha if
@@ -234,16 +244,6 @@ class Offline:
     >>> round(plan.alpha_for(1.0), 4), round(plan.alpha_for(1.0, delta=1e-6), 4)
     (0.2791, 0.1613)
     """
-
-    limit: Callable[[float], float]
-    n: int
-    queries: int
-    beta: float
-
-    def __post_init__(self) -> None:
-        _at_least_one(self.n, "n")
-        _at_least_one(self.queries, "queries")
-        check_probability(self.beta, "beta")
 
     def rounds(self, alpha: float) -> int:
         """T(alpha/2), whole."""
@@ -262,19 +262,3 @@ class Offline:
         measured = 8 * math.log(2 * rounds / self.beta) / (epsilon0 * self.n)
         distinguished = 16 * math.log(self.queries * 2 * rounds / self.beta) / (epsilon0 * self.n)
         return max(measured, distinguished)
-
-    def alpha_for(self, epsilon: float, delta: float = 0.0) -> float:
-        """The smallest alpha the theorem allows for this epsilon."""
-        return smallest(
-            lambda a: self.needed(a, epsilon, delta),
-            lambda: (
-                f"epsilon {epsilon:g} reaches no accuracy at all here: even alpha = 1 needs epsilon "
-                f"{self.epsilon_for(1.0, delta):.4g}"
-            ),
-        )
-
-    def epsilon_for(self, alpha: float, delta: float = 0.0) -> float:
-        """The epsilon at which this alpha is reached."""
-        if not 0 < alpha <= 1:
-            raise PrivacyParameterError(f"alpha is a share of n, above 0 and at most 1, not {alpha}")
-        return self.needed(alpha, 1.0, delta) / alpha

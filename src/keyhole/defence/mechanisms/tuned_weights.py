@@ -335,11 +335,7 @@ class TunedWeights(PrepaidFirings):
 
     @staticmethod
     def _check(histogram: Histogram, plan: TunedPlan, start: Masses | None) -> Masses:
-        if histogram.public_n != plan.n or histogram.cells != plan.cells:
-            raise PrivacyParameterError(
-                f"the run was planned for {plan.n} people in {plan.cells} cells, and the data has "
-                f"{histogram.public_n} in {histogram.cells}"
-            )
+        histogram.require(plan.n, plan.cells)
         masses = np.full(plan.cells, 1 / plan.cells) if start is None else np.array(start, dtype=np.float64)
         if masses.shape != (plan.cells,) or not np.all(np.isfinite(masses)) or masses.min() < 0 or masses.sum() <= 0:
             raise PrivacyParameterError(f"a start is a distribution over the {plan.cells} cells, none below 0")

@@ -17,7 +17,7 @@ from keyhole.defence.budget.loss import Unit
 from keyhole.defence.noise import NoiseSource
 from keyhole.defence.planner.sizing import Rented, find_noise, is_worth_a_table
 from keyhole.defence.tables.allocation import Allocation
-from keyhole.defence.tables.inference import Functional, Inference, Names, Profile, subsets
+from keyhole.defence.tables.inference import Functional, Inference, Names, subsets
 from keyhole.defence.tables.noisy_tables import COUNT, LAWS, BoughtTable, Dose, Generation, add_noise, price
 
 Counts = NDArray[np.int64]
@@ -269,9 +269,3 @@ def _within_rule(
         noise = Fraction(float(table.doses[0].noise) * (scale if need.linear else scale**2))
         found[table.names] = noise
     return found, bars
-
-
-def profile_of(size: int, kept: int) -> Profile:
-    """Of `kept` of `size` cells along an axis."""
-    share = kept / size
-    return Profile(share, kept * (1 - share))

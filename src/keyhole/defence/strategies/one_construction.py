@@ -42,11 +42,7 @@ class OneConstruction:
             raise PrivacyParameterError(
                 'iterative is priced in epsilon and this budget counts rho: set unit = "epsilon" under [budget]'
             )
-        left = s.ledger.left(analyst)
-        if s.accuracy is None and left <= 0:
-            raise BudgetExhausted(
-                "nothing is left of the budget: nothing was spent; raise the budget", remaining=left, requested=0
-            )
+        left = s.left_for_run(analyst)
 
         def planned(delta: Fraction) -> OfflinePlan:
             return plan_offline(

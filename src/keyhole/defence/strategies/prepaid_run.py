@@ -143,12 +143,8 @@ class PrepaidRun:
     def _new_plan(self, question: Question, wanted: int, analyst: str | None) -> Plan:
         """A new run that can be paid, and says something; else the reason, with what became of the old one."""
         s = self.setting
-        left = s.ledger.left(analyst)
         try:
-            if s.accuracy is None and left <= 0:
-                raise BudgetExhausted(
-                    "nothing is left of the budget: nothing was spent; raise the budget", remaining=left, requested=0
-                )
+            left = s.left_for_run(analyst)
             plan = self._plan(question, max(wanted, self.expected), left)
             s.ledger.check(self._loss(plan), analyst=analyst)
             if why := s.why_useless(question, Fraction(plan.bar)):

@@ -77,7 +77,7 @@ class LikelihoodRegion:
     ...     bit = oracle.above(q, threshold)
     ...     region.learn(q, threshold, bit, guess)
     ...     attack.learn(q, threshold, bit)
-    >>> region.holds(w), [bool(round(float(s), 1) <= 0.2) for s in region.half_widths()]
+    >>> region.holds(w), [bool(round(float(side), 1) <= 0.4) for side in region.y - region.x]
     (True, [True, True])
     """
 
@@ -193,10 +193,6 @@ class LikelihoodRegion:
     def box(self) -> tuple[Floats, Floats]:
         """Certified lower and upper ends of the coordinates: the box around all regions so far."""
         return self.x.copy(), self.y.copy()
-
-    def half_widths(self) -> Floats:
-        """Half the sides of the box."""
-        return np.asarray((self.y - self.x) / 2, dtype=np.float64)
 
     def holds(self, hidden: Floats) -> bool:
         """Is this vector in the box, up to rounding of the projection?"""
