@@ -22,7 +22,7 @@ from keyhole.crosstab.options import TableOptions
 from keyhole.logs.open import Log, as_log
 from keyhole.report.advice import sentence
 from keyhole.report.verdict import Verdict
-from keyhole.solve.covering import Circuit, find_smallest_cover
+from keyhole.solve.disclosure_control import Circuit, find_smallest_cover
 
 HERE = Path(__file__).parents[1] / "crosstab"
 

@@ -16,7 +16,7 @@ import numpy as np
 import pytest
 from tests.support.commands import call_command
 
-from keyhole.api.table_repair import TableRepair, write_protected_tables
+from keyhole.api.table_repair import TableRepair, write_protected_tables, write_rounded_tables
 from keyhole.api.tables import judge, read_tables, tables
 from keyhole.auditing.advice.withhold import withhold
 from keyhole.crosstab.cells import Key, TableLayout, read_cells
@@ -26,7 +26,7 @@ from keyhole.crosstab.options import TableOptions
 from keyhole.crosstab.publication import combine_tables
 from keyhole.crosstab.sheet import read_sheet
 from keyhole.errors import ConfigError
-from keyhole.solve.covering import Circuit
+from keyhole.solve.disclosure_control import Circuit, round_adjacent
 
 HERE = Path(__file__).parent
 A, B = ("a1", "a2", "a3"), ("b1", "b2")
@@ -322,3 +322,74 @@ def test_a_column_with_hundreds_of_texts_is_asked_about(tmp_path: Path) -> None:
     with pytest.raises(ConfigError, match=r"town has 202 different texts. Is it a dimension\? If so, say --along town"):
         tables([file], value="n")
     assert tables([file], value="n", by=["town"], rule=["N<3"]).hidden.published == 2
+
+
+def round_to(seed: int, folder: Path) -> bool:
+    """Controlled rounding of a small table, and what enumeration says of its sensitive cells. False: refused."""
+    rng = random.Random(seed)
+    truth, limit, step = make_grid(rng), rng.choice((2, 3)), rng.choice((3, 5))
+    words = TableOptions("n", rule=[f"N<{limit}"])
+    drawn = read_tables([write_grid(folder / "t.csv", dict(truth))], words)
+    failing = [key for key, n in truth.items() if 0 < n < limit]
+    inner = [dict(zip(product(A, B), n, strict=True)) for n in product(range(4), repeat=6) if sum(n) <= 8 + 2 * step]
+
+    def near(cells: Grid, rounded: Grid) -> bool:
+        return all(abs(n - rounded[key]) < step and n >= 0 for key, n in cells.items())
+
+    try:
+        files = write_rounded_tables(drawn, words, Fraction(step), folder / "rounded.csv")
+    except ConfigError:
+        return False
+    rounded = {key: int(n or 0) for key, n in read_grid(files[0]).items()}
+    assert with_margins({key: rounded[key] for key in product(A, B)}) == rounded, seed
+    assert all(n % step == 0 for n in rounded.values()), seed
+    assert near(truth, rounded), seed
+    assert all(rounded[key] == n for key, n in truth.items() if n % step == 0), seed
+    worlds = [cells for cells in map(with_margins, inner) if near(cells, rounded)]  # some of all: it only needs two
+    assert all(len(values_of(worlds, key)) > 1 for key in failing), seed
+    return True
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_rounded_tables_add_up_and_keep_their_cells(seed: int, tmp_path: Path) -> None:
+    round_to(seed, tmp_path)
+
+
+@pytest.mark.soak
+def test_rounded_tables_for_fresh_seeds(tmp_path: Path) -> None:
+    start = random.SystemRandom().randrange(10**9)
+    assert sum(round_to(seed, tmp_path) for seed in range(start, start + 100)) > 20
+
+
+def test_rounding_is_written_by_the_command_and_refused_where_it_protects_too_little(tmp_path: Path) -> None:
+    (tmp_path / "firms.csv").write_text(FIRMS)
+    file, out = tmp_path / "t.csv", tmp_path / "r.csv"
+    file.write_text("town,n\nA,100\nB,6\nC,101\nTotal,207\n")
+    given = ("tables", str(file), "--value", "n", "--contributors", str(tmp_path / "firms.csv"), "--out", str(out))
+    rule = ("--rule", "dominance 75%")  # A must reach 120
+    found = call_command(*given, *rule, "--round-to", "50")
+    assert found.exit_code == 0, found.output
+    assert "every number is a multiple of 50 next to the true one, and every line adds up" in found.output
+    assert out.read_text() == "town,n\nA,100\nB,0\nC,100\nTotal,200\n"
+    out.unlink()
+    small = call_command(*given, *rule, "--round-to", "7")
+    assert (small.exit_code, out.exists()) == (2, False)
+    assert "1 cells have a narrower range than their rule needs; take a larger step" in " ".join(small.output.split())
+    assert call_command(*given, "--round-to", "50").exit_code == 2  # what is to be protected?
+    assert call_command(*given, *rule, "--round-to", "50", "--suggest").exit_code == 2
+
+
+@pytest.mark.parametrize("seed", range(6))
+def test_adjacent_multiples_are_as_near_as_brute_force_says(seed: int) -> None:
+    rng = random.Random(seed)
+    step = Fraction(rng.choice((3, 5)))
+    values = [Fraction(rng.randint(0, 9)) for _ in range(4)]
+    values += [values[0] + values[1], values[2] + values[3], sum(values)]
+    rows = [{0: 1, 1: 1, 4: -1}, {2: 1, 3: 1, 5: -1}, {4: 1, 5: 1, 6: -1}]
+    found = round_adjacent(values, rows, step, 10)
+    ends = [sorted({v // step * step, -(-v // step) * step}) for v in values]
+    fits = [w for w in product(*ends) if all(sum(c * w[k] for k, c in row.items()) == 0 for row in rows)]
+    least = min(sum(abs(a - b) for a, b in zip(w, values, strict=True)) for w in fits)
+    assert found is not None
+    assert tuple(found) in fits
+    assert sum(abs((a or 0) - b) for a, b in zip(found, values, strict=True)) == least

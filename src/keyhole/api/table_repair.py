@@ -22,16 +22,17 @@ from keyhole.crosstab.hidden import (
     find_recovered_cells,
     group_tied_cells,
 )
+from keyhole.crosstab.numbers import LONGEST
 from keyhole.crosstab.options import TableOptions
 from keyhole.crosstab.protected import Rows, choose_marker, fill_tables, write_tables
 from keyhole.crosstab.publication import Publication
 from keyhole.crosstab.sensitivity import Sensitive
 from keyhole.errors import ConfigError
-from keyhole.model.numbers import format_fraction
+from keyhole.model.numbers import expand_fraction, format_fraction
 from keyhole.report.cases import INFERRED, Argument, Case
 from keyhole.report.tables import TablesVerdict
 from keyhole.report.words.tables import summarize_tables
-from keyhole.solve.covering import Circuit
+from keyhole.solve.disclosure_control import Circuit, round_adjacent
 
 Way = TypeVar("Way")
 SUGGESTED = "(suggested)"
@@ -282,6 +283,79 @@ def _audit_as_written(
         read = read_tables(write_tables(filled, Path(folder) / f"again{path.suffix}"), again)
     read = replace(read, rules=drawn.rules, sensitive=drawn.sensitive, untold=drawn.untold)
     return filled, judge(replace(read, limit=drawn.limit, needed=drawn.needed), within=within)
+
+
+def write_rounded_tables(
+    drawn: Drawn, words: TableOptions, step: Fraction, path: Path, time_limit: float | None = None
+) -> list[Path]:
+    """Write every number as one of the two multiples of `step` around it, so that all lines add up; audited before.
+
+    Everybody is taken to know how it was done: a number is less than a step from what is shown. No cell that fails a
+    rule may then be known exactly, nor in a narrower range than its rule needs.
+    """
+    publication = drawn.hidden.publication
+    shown = {**publication.values, **publication.truth}
+    if not drawn.rules or step <= 0:
+        raise ConfigError("--round-to is a step above 0, and needs to know what to protect: add --rule")
+    if publication.radius or publication.misfits or len(shown) < len(publication.cells):
+        raise ConfigError("--round-to needs the exact number of every cell: no suppressed ones, and lines that add up")
+    keys = list(dict.fromkeys((*shown, *(key for line in publication.lines for key in line.cells))))
+    place = {key: k for k, key in enumerate(keys)}
+    rows = [{**{place[key]: 1 for key in line.parts}, place[line.whole]: -1} for line in publication.lines]
+    found = round_adjacent([shown.get(key) for key in keys], rows, step, time_limit or SECONDS)
+    if found is None:
+        raise ConfigError(
+            f"nothing was written to {path.name}: no rounding of all numbers to multiples of {format_fraction(step)} "
+            "around them was found that adds up in every line. Try another step, or --suggest"
+        )
+    numbers = {key: number for key, number in zip(keys, found, strict=True) if number is not None}
+    filled = fill_tables(
+        drawn.sheets,
+        publication.tables,
+        drawn.layout,
+        lambda cell: expand_fraction(numbers[publication.nested.reduced(cell.key)], LONGEST),
+    )
+    again = replace(words, rounding="0", rule=(), contributors=None, count=None, largest=(), min="none")
+    with tempfile.TemporaryDirectory() as folder:
+        read = read_tables(write_tables(filled, Path(folder) / f"again{path.suffix}"), again)
+    if read.hidden.publication.values != numbers or read.hidden.publication.misfits:
+        raise ConfigError(f"nothing was written to {path.name}: what it would hold is not what was rounded")
+    if fault := _judge_rounded(drawn, read.hidden.publication, step):
+        raise ConfigError(
+            f"nothing was written to {path.name}: with numbers rounded to {format_fraction(step)} {fault}"
+        )
+    try:
+        return write_tables(filled, path)
+    except OSError as error:
+        raise ConfigError(f"cannot write {path}: {error.strerror}") from error
+
+
+def _judge_rounded(drawn: Drawn, rounded: Publication, step: Fraction) -> str:
+    """What is against publishing rounded numbers; empty if nothing is."""
+    whole = drawn.hidden.publication.whole and step.denominator == 1
+    radii = dict.fromkeys(rounded.values, step - 1 if whole else step)
+    truth = {**drawn.hidden.publication.values, **drawn.hidden.publication.truth}
+    known = replace(rounded, radii=radii, said=True, truth=truth)
+    failing = tuple(dict.fromkeys(each.key for each in drawn.sensitive))
+    others = (*(key for key in known.values if key not in failing), *known.unpublished)
+    cells = HiddenCells(known, (*failing, *others), len(failing), known.lines, drawn.hidden.value)
+    found = judge(
+        replace(drawn, hidden=cells, sensitive=(), needed=(), ranges={}, by_mark={}, limit=None, applied=False)
+    )
+    if found.exposed:
+        return f"{len(found.exposed)} cells that fail a rule are known exactly; take a larger step"
+    if failing and not found.complete:
+        return f"it is not shown that cells that fail a rule stay open: {found.gap}"
+    loose = {found.cell(case) for case in found.ranges if not case.tight}
+    proved = found.proved
+    narrow = [
+        short
+        for need in drawn.needed
+        for short in need.against(proved.get(need.key) or known.ends(need.key), drawn.floor)
+    ]
+    if narrow or any(need.key in loose for need in drawn.needed):
+        return f"{len(narrow) or 'some'} cells have a narrower range than their rule needs; take a larger step"
+    return ""
 
 
 def _until_stopped(ways: Iterator[Way]) -> tuple[Way, ...]:

@@ -22,7 +22,7 @@ from keyhole.crosstab.numbers import LONGEST
 from keyhole.crosstab.publication import Publication
 from keyhole.model.numbers import expand_fraction
 from keyhole.model.transcript import Line
-from keyhole.solve.covering import Circuit, EquationEnds
+from keyhole.solve.disclosure_control import Circuit, EquationEnds
 from keyhole.solve.rowspace import RowMatrix, RowSpace
 
 NAME = "cells"

@@ -14,7 +14,7 @@ from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
 from typing import Generic, TypeAlias, TypeVar
 
-from keyhole.solve.covering import Circuit, find_smallest_cover
+from keyhole.solve.disclosure_control import Circuit, find_smallest_cover
 
 Unit = TypeVar("Unit", bound=Hashable)
 Proof: TypeAlias = frozenset[Unit] | Circuit[Unit]

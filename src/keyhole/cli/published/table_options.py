@@ -55,6 +55,11 @@ SUGGEST = flag(
 OWNER = click.Option(
     ["--out-owner"], type=FILE, help="With --out FILE.csv or .xlsx: which cells are suppressed and why (.csv)."
 )
+ROUND_TO = click.Option(
+    ["--round-to"],
+    metavar="STEP",
+    help="With --out FILE.csv or .xlsx: suppress nothing, but write multiples of STEP that still add up.",
+)
 CELLS = click.Option(
     ["--cells"], type=FILE, help="Also write the suppressed cells as a .csv: `keyhole verify --data` replays on it."
 )

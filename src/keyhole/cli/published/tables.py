@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from fractions import Fraction
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NoReturn
 
 import click
 
@@ -16,6 +17,8 @@ from keyhole.errors import ConfigError
 
 if TYPE_CHECKING:
     from keyhole.api.table_repair import Suggestion
+    from keyhole.api.tables import Drawn
+    from keyhole.crosstab.options import TableOptions
     from keyhole.report.tables import TablesVerdict
 
 HELP = """Prove which suppressed cells of published tables can be recovered.
@@ -47,7 +50,7 @@ p or dominance also needs a range as wide as the rule asks for: a suppressed one
 
 \b
 Tables to publish: --out FILE.csv or .xlsx writes them, all suppressed cells marked alike, once the audit of what stands
-in the file finds nothing. --out-owner says which cells are suppressed and why.
+in the file finds nothing. --out-owner says which cells are suppressed and why. --round-to STEP rounds instead.
 
 \b
 Rounding: --rounding STEP says that numbers are multiples of STEP, off by half of it at most (0: exact). If nobody says
@@ -76,6 +79,7 @@ Ctrl-C keeps what was proved until then, and says so; a second one ends the comm
     options.TIME_LIMIT,
     table_options.CELLS,
     table_options.SUGGEST,
+    table_options.ROUND_TO,
     table_options.OWNER,
     options.output(Format.TEXT, Format.JSON, Format.HTML),
 )
@@ -97,6 +101,7 @@ def tables(
     time_limit: float | None,
     cells: Path | None,
     suggest: bool,
+    round_to: str | None,
     out_owner: Path | None,
     output: OutputArguments,
 ) -> None:
@@ -116,6 +121,8 @@ def tables(
     published = None if output.out is None or output.out.suffix.lower() not in SUFFIXES else output.out
     if out_owner is not None and published is None:
         raise ConfigError("--out-owner goes with --out FILE.csv or FILE.xlsx, the tables as they may be published")
+    if round_to is not None and (published is None or suggest or out_owner is not None):
+        raise ConfigError("--round-to goes with --out FILE.csv or FILE.xlsx, and instead of --suggest and --out-owner")
     check_out(out_owner)
     check_out(output.out)
     check_out(cells)
@@ -133,6 +140,8 @@ def tables(
         count=count,
         largest=largest,
     )
+    if round_to is not None and published is not None:
+        _round(read_tables(tables, words), words, round_to, published, time_limit)
     with progress_on_stderr() as progress:
         drawn = read_tables(tables, words)
         found = judge(drawn, within=within, time_limit=time_limit, progress=progress)
@@ -148,6 +157,20 @@ def tables(
     names = ", ".join(file.name for file in written.files)
     emit_lines([("", ""), (f"Written to {names}, and audited again: {summarize_tables(written.after)}", "bold")], None)
     exit_with(written.after.exit_code)
+
+
+def _round(drawn: Drawn, words: TableOptions, step: str, out: Path, time_limit: float | None) -> NoReturn:
+    """Write rounded tables, and say what was audited."""
+    from keyhole.api.table_repair import write_rounded_tables
+    from keyhole.crosstab.options import read_number_option
+
+    size = Fraction(read_number_option(step, "--round-to"))
+    files = ", ".join(file.name for file in write_rounded_tables(drawn, words, size, out, time_limit))
+    cells = len({each.key for each in drawn.sensitive})
+    said = f"Written to {files}: every number is a multiple of {step} next to the true one, and every line adds up."
+    said += f" Audited: of {cells} cells that fail a rule none is known exactly or in too narrow a range."
+    emit_lines([(said, "bold")], None)
+    exit_with(0)
 
 
 def _show(found: TablesVerdict, repair: Suggestion | None, how: Format, out: Path | None) -> None:

@@ -112,7 +112,8 @@ def _make_card(case: ExposedValue | Interval) -> CellCard:
 def _mark_tables(verdict: TablesDocument) -> Iterator[MarkedTable]:
     """The tables with a mark on each cell of which something is said."""
     known = {_name_cell(i.cell): _write_range(i.lo, i.hi) for i in verdict.intervals}
-    known |= {_name_cell(each.cell): f"= {each.value}" for each in (*verdict.exposed, *verdict.by_rule)}
+    known |= {_name_cell(each.cell): f"= {each.value}" for each in verdict.exposed}
+    known |= {_name_cell(each.cell): f"= {each.value}" for each in verdict.by_rule}
     besides = set() if verdict.suggestion is None else set(map(_name_cell, verdict.suggestion.withhold))
     for table in verdict.tables:
         across = _choose_across(table)

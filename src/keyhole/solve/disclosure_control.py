@@ -1,9 +1,9 @@
-"""The fewest units that break every proof: a cover, by HiGHS; and the ends that equations prove of unknowns.
+"""What disclosure control asks of HiGHS: covers, the ends that equations prove of unknowns, and controlled rounding.
 
-min sum of x_u over u with sum of w_u x_u at least 1 for every proof, x in {0, 1}; with all weights 1 it is a smallest
-hitting set. NP-hard in general; the proofs of an exposure use few units, so HiGHS takes milliseconds. What it gives is
-checked to break every proof. References: [karp1972]; for tables the weights are the capacity constraints of
-[fischetti2001].
+A cover: min sum of x_u over u with sum of w_u x_u at least 1 for every proof, x in {0, 1}; with all weights 1 it is a
+smallest hitting set. NP-hard in general; the proofs of an exposure use few units, so HiGHS takes milliseconds. Whatever
+HiGHS gives is checked in fractions. References: [karp1972]; for tables the weights are the capacity constraints of
+[fischetti2001]; rounding is the zero-restricted controlled rounding of [cox1987].
 """
 
 from __future__ import annotations
@@ -150,7 +150,7 @@ class EquationEnds:
         self.rows, self.right, self.unknowns, self.floor = rows, right, unknowns, floor
         cells = [(k, column, w) for k, row in enumerate(rows) for column, w in row.items()]
         at, columns, weights = (np.array(part) for part in zip(*cells, strict=True))
-        self.matrix = csr_array((weights.astype(np.float64), (at, columns)), shape=(len(rows), unknowns))
+        self.matrix: Any = csr_array((weights.astype(np.float64), (at, columns)), shape=(len(rows), unknowns))
 
     def prove(self, column: int, side: int) -> ProvedEnd | None:
         """The upper end (`side` 1) or the lower one (-1); None if there is none, or none was proved.
@@ -187,3 +187,41 @@ class EquationEnds:
         total = sum((weight * self.right[k] for k, weight in weights.items()), Fraction(0))
         end = (total - sum((w * floor for w in others.values()), Fraction(0))) / scale
         return ProvedEnd(end, {k: weight / scale for k, weight in weights.items()})
+
+
+def round_adjacent(
+    values: Sequence[Fraction | None], rows: Sequence[Mapping[int, int]], step: Fraction, seconds: float
+) -> list[Fraction | None] | None:
+    """Each value as one of the two multiples of `step` around it, so that every row still adds up to 0, as near as can
+    be; a multiple stays. None: there is no such rounding, or none was found in time. What has no value is free.
+
+    >>> values = [Fraction(3), Fraction(3), Fraction(6)]
+    >>> [int(each or 0) for each in round_adjacent(values, [{0: 1, 1: 1, 2: -1}], Fraction(5), 5) or ()]
+    [0, 5, 5]
+    """
+    from scipy.optimize import Bounds, LinearConstraint, milp
+    from scipy.sparse import csr_array
+
+    below = [Fraction(0) if value is None else value // step for value in values]
+    over = [Fraction(0) if value is None else value / step - low for value, low in zip(values, below, strict=True)]
+    known = [value is not None for value in values]
+    cells = [(k, at, w) for k, row in enumerate(rows) for at, w in row.items()]
+    at, columns, weights = (np.array(part) for part in zip(*cells, strict=True))
+    matrix = csr_array((weights.astype(np.float64), (at, columns)), shape=(len(rows), len(values)))
+    lacking = [-float(sum(w * below[place] for place, w in row.items())) for row in rows]
+    found = milp(
+        np.array([1.0 - 2 * float(part) if there else 0.0 for part, there in zip(over, known, strict=True)]),
+        constraints=LinearConstraint(matrix, lb=lacking, ub=lacking),
+        integrality=np.ones(len(values), dtype=np.int64),
+        bounds=Bounds(
+            [0.0 if there else -np.inf for there in known],
+            [float(part > 0) if there else np.inf for part, there in zip(over, known, strict=True)],
+        ),
+        options={"time_limit": seconds},
+    )
+    if found.x is None:
+        return None
+    rounded = [(low + round(x)) * step for low, x in zip(below, found.x, strict=True)]
+    if any(sum(w * rounded[place] for place, w in row.items()) for row in rows):
+        return None
+    return [each if there else None for each, there in zip(rounded, known, strict=True)]
