@@ -81,6 +81,7 @@ bench: $(VENV)/.dev   ## every benchmark, ratios against a peer in the same run
 	$(BIN)/python -m benchmarks
 
 docs: $(VENV)/.dev    ## print again every output shown in the docs, then build them as a site and check its links
+	$(BIN)/python -m docs.reference
 	$(BIN)/python -m docs.refresh
 	$(BIN)/python -m docs.site
 

@@ -19,41 +19,25 @@ from keyhole.report.html.page import POLICY, read_style
 
 ROOT = Path(__file__).resolve().parent.parent
 PARTS = {
-    "Tutorial": ("README.md", "install.md", "first-hour.md"),
+    "Tutorials": ("README.md", "hospital.md", "statistics-office.md", "data-platform.md", "red-team.md"),
     "How to": (
+        "install.md",
         "audit.md",
         "people.md",
-        "importers.md",
         "logs.md",
-        "online.md",
-        "book.md",
-        "serve.md",
-        "epochs.md",
-        "defend.md",
+        "ask.md",
+        "private-answers.md",
         "tables.md",
-        "plan.md",
         "attack.md",
-        "reconstruct.md",
-        "verify.md",
         "report.md",
-        "ci.md",
         "pipelines.md",
-        "engines.md",
-        "operator.md",
+        "serve.md",
         "postgres-door.md",
+        "engines.md",
     ),
-    "Reference": ("glossary.md", "sql.md", "dialects.md", "json.md", "reading.md", "scale.md"),
-    "Theory": (
-        "paper-reconstruction.md",
-        "paper-bisection.md",
-        "paper-online-ic.md",
-        "rowspace.md",
-        "inference.md",
-        "order.md",
-        "oracle.md",
-        "planner.md",
-    ),
-    "Judge it": ("gallery.md", "peers.md", "threat-model.md", "limits.md"),
+    "Reference": ("glossary.md", "commands.md", "json.md", "sql.md"),
+    "Theory": ("how-it-works.md", "inference.md", "oracle.md", "private-theory.md", "papers.md"),
+    "Judge it": ("peers.md", "limits.md", "RESULTS.md"),
 }
 GALLERY = "gallery"
 EXTRA_STYLE = """
@@ -97,6 +81,7 @@ def read_page(path: Path) -> DocPage:
                 child.attrSet("href", _link_html(str(child.attrGet("href"))))
             if child.type == "image":
                 links.append(str(child.attrGet("src")))
+                child.attrSet("src", re.sub(r"^(?:\.\./)?docs/", "", str(child.attrGet("src"))))
     return DocPage(path, title, reader.renderer.render(tokens, reader.options, {}), frozenset(anchors), tuple(links))
 
 
@@ -139,8 +124,8 @@ def find_broken_links(pages: dict[Path, DocPage]) -> list[str]:
 
 
 def read_all_pages() -> dict[Path, DocPage]:
-    """README and every page of the docs."""
-    paths = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
+    """README, every page of the docs, and what the benchmarks printed."""
+    paths = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md")), ROOT / "benchmarks" / "RESULTS.md"]
     return {path: read_page(path) for path in paths}
 
 
@@ -183,8 +168,8 @@ def build_site(folder: Path) -> list[str]:
 
 
 def build_gallery(folder: Path) -> list[Path]:
-    """Run the commands of gallery.md, put their pages into the site, and name them on its page."""
-    text = (ROOT / "docs" / "gallery.md").read_text(encoding="utf-8")
+    """Run the commands of report.md, put their pages into the site, and name them on its page."""
+    text = (ROOT / "docs" / "report.md").read_text(encoding="utf-8")
     with tempfile.TemporaryDirectory() as name:
         printed("keyhole demo .", Path(name))
         refreshed(text, Path(name))
@@ -193,7 +178,7 @@ def build_gallery(folder: Path) -> list[Path]:
         for page in made:
             (folder / GALLERY / page.name).write_bytes(page.read_bytes())
     listed = "".join(f'<li><a href="{GALLERY}/{p.name}">{escape(p.stem)}</a></li>' for p in made)
-    page = folder / "gallery.html"
+    page = folder / "report.html"
     page.write_text(page.read_text(encoding="utf-8").replace("</main>", f"<ul>{listed}</ul></main>"), encoding="utf-8")
     return made
 
@@ -203,7 +188,7 @@ def main() -> int:
     folder = Path(sys.argv[1]) if len(sys.argv) > 1 else ROOT / "site"
     wrong = build_site(folder)
     if not build_gallery(folder):
-        wrong.append("gallery.md: its commands made no page")
+        wrong.append("report.md: its commands made no page")
     for line in wrong:
         sys.stderr.write(f"broken link: {line}\n")
     sys.stdout.write(f"{folder / 'index.html'}\n")

@@ -56,7 +56,7 @@ def test_the_benchmark_of_sparse_logs_runs_small_and_agrees_with_its_peers(capsy
     whole = sparse.large(n=3_000, m=600)
     assert 0.8 < whole["exact"]["root mean square of error over stated error (1 is honest)"] < 1.25
     assert len(sparse.kaczmarz(((200, 40),))) == 2
-    page = (Path(__file__).parents[2] / "docs" / "attack.md").read_text(encoding="utf-8")
+    page = (Path(__file__).parents[2] / "benchmarks" / "RESULTS.md").read_text(encoding="utf-8")
     sparse.show("square", square)
     for line in capsys.readouterr().out.splitlines():
-        assert line.split(":")[0] in page  # the docs show what it prints
+        assert line.split(":")[0] in page  # the results show what it prints

@@ -507,6 +507,6 @@ def test_an_importer_is_registered_in_one_place() -> None:
     root = Path(__file__).resolve().parents[2]
     files = {path.stem for path in (root / "src/keyhole/logs/importers").glob("*.py")} - {"__init__"}
     assert files == {importer.module for importer in IMPORTERS.values()} | {"transcript"}
-    page = (root / "docs/importers.md").read_text(encoding="utf-8")
+    page = (root / "docs/logs.md").read_text(encoding="utf-8")
     listed = [line.split("`")[1] for line in page.splitlines() if line.startswith("| `") and "--log" not in line]
     assert listed == [str(kind) for kind in LogFormat if kind is not LogFormat.AUTO]

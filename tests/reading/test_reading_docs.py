@@ -1,11 +1,11 @@
-"""The examples of docs/reading.md are what is printed."""
+"""The examples of docs/how-it-works.md are what is printed."""
 
 from __future__ import annotations
 
 import doctest
 from pathlib import Path
 
-PAGE = Path(__file__).parents[2] / "docs" / "reading.md"
+PAGE = Path(__file__).parents[2] / "docs" / "how-it-works.md"
 
 
 def test_the_examples_of_the_page_are_what_is_printed() -> None:

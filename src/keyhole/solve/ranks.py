@@ -3,7 +3,7 @@
 The j-th smallest of n is at most hi iff at least j of them are at most hi; the k-th is at least lo iff at least
 n - k + 1 are at least lo. If only as many people as are needed can be there, all of these are (for MAX: if nobody else
 reaches the answer, the one who does has it). Repeated until nothing changes; sound, and for MAX alone (or MIN alone)
-complete: see `docs/order.md`. Values are codes: places in a sorted list of numbers, so that all comparisons are of
+complete: see `docs/inference.md`. Values are codes: places in a sorted list of numbers, so that all comparisons are of
 integers. Cost: a pass over the facts is O(facts x classes). Reference: [nabar2008], section on MAX auditing.
 """
 

@@ -59,8 +59,9 @@ class OnlineAuditor:
     auditor, or differential privacy). A false "safe" for numerical
     reasons: see `OnlineRowSpace` (below 10^-5 for a whole history of 1,000). Cost of a decision: one engine pass and
     O(r^2 + n). One caller at a time: between `admit` and `record` nobody else may be answered. With `epochs` (a table
-    that changes) what was told in earlier epochs counts, by the rules of docs/epochs.md. Where ids repeat, a person has
-    several records, and exposed is who has any sum over his own records determined: rank(A) > rank(A without them).
+    that changes) what was told in earlier epochs counts, by the rules of docs/how-it-works.md. Where ids repeat, a
+    person has several records, and exposed is who has any sum over his own records determined: rank(A) >
+    rank(A without them).
 
     >>> import pyarrow as pa
     >>> from keyhole.config import Columns

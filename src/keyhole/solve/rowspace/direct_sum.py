@@ -5,8 +5,8 @@ M has one column a person and the rows of all epochs; A_e are the rows of epoch 
     R1  no nonzero form on one person (insiders = 1: on two) is in the row space of M
     R2  rank M = sum of rank A_e: the row spaces of the epochs form a direct sum
 
-(docs/epochs.md has the proof.) For a query q of the current epoch, after a history with R1 and R2: R2 is broken iff q
-depends on M and not on its own epoch's rows alone.
+(docs/how-it-works.md has the proof.) For a query q of the current epoch, after a history with R1 and R2: R2 is broken
+iff q depends on M and not on its own epoch's rows alone.
 """
 
 from __future__ import annotations
