@@ -17,6 +17,7 @@ from keyhole.basis.cells.possible_range import PossibleRange
 from keyhole.config import Config
 from keyhole.config.arguments import BudgetArguments
 from keyhole.config.settings import settings
+from keyhole.defence.tables.margins import SourceMargins
 from keyhole.report.replies import describe_reply, render_reply
 from keyhole.sessions.private import Private
 from keyhole.sessions.reply import Reply
@@ -96,12 +97,45 @@ def test_no_reply_is_impossible(tmp_path: Path, delta: str) -> None:
 
 @pytest.mark.parametrize("delta", ["0", "1e-6"])
 def test_a_dry_run_says_what_is_then_charged(tmp_path: Path, delta: str) -> None:
-    asked, table = questions(4, 12), staff(2_000)
+    """Question by question, with all that was bought by then."""
+    asked, table = questions(4, 30), staff(N)
     dry = ask_all(table, tmp_path / "b.keyhole", asked, delta, dry_run=True)
     real = ask_all(table, tmp_path / "b.keyhole", asked, delta)
-    first = next(k for k, r in enumerate(real) if r.answered and r.noisy is not None and r.noisy.cost)
-    assert dry[first].price is not None
-    assert dry[first].price.cost == real[first].noisy.cost  # type: ignore[union-attr]
+    for said, done in zip(dry, real, strict=True):
+        assert said.answered == done.answered, (said.sql, said.reason, done.reason)
+        if said.price is not None and done.noisy is not None:
+            assert said.price.cost == done.noisy.cost, said.sql
+    assert sum(1 for r in real if r.noisy is not None and r.noisy.cost) >= 5
+
+
+def test_a_dry_run_names_the_error_to_expect(tmp_path: Path) -> None:
+    """Of sums it is the bar of the answer; of averages it is for a stated group size, and noise decides which it is."""
+    asked, table = questions(6, 20), staff(N)
+    dry = ask_all(table, tmp_path / "b.keyhole", asked, "1e-6", dry_run=True)
+    real = ask_all(table, tmp_path / "b.keyhole", asked, "1e-6")
+    seen = set()
+    for said, done in zip(dry, real, strict=True):
+        if not said.answered or said.price is None or done.noisy is None:
+            continue
+        ((bar,),) = ({e.bar for e in said.price.bars},)
+        worst = max((e.bar for _, made in done.noisy.groups for e in made if e.bar is not None), default=None)
+        if bar is None or worst is None:
+            continue
+        seen.add("AVG" in said.sql)
+        near = 3 if "AVG" in said.sql else 1.01
+        assert float(worst) / near <= bar <= float(worst) * near or bar == worst == 0, said.sql
+    assert seen == {True, False}
+
+
+def test_a_dry_run_reads_no_count(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def read(*_: object, **__: object) -> None:
+        raise AssertionError("a true table was read")
+
+    monkeypatch.setattr(SourceMargins, "tables", read)
+    monkeypatch.setattr(SourceMargins, "points", read)
+    asked = [*questions(7, 10), "SELECT MEDIAN(pay) FROM staff", "SELECT COUNT(DISTINCT dept) FROM staff"]
+    replies = ask_all(staff(2_000), tmp_path / "b.keyhole", asked, "1e-6", dry_run=True)
+    assert any(r.answered for r in replies)
 
 
 @pytest.mark.parametrize("delta", ["0", "1e-6"])

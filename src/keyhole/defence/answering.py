@@ -72,14 +72,29 @@ class PrivateAnswer:
 
 
 @dataclass(frozen=True, slots=True)
+class ExpectedBar:
+    """How wrong a number will be, known before it is asked for: in units of the answer, or of a quantile in ranks.
+
+    Of an average it depends on how many people are in its group: `people` is the size that was assumed, as if everybody
+    were spread evenly over the declared cells.
+    """
+
+    bar: float | None = None
+    ranks: int | None = None
+    people: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
 class PriceQuote:
-    """What a statement would cost; nothing was spent."""
+    """What a statement would cost, and how wrong its numbers would be, where that is known; nothing was spent."""
 
     sql: str
     cost: Fraction
     how: str
     refused: Refused | None = None
     notes: tuple[str, ...] = ()
+    bars: tuple[ExpectedBar, ...] = ()  # one a number of the SELECT list
+    ranges: tuple[PossibleRange, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, eq=False)

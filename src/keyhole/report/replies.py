@@ -10,6 +10,7 @@ from typing import Any
 from msgspec.structs import replace
 
 from keyhole.auditing.online.admission import Admission
+from keyhole.basis.cells.possible_range import PossibleRange
 from keyhole.defence.answering import PriceQuote, PrivateAnswer
 from keyhole.report.documents.json_text import Value, json_number
 from keyhole.report.documents.sessions import AnsweredGroup, ReplyDocument
@@ -130,15 +131,40 @@ def describe_price(p: PriceQuote) -> ReplyDocument:
     """One price; nothing was spent."""
     if p.refused is not None:
         return ReplyDocument(sql=p.sql, refused=p.refused.reason)
-    return ReplyDocument(sql=p.sql, cost=float(p.cost), how=p.how, notes=tuple(p.notes))
+    bars: tuple[Value, ...] = tuple(_json_fraction(None if e.bar is None else Fraction(e.bar)) for e in p.bars)
+    document = ReplyDocument(sql=p.sql, cost=float(p.cost), how=p.how, notes=tuple(p.notes))
+    if all(bar is None for bar in bars):
+        return document
+    return replace(document, error=bars[0] if len(bars) == 1 else bars)
 
 
 def render_price(p: PriceQuote, budget: BudgetState) -> Iterator[str]:
     """For people: the statement, and what it would cost."""
     yield " ".join(p.sql.split())
-    yield f"  refused: {p.refused}" if p.refused is not None else f"  {budget.describe_price(p.cost)}; {p.how}"
+    if p.refused is not None:
+        yield f"  refused: {p.refused}"
+    else:
+        expected = "".join(f"{_describe_expected(p, at)}; " for at, e in enumerate(p.bars) if e.bar or e.ranks)
+        yield f"  {expected}{budget.describe_price(p.cost)}; {p.how}"
     for note in p.notes:
         yield f"  note: {note}"
+
+
+def _describe_expected(p: PriceQuote, at: int) -> str:
+    """`expected error ± 110 (2.2 % of the possible range 0 to 5000)`."""
+    expected = p.bars[at]
+    if expected.bar is None:
+        return f"expected within {expected.ranks} ranks"
+    group = "" if expected.people is None else f" in a group of {expected.people} people"
+    possible = p.ranges[at] if at < len(p.ranges) else PossibleRange()
+    bar = Fraction(expected.bar)
+    share = possible.share(bar)
+    if share is not None and possible.lo is not None and possible.hi is not None:
+        bar = min(bar, possible.hi - possible.lo)
+        group += (
+            f" ({float(100 * share):.2g} % of the possible range {float(possible.lo):.6g} to {float(possible.hi):.6g})"
+        )
+    return f"expected error ± {float(f'{float(bar):.2g}'):.10g}{group}"
 
 
 def render_answer(a: PrivateAnswer, budget: BudgetState) -> Iterator[str]:

@@ -27,7 +27,7 @@ from keyhole.defence.planner.columns import Partitions
 from keyhole.defence.planner.planner import Planner
 from keyhole.defence.planner.sizing import HORIZON, SPEND, PlanTerms
 from keyhole.defence.releases import Releases
-from keyhole.defence.tables.margins import SourceMargins
+from keyhole.defence.tables.margins import Margins, NobodysMargins, SourceMargins
 from keyhole.errors import BookError, ConfigError, PrivacyParameterError
 from keyhole.model.schema import Role
 from keyhole.sessions.audited import Audited, Monitored, explain_incomplete, is_bounded
@@ -74,7 +74,7 @@ def open_private_session(
         answering: Answering | Planner
         if columns is not None:
             columns = replace(columns, several=ledger.rows > 1, unknown=_find_unknown(source, columns, budget))
-            answering = _make_planner(source, columns, ledger, terms, accuracy, budget)
+            answering = _make_planner(source, columns, ledger, terms, accuracy, budget, dry_run=dry_run)
         else:
             histogram = CountedHistogram(source, domain, budget.neighbours)
             n = histogram.public_n if histogram.neighbours == "replace-one" else None
@@ -121,6 +121,8 @@ def _make_planner(
     terms: BudgetArguments,
     accuracy: float | None,
     budget: BudgetTable,
+    *,
+    dry_run: bool,
 ) -> Planner:
     who, delta = budget.neighbours, _get_delta(terms, budget)
     numbers = {name: column for name, column in columns.columns.items() if isinstance(column, Cuts)}
@@ -129,7 +131,10 @@ def _make_planner(
         raise PrivacyParameterError(f"--spend is a share of what is left, above 0 and at most 1, not {terms.spend}")
     keys = parse_exact(budget.delta_for_keys, "delta_for_keys")
     plan = PlanTerms(terms.beta, accuracy, terms.horizon or HORIZON, share, terms.anyway, delta, keys)
-    return Planner(source.schema, columns, SourceMargins(source, numbers, who), ledger, plan)
+    margins: Margins = SourceMargins(source, numbers, who)
+    if dry_run:
+        margins = NobodysMargins(margins.n if who == "replace-one" else 0, who)
+    return Planner(source.schema, columns, margins, ledger, plan)
 
 
 def choose_mechanism(terms: BudgetArguments, budget: BudgetTable) -> str:

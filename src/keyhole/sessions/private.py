@@ -107,26 +107,36 @@ class Private:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class DryRun(Private):
-    """A dry run: what each question would cost, charged to a copy of the book. No noise is drawn, no count is read."""
+    """A dry run on a copy of the book: what each question costs, and what it would leave to the next. No count is read:
+    the planner buys from tables in which nobody is counted, of other mechanisms the price alone is charged.
+    """
 
     seen: set[str] = field(default_factory=set)  # what would have been released by now
 
     def recall(self, request: Any, analyst: str | None) -> None:
-        """Nothing is told."""
+        """Nothing is shown."""
         self._ready(analyst)
 
     def release(self, request: Any, admission: Admission | None, analyst: str | None) -> Reply:
         """Its price; the next question finds so much less."""
-        again = request.question.fingerprint() in self.seen
-        if again:
+        rehearsed = isinstance(self.answering, Planner) and self.answering.plan is None
+        if rehearsed:
+            assert isinstance(self.answering, Planner)
+            self.answering.setting.ledger.charged.clear()
+            price = self.answering.rehearse(request, analyst)
+        elif request.question.fingerprint() in self.seen:
             price = PriceQuote(request.sql, Fraction(0), "released before")
         else:
             (price,) = self.answering.dry_run([request.sql], analyst)
         if price.refused is not None:
             return Reply(request.sql, Outcome.REFUSED, price.refused.reason, price=price)
+        if not rehearsed:
+            self._charge(request, price, analyst)
+        return Reply(request.sql, Outcome.ALLOWED, price.how, price=replace(price, ranges=self._find_ranges(request)))
+
+    def _charge(self, request: Any, price: PriceQuote, analyst: str | None) -> None:
         self.seen.add(request.question.fingerprint())
         ledger = self.answering.setting.ledger
         if price.cost:
             total = ledger.cap.total
             ledger.spend(Loss(total.unit, price.cost, Fraction(0), total.neighbours), analyst=analyst, what=request.sql)
-        return Reply(request.sql, Outcome.ALLOWED, price.how, price=price)

@@ -9,6 +9,8 @@ from fractions import Fraction
 
 import numpy as np
 
+from keyhole.basis.cells.numbers import Cuts
+from keyhole.defence.answering import ExpectedBar
 from keyhole.defence.planner.layout import Layout
 from keyhole.defence.planner.wanted import WantedNumber
 from keyhole.defence.tables.error_bars import ErrorLaw
@@ -31,6 +33,31 @@ def estimate_groups(layout: Layout, generation: Generation, beta: float) -> list
     if wanted.kind == "average":
         return _estimate_averages(layout, generation, beta)
     return _estimate_spreads(layout, generation, beta)
+
+
+def expect_bar(layout: Layout, generation: Generation, beta: float) -> ExpectedBar:
+    """The bar before anything is drawn: of a sum it is that of the noise, of an average it is for a stated group size.
+
+    Spreads have none: their bar follows from what is released.
+    """
+    _, law = layout.add_up(generation)
+    if layout.wanted.kind == "linear":
+        return ExpectedBar(law.bar(beta))
+    if layout.wanted.kind != "average" or generation.n is None:
+        return ExpectedBar()
+    if layout.count.whole:
+        people, count_law = generation.n, ErrorLaw()
+    else:
+        columns = [axis.column for axis in layout.axes]
+        declared = tuple(  # without NULL and what is undeclared
+            slice(column.bins if isinstance(column, Cuts) else len(column.keys())) for column in columns
+        )
+        cells = layout.count.dense((0,) * len(layout.count.keys))[declared]  # of the first group, if there are several
+        share = float(cells.sum()) / cells.size if cells.size else 0.0
+        people, count_law = round(generation.n * share), generation.law(COUNT, layout.count)
+    low, high = _bound_average(layout.wanted)
+    ends = _find_ratios(law, count_law, beta, (high - low) / 2 or 1.0)(0.0, float(people))
+    return ExpectedBar(None if ends is None else max(-ends[0], ends[1]), None, people)
 
 
 def _round_to_bar(value: float, bar: float, wanted: WantedNumber, *, ratio: bool = False) -> Estimate:

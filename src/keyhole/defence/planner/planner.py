@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
@@ -9,14 +10,14 @@ from itertools import product
 
 from keyhole.basis.cells.domain import Domain
 from keyhole.book.noisy_tables import table_lines
-from keyhole.defence.answering import PriceQuote, PrivateAnswer
+from keyhole.defence.answering import ExpectedBar, PriceQuote, PrivateAnswer
 from keyhole.defence.budget.ledger import Ledger
 from keyhole.defence.budget.loss import epsilon_at
 from keyhole.defence.declared_domain import make_asking_schema
 from keyhole.defence.noise import NoiseSource, exact_noise
 from keyhole.defence.planner.choice import Choice, Chooser, NotSold
 from keyhole.defence.planner.columns import Partitions
-from keyhole.defence.planner.estimates import estimate_groups
+from keyhole.defence.planner.estimates import estimate_groups, expect_bar
 from keyhole.defence.planner.file_plan import FilePlan
 from keyhole.defence.planner.group_quantiles import (
     buy_groups,
@@ -336,6 +337,33 @@ class Planner:
                 prices.append(self._price(statement, analyst))
             seen.add(mark)
         return prices
+
+    def rehearse(self, request: PlannedStatement, analyst: str | None) -> PriceQuote:
+        """What a statement costs and how wrong its numbers will be: it is answered, on a copy of the book and from
+        tables in which nobody is counted (`NobodysMargins`), so that the next one finds what it would find.
+        """
+        self.purchases.refresh()
+        quote = self._price(request, analyst)
+        if quote.refused is not None:
+            return quote
+        made = self.answer(request, analyst)
+        if made.refused is not None:
+            return PriceQuote(request.sql, Fraction(0), "", made.refused)
+        return replace(quote, cost=made.cost, bars=self._expect_bars(request, analyst))
+
+    def _expect_bars(self, request: PlannedStatement, analyst: str | None) -> tuple[ExpectedBar, ...]:
+        question, beta = request.question, self.terms.beta
+        if question.unknown or question.has_grouped_quantiles:
+            return ()
+        choice = self.chooser.choose(question, analyst)
+        if isinstance(choice, NotSold) or not choice.is_free:
+            return ()
+        return tuple(
+            expect_bar(known.layout, known.generation, beta)
+            if known.quantile is None
+            else ExpectedBar(None, math.ceil(known.quantile.ranks(beta)))
+            for known in choice.known[: len(question.wanted)]
+        )
 
     def _price(self, request: PlannedStatement, analyst: str | None) -> PriceQuote:
         try:

@@ -47,6 +47,33 @@ class Margins(Protocol):
         """The values of undeclared columns, as text, among the people asked about, and how many have each."""
 
 
+@dataclass(frozen=True, slots=True)
+class NobodysMargins:
+    """Tables in which nobody is counted: a dry run buys from them, so that no true count is in its reach."""
+
+    n: int
+    neighbours: Neighbours
+
+    def tables(self, axes: Sequence[DeclaredColumn], quantities: Sequence[Quantity]) -> tuple[Whole, ...]:
+        """Zeros."""
+        check_size(axes)
+        return tuple(np.zeros(tuple(axis.size for axis in axes), dtype=np.int64) for _ in quantities)
+
+    def points(self, column: Cuts, axes: Sequence[DeclaredColumn], kept: NDArray[np.bool_]) -> tuple[Whole, Whole]:
+        """None."""
+        return np.zeros(0, dtype=np.int64), np.zeros(0, dtype=np.int64)
+
+    def distinct(self, code: str, axes: Sequence[DeclaredColumn], kept: NDArray[np.bool_]) -> int:
+        """None."""
+        return 0
+
+    def keys(
+        self, columns: Sequence[str], axes: Sequence[DeclaredColumn], asked: Functional
+    ) -> Sequence[tuple[tuple[str, ...], int]]:
+        """None."""
+        return ()
+
+
 def check_size(axes: Sequence[DeclaredColumn]) -> None:
     """Refuse a table that no machine should hold; from the declaration alone."""
     cells = prod(axis.size for axis in axes)
