@@ -31,6 +31,7 @@ from keyhole.model.query import CUT, Aggregate, Query, Statement, Term
 from keyhole.model.schema import Kind, Related, Role, Schema
 
 BATCH = 50_000  # rows that are added up at a time
+KEPT = 4  # private columns whose values are kept as arrays, 17 bytes a record
 
 
 class DuckDBSource(DuckDBRoster):
@@ -48,6 +49,7 @@ class DuckDBSource(DuckDBRoster):
         self._secrets, self._at_hand = secrets, tuple(at_hand)
         self._whole = False
         self._counted = "everything"  # what tallies are of
+        self._values: dict[str, PrivateValues] = {}  # of the columns that were asked about last
 
     @property
     def connection(self) -> duckdb.DuckDBPyConnection:
@@ -124,7 +126,17 @@ class DuckDBSource(DuckDBRoster):
         return describe_orphan_rows(self.connection, "everything", self.schema, related)
 
     def values(self, column: str) -> PrivateValues:
-        """A private numeric column in row order, as exact decimals where it has them."""
+        """A private numeric column in row order, as exact decimals where it has them.
+
+        A column that was read is kept, since the table does not change: a session asks for it with every question.
+        """
+        if column not in self._values:
+            if len(self._values) >= KEPT:
+                self._values.clear()
+            self._values[column] = self._read_values(column)
+        return self._values[column]
+
+    def _read_values(self, column: str) -> PrivateValues:
         name = quote_name(column)
         raw = fetch_first(self._secrets, f"SELECT typeof(any_value({name})) FROM secrets")
         kind = str(raw[0]) if raw else "DOUBLE"
