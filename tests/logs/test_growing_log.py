@@ -13,6 +13,7 @@ import pytest
 
 import keyhole
 from keyhole.errors import LogError
+from keyhole.logs.fold import fold_log
 from keyhole.logs.lines import LogLines
 from keyhole.logs.tail import TailedFile
 
@@ -107,10 +108,13 @@ def test_whole_lines_of_half_a_statement_wait_for_their_semicolon(tmp_path: Path
         assert process.stdout is not None
         process.stdout.readline()
         found = keyhole.examine(path, data=STAFF, private="pay", id="name")
+        folded = fold_log(path)  # as the command reads it
         process.kill()
     if sys.platform == "linux":
         assert [e.sql for e in found.evidence.transcript.entries] == [STATEMENT]
         assert ["still being written" in r.error for r in found.refused] == [True]
+        assert [line.sql for line in folded.lines] == [STATEMENT]
+        assert ["still being written" in r.error for r in folded.refused] == [True]
     whole = keyhole.examine(path, data=STAFF, private="pay", id="name")
     assert [e.sql for e in whole.evidence.transcript.entries] == [STATEMENT, "SELECT SUM(pay)\nFROM staff"]
 

@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import Iterable
 
+from keyhole.logs.exported import Exported, scripted
 from keyhole.logs.lines import GROWING, NOT_UTF8, readable, shown
 from keyhole.model.transcript import Line, Refusal
 from keyhole.sql.dialects.engine import Dialect
-
-if TYPE_CHECKING:
-    from keyhole.logs.exported import Exported
 
 
 class Collection:
@@ -23,6 +21,11 @@ class Collection:
         self.refused: list[Refusal] = []
         self.unjudged: list[Refusal] = []
         self.at: list[tuple[str, int]] = []
+
+    def take_script(self, lines: Iterable[str], dialect: str) -> None:
+        """The statements of a script."""
+        for found in scripted(lines, dialect):
+            self.take(found)
 
     def take(self, found: Exported) -> None:
         """One statement more."""

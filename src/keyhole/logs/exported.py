@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
@@ -99,8 +99,7 @@ def statements(
 
 
 def scripted(lines: Iterable[str], dialect: str = Dialect.DUCKDB, patience: int = PATIENCE) -> Iterator[Exported]:
-    """The statements of a script that comes line by line. Of a file that is still being written the last statement
-    counts only if it has its end; else it is in `cut`.
+    """The statements of a script that comes line by line.
 
     >>> [f.sql for f in scripted(["SELECT 1; BEGIN;\\n", "SELECT 2"]) if not f.steers]
     ['SELECT 1', 'SELECT 2']
@@ -110,12 +109,19 @@ def scripted(lines: Iterable[str], dialect: str = Dialect.DUCKDB, patience: int 
     for text in lines:
         for part in waiting.take_line(text):
             yield from stepped(part, session)
+    for part in take_last(waiting, lines):
+        yield from stepped(part, session)
+
+
+def take_last(waiting: StatementBuffer, lines: Iterable[str]) -> Sequence[Fragment]:
+    """What a script ends with. In a file that is still being written the last statement counts only if it has its end;
+    else it is in `cut`.
+    """
     left = waiting.take_rest()
     if left and isinstance(lines, LogLines) and (lines.cut or lines.growing()):
         lines.cut = "\n".join([*(part.sql for part in left[-1:]), *filter(None, [lines.cut])])
-        left = left[:-1]
-    for part in left:
-        yield from stepped(part, session)
+        return left[:-1]
+    return left
 
 
 def stepped(part: Fragment, session: Script) -> Iterator[Exported]:

@@ -16,10 +16,10 @@ from typing import TypeVar
 
 from keyhole.errors import ConfigError, LogError
 from keyhole.logs.collect import Collection
-from keyhole.logs.exported import Exported, stepped
+from keyhole.logs.exported import Exported, stepped, take_last
 from keyhole.logs.importers import LogFormat
 from keyhole.logs.lines import Progress, readable
-from keyhole.logs.open import Log, is_book, open_log, opened
+from keyhole.logs.open import Log, collect_log, is_book, open_log
 from keyhole.model.transcript import ABSENT, Line, Refusal
 from keyhole.sql import Fragment
 from keyhole.sql.dialects.engine import Dialect
@@ -66,7 +66,7 @@ class Folding(Collection):
         super().ask(found)
         self._counts.append(1)
 
-    def script(self, lines: Iterable[str], dialect: str) -> None:
+    def take_script(self, lines: Iterable[str], dialect: str) -> None:
         """The statements of a script. A line of whole plain queries is read once, however often it comes back."""
         known: dict[str, tuple[int, ...]] = {}  # such a line -> which of the kept its queries are
         session, waiting = Script(dialect, whole=True), StatementBuffer(dialect)
@@ -83,7 +83,7 @@ class Folding(Collection):
                 asked.append(self._plain(part, session))
             if alone and waiting.empty and -1 not in asked and len(text) <= LONGEST and len(known) < REMEMBERED:
                 known[text] = tuple(asked)
-        for part in waiting.take_rest():
+        for part in take_last(waiting, lines):
             self._plain(part, session)
 
     def _plain(self, part: Fragment, session: Script) -> int:
@@ -125,12 +125,7 @@ def fold_log(
     """
     if is_book(log):
         return open_log(log)
-    into = Folding(dialect)
-    with opened(log, format, dialect or usual, progress) as found:
-        found.lines.counted = lambda: into.number
-        if found.format is LogFormat.SQL:
-            into.script(found.lines, dialect or usual)
-        return found.collected(into)
+    return collect_log(log, Folding(dialect), format, dialect or usual, progress)
 
 
 def fold_repeats(log: Log) -> Log:

@@ -3,24 +3,21 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from keyhole.errors import LogError
 from keyhole.logs.collect import Collection
 from keyhole.logs.detect import detect
+from keyhole.logs.exported import Exported, scripted
 from keyhole.logs.importers import IMPORTERS, LogFormat
 from keyhole.logs.lines import LogLines, Progress, readable
 from keyhole.model.transcript import ABSENT, Line, Refusal, parse_line, parse_noise, read_jsonl
 from keyhole.sql import Dialect, split_statements
 from keyhole.sql.dialects.engine import parse_dialect
 
-if TYPE_CHECKING:
-    from keyhole.logs.exported import Exported
-
-__all__ = ["IMPORTERS", "Log", "LogFormat", "Opened", "as_log", "detect", "open_log", "opened", "read_log", "read_text"]
+__all__ = ["IMPORTERS", "Log", "LogFormat", "as_log", "detect", "open_log", "read_log", "read_text"]
 
 DOCUMENT = 1 << 26  # characters of one JSON document that are looked at to tell what it is
 
@@ -52,34 +49,6 @@ class Log:
         return {**{str(line.number): line.at for line in self.lines}, **dict(self.at)}
 
 
-@dataclass(frozen=True, slots=True)
-class Opened:
-    """A log whose statements are read one by one: what it is written in, its lines, and the statements in them."""
-
-    format: LogFormat
-    lines: LogLines
-    statements: Iterator[Exported]
-
-    def collected(self, into: Collection) -> Log:
-        """All of it, as a collection keeps it; what was still being written is listed."""
-        for found in self.statements:
-            into.take(found)
-        if into.foreign and into.foreign == into.number:
-            raise LogError(f"{self.lines.name} is not UTF-8 text; a log is SQL statements or JSON lines")
-        if self.lines.cut:
-            into.growing(self.lines.cut, self.lines.number + 1)
-        return Log(
-            self.lines.name,
-            self.format,
-            into.kept(),
-            tuple(into.refused),
-            tuple(into.at),
-            into.passed,
-            tuple(into.unjudged),
-            into.failed,
-        )
-
-
 def open_log(
     log: str | Path,
     format: LogFormat = LogFormat.AUTO,  # noqa: A002 - the word of the option
@@ -97,35 +66,44 @@ def open_log(
     """
     if is_book(log):
         return _of_book(Path(log))
-    with opened(log, format, dialect or usual) as found:
-        return found.collected(Collection(dialect))
+    return collect_log(log, Collection(dialect), format, dialect or usual)
 
 
-@contextmanager
-def opened(
+def collect_log(
     log: str | Path,
-    format: LogFormat = LogFormat.AUTO,  # noqa: A002 - the word of the option
-    dialect: Dialect | None = None,
+    into: Collection,
+    format: LogFormat,  # noqa: A002 - the word of the option
+    dialect: Dialect,
     progress: Progress | None = None,
-) -> Iterator[Opened]:
-    """A log whose statements are read as they are asked for; whatever its size, one is in memory at a time."""
+) -> Log:
+    """A log as a collection keeps it. Whatever its size, one statement is in memory beside what is kept; what was still
+    being written is listed.
+    """
     with _lines_of(log) as lines:
-        lines.progress = progress
+        lines.progress, lines.counted = progress, lambda: into.number
         kind = detect(_head(lines), lines.name) if format is LogFormat.AUTO else format
-        yield Opened(kind, lines, found_in(lines, lines.name, kind, dialect))
+        if kind is LogFormat.SQL:
+            into.take_script(lines, dialect)
+        else:
+            for found in list_statements(lines, lines.name, kind, dialect):
+                into.take(found)
+        if into.foreign and into.foreign == into.number:
+            raise LogError(f"{lines.name} is not UTF-8 text; a log is SQL statements or JSON lines")
+        if lines.cut:
+            into.growing(lines.cut, lines.number + 1)
+        refused, unjudged = tuple(into.refused), tuple(into.unjudged)
+        return Log(lines.name, kind, into.kept(), refused, tuple(into.at), into.passed, unjudged, into.failed)
 
 
-def found_in(lines: Iterable[str], name: str, kind: LogFormat, dialect: Dialect | None) -> Iterator[Exported]:
-    """The statements of a script, of a transcript or of an export."""
+def list_statements(lines: Iterable[str], name: str, kind: LogFormat, dialect: Dialect) -> Iterator[Exported]:
+    """The statements of a script, of a transcript or of an export, as they are asked for."""
     if kind in IMPORTERS:
         return IMPORTERS[kind](lines, name)
     if kind is LogFormat.JSONL:
         from keyhole.logs.importers.transcript import read
 
-        return read(lines, dialect or Dialect.DUCKDB)
-    from keyhole.logs.exported import scripted
-
-    return scripted(lines, dialect or Dialect.DUCKDB)
+        return read(lines, dialect)
+    return scripted(lines, dialect)
 
 
 def _head(lines: LogLines) -> str:

@@ -21,7 +21,7 @@ from keyhole.logs.detect import detect
 from keyhole.logs.exported import Exported, scripted
 from keyhole.logs.importers import LogFormat
 from keyhole.logs.lines import NOT_UTF8, readable, shown
-from keyhole.logs.open import found_in
+from keyhole.logs.open import list_statements
 from keyhole.logs.tail import Ended, LogPlace, TailedFile, find_earlier_files
 from keyhole.sessions.audited import Audited
 from keyhole.sql import Dialect, translate_to_duckdb
@@ -193,7 +193,7 @@ class Follower:
             raise LogError(f"{lines.path.name} is written at once, not line by line: load it with --load")
         if kind is LogFormat.SQL:
             return scripted(lines, self.dialect or Dialect.DUCKDB, patience=0)
-        return found_in(lines, lines.path.name, kind, self.dialect)
+        return list_statements(lines, lines.path.name, kind, self.dialect or Dialect.DUCKDB)
 
     def _idle(self, lines: TailedFile) -> None:
         self._commit(lines, paused=True)
