@@ -10,9 +10,7 @@ import datetime as dt
 from collections.abc import Iterable
 from dataclasses import replace
 
-import sqlglot
 from sqlglot import exp
-from sqlglot.errors import SqlglotError
 
 from keyhole.errors import ParseError, QueryError, UnsupportedQuery
 from keyhole.model.numbers import read_fraction
@@ -20,13 +18,7 @@ from keyhole.model.predicate import find_columns
 from keyhole.model.query import COUNTED_ROWS, COVERED, FINER, IF_SHOWN, Aggregate, Cut, Query, RowList, Statement, Term
 from keyhole.model.schema import Schema, fold_name
 from keyhole.sql.dialects.engine import Dialect, find_engine
-from keyhole.sql.dialects.to_duckdb import (
-    Translation,
-    drop_own_catalog,
-    simplify_tsql,
-    translate_to_duckdb,
-    transpile_to_duckdb,
-)
+from keyhole.sql.dialects.to_duckdb import Translation, parse_foreign, translate_to_duckdb, transpile_to_duckdb
 from keyhole.sql.lowering.from_clause import list_related_tables
 from keyhole.sql.lowering.grammar import find_unclaimed
 from keyhole.sql.lowering.lower import lower_statement
@@ -35,6 +27,7 @@ from keyhole.sql.rewriting.limit import RowRange, count_shown_rows, read_row_ran
 from keyhole.sql.rewriting.row_lists import RowGrouping, group_rows, list_columns
 from keyhole.sql.rewriting.upper_bound import NoUpperBound, count_ranked_values, find_upper_bound, keep_plain_items
 from keyhole.sql.statements.clock import write_out_time
+from keyhole.sql.statements.parse import parse_statement
 from keyhole.sql.statements.split import explain_doubtful_comment
 from keyhole.sql.statements.table_names import is_with_query, reads_nothing_of_people
 
@@ -352,15 +345,9 @@ def _is_cut(tree: exp.Expr) -> bool:
 
 
 def _parse(sql: str, dialect: str) -> exp.Expr:
-    try:
-        found = sqlglot.parse(sql, read=find_engine(dialect).parser)
-    except (SqlglotError, RecursionError, ValueError, AttributeError, TypeError, IndexError, KeyError):
-        raise NoUpperBound("it cannot be read") from None
-    if len(found) != 1 or not isinstance(found[0], exp.Expr):
-        raise NoUpperBound("one statement at a time")
-    tree = found[0]
-    if dialect != Dialect.DUCKDB:
-        tree = drop_own_catalog(simplify_tsql(tree) if find_engine(dialect).national_texts_and_hints else tree)
+    tree = parse_foreign(sql, dialect)
+    if tree is None:
+        raise NoUpperBound("it cannot be read as one statement")
     if (unclaimed := find_unclaimed(tree)) is not None:
         # what is said of the text itself is clearer where a kind of node is not known at all
         raise NoUpperBound(unclaimed.reason) if unclaimed.whole_node else UnsupportedQuery(unclaimed.reason)
@@ -387,10 +374,7 @@ def read_public_statement(sql: str, dialect: str, schema: Schema) -> Statement |
         return Statement(sql, (Query(Aggregate.PUBLIC, ()),))
     if not any(related.dimension for related in schema.related):
         return None
-    try:
-        (tree,) = sqlglot.parse(sql, read=find_engine(dialect).parser)
-    except (SqlglotError, RecursionError, ValueError, AttributeError, TypeError, IndexError, KeyError):
-        return None
+    tree = parse_statement(sql, dialect)
     if not isinstance(tree, exp.Query) or tree.find(exp.Anonymous, exp.AnonymousAggFunc, exp.Into) is not None:
         return None
     tables = [table for table in tree.find_all(exp.Table) if not is_with_query(table)]

@@ -9,7 +9,6 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 
-import sqlglot
 from sqlglot import exp
 from sqlglot.errors import ErrorLevel, SqlglotError
 
@@ -22,13 +21,13 @@ from keyhole.sql.dialects.sqlite import SqliteTranslator
 from keyhole.sql.dialects.translator import Translator
 from keyhole.sql.dialects.types import NotPortable
 from keyhole.sql.lowering.grammar import find_unclaimed
+from keyhole.sql.statements.parse import parse_statement
 from keyhole.sql.statements.split import explain_doubtful_comment
 
 TRANSLATORS: dict[Dialect, type[Translator]] = {
     Dialect.POSTGRES: PostgresTranslator,
     Dialect.SQLITE: SqliteTranslator,
 }
-_DUCKDB = find_engine(Dialect.DUCKDB)
 _NO_QUESTION = re.compile(r"\s*(?!(?:SELECT|WITH|FROM)\b)[A-Z]+\b", re.IGNORECASE)  # refused in any dialect
 _OWN_CATALOGS = frozenset(("main", "temp", "system"))
 _NO_TRANSLATION = ", and it has no translation: put what it computes into a column of a view"
@@ -67,7 +66,7 @@ def translate_to_duckdb(sql: str, dialect: str, schema: Schema) -> Translation:
         why = ": a backslash is not read alike by all engines: write the statement without it"
         return Translation(sql, f"written for {engine.title}{why}")
     try:
-        read = _parse(sql, engine)
+        read = parse_foreign(sql, dialect)
         if read is None:
             raise NotPortable(", and it cannot be read as that: is it the right --dialect?")
         if (unclaimed := find_unclaimed(read)) is not None:
@@ -87,11 +86,11 @@ def translate_to_duckdb(sql: str, dialect: str, schema: Schema) -> Translation:
 
 def _translate(sql: str, read: exp.Expr, translator: Translator) -> str:
     """The text in DuckDB's words; the text itself where both read it alike."""
-    made, own = translator.translate(translator.read_texts(sql, read)), _parse(sql, _DUCKDB)
+    made, own = translator.translate(translator.read_texts(sql, read)), parse_statement(sql, Dialect.DUCKDB)
     if own is not None and _drop_order(own) == _drop_order(made):
         return sql
     text = _write(made)
-    again = _parse(text, _DUCKDB)
+    again = parse_statement(text, Dialect.DUCKDB)
     if again is None or _write(again) != text:
         raise NotPortable(_NO_TRANSLATION)
     return text
@@ -99,7 +98,7 @@ def _translate(sql: str, read: exp.Expr, translator: Translator) -> str:
 
 def _translate_portable(sql: str, read: exp.Expr, engine: EngineDialect, schema: Schema) -> str:
     """The text in DuckDB's words, if it is in the portable core as both engines read it."""
-    own, text, words = _parse(sql, _DUCKDB), sql, PortableFunctions(engine, schema)
+    own, text, words = parse_statement(sql, Dialect.DUCKDB), sql, PortableFunctions(engine, schema)
     read = words.replace_in(spell_out_rollup(read))
     if engine.ignores_case:
         read = replace_lengths(read, schema.spelt)
@@ -112,7 +111,7 @@ def _translate_portable(sql: str, read: exp.Expr, engine: EngineDialect, schema:
         if not engine.is_known:
             raise NotPortable(", and engines read it differently")
         text = _write(read)
-        own = _parse(text, _DUCKDB)
+        own = parse_statement(text, Dialect.DUCKDB)
     why = explain_nonportable(read, engine, schema)
     if not why:
         why = _NO_TRANSLATION if own is None else explain_nonportable(own, engine, schema)
@@ -144,21 +143,18 @@ def _write(tree: exp.Expr) -> str:
         raise NotPortable(_NO_TRANSLATION) from None
 
 
-def _parse(sql: str, engine: EngineDialect) -> exp.Expr | None:
-    try:
-        trees = sqlglot.parse(sql, read=engine.parser)
-    except (SqlglotError, RecursionError, ValueError, AttributeError, TypeError, IndexError, KeyError):
-        return None
-    if len(trees) != 1 or not isinstance(trees[0], exp.Expr):
-        return None
-    if engine.dialect is Dialect.DUCKDB:
-        return trees[0]
-    return drop_own_catalog(simplify_tsql(trees[0]) if engine.national_texts_and_hints else trees[0])
+def parse_foreign(sql: str, dialect: str) -> exp.Expr | None:
+    """The one statement of a text, without what other engines write and what changes nothing; None if there is none."""
+    tree = parse_statement(sql, dialect)
+    if tree is None or dialect == Dialect.DUCKDB:
+        return tree
+    return drop_own_catalog(simplify_tsql(tree) if find_engine(dialect).national_texts_and_hints else tree)
 
 
 def drop_own_catalog(tree: exp.Expr) -> exp.Expr:
     """The tree with `hr.staff` for `main.hr.staff`: DuckDB keeps the name for itself; it is changed.
 
+    >>> import sqlglot
     >>> drop_own_catalog(sqlglot.parse_one("SELECT SUM(pay) FROM main.hr.staff")).sql()
     'SELECT SUM(pay) FROM hr.staff'
     """

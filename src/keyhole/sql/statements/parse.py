@@ -7,6 +7,7 @@ import threading
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+import sqlglot
 from sqlglot import exp
 from sqlglot.dialects.duckdb import DuckDB
 from sqlglot.errors import ParseError as SqlglotParseError
@@ -15,6 +16,7 @@ from sqlglot.tokenizer_core import Token, TokenType
 
 from keyhole.errors import NumberError, ParseError, QueryError, UnsupportedQuery
 from keyhole.model.numbers import read_decimal
+from keyhole.sql.dialects.engine import find_engine
 
 MAX_LENGTH = 500_000  # characters: a longer statement is a table in disguise
 MAX_DEPTH = 60  # nested parentheses: far below the interpreter's recursion limit
@@ -26,6 +28,24 @@ _CLOSING = (TokenType.R_PAREN, TokenType.R_BRACKET, TokenType.R_BRACE, TokenType
 _WORDS = (TokenType.VAR, TokenType.IDENTIFIER)
 _LONG_NUMBER = re.compile(r"[eE][-+]?\d{3}|\d{100}")
 _ONLY_SELECT = "only a SELECT with aggregates over the one table is judged"
+
+
+def parse_script(sql: str, dialect: str) -> list[exp.Expr | None]:
+    """The statements of a text, as the parser of that dialect reads them; none where it cannot.
+
+    >>> [tree.key for tree in parse_script("SELECT 1; DROP TABLE t", "postgres")], parse_script("SELECT (", "postgres")
+    (['select', 'drop'], [])
+    """
+    try:
+        return list(sqlglot.parse(sql, read=find_engine(dialect).parser))
+    except (SqlglotError, RecursionError, ValueError, AttributeError, TypeError, IndexError, KeyError):
+        return []  # the parser is not total on token soup
+
+
+def parse_statement(sql: str, dialect: str) -> exp.Expr | None:
+    """The one statement of a text; None where it cannot be read, or holds several."""
+    trees = parse_script(sql, dialect)
+    return trees[0] if len(trees) == 1 else None
 
 
 class SourceText:

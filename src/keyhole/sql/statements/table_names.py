@@ -12,12 +12,11 @@ from collections.abc import Collection, Iterable, Sequence
 from functools import lru_cache
 from typing import TypeAlias
 
-import sqlglot
 from sqlglot import exp
-from sqlglot.errors import SqlglotError
 
 from keyhole.model.schema import fold_name
-from keyhole.sql.dialects.engine import Dialect, find_engine
+from keyhole.sql.dialects.engine import Dialect
+from keyhole.sql.statements.parse import parse_script
 from keyhole.sql.statements.split import explain_doubtful_comment
 
 
@@ -119,8 +118,8 @@ def _plain_constant(constant: re.Match[str]) -> str:
 
 @lru_cache(maxsize=4096)
 def _list_tables_read(sql: str, dialect: str) -> frozenset[TableName] | None:
-    trees = _parse(sql, dialect)
-    if trees is None:
+    trees = parse_script(sql, dialect)
+    if not trees:
         return None
     found = (table for tree in trees if isinstance(tree, exp.Query) for table in tree.find_all(exp.Table))
     return frozenset(
@@ -128,13 +127,6 @@ def _list_tables_read(sql: str, dialect: str) -> frozenset[TableName] | None:
         for table in found
         if isinstance(table.this, exp.Identifier) and not is_with_query(table)
     )
-
-
-def _parse(sql: str, dialect: str) -> list[exp.Expr | None] | None:
-    try:
-        return list(sqlglot.parse(sql, read=find_engine(dialect).parser))
-    except (SqlglotError, RecursionError, ValueError, AttributeError, TypeError, IndexError, KeyError):
-        return None
 
 
 def is_ignored(name: Sequence[str], ignored: Iterable[str]) -> bool:
@@ -168,8 +160,8 @@ def reads_nothing_of_people(sql: str, dialect: str = Dialect.DUCKDB, ignored: Co
     """
     if explain_doubtful_comment(sql, dialect):
         return False
-    trees = _parse(sql, dialect)
-    return bool(trees) and all(tree is not None and _reads_nothing(tree, ignored) for tree in trees or ())
+    trees = parse_script(sql, dialect)
+    return bool(trees) and all(tree is not None and _reads_nothing(tree, ignored) for tree in trees)
 
 
 def _reads_nothing(tree: exp.Expr, ignored: Collection[str]) -> bool:

@@ -5,12 +5,11 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 
-import sqlglot
 from sqlglot import exp
-from sqlglot.errors import SqlglotError
 
 from keyhole.model.schema import fold_name
 from keyhole.sql.dialects.engine import find_engine
+from keyhole.sql.statements.parse import parse_statement
 from keyhole.sql.statements.table_names import is_with_query
 
 CYCLE = "its views read each other in a circle, so none of them has rows: is this the right script or manifest?"
@@ -35,8 +34,8 @@ def insert_views(sql: str, dialect: str, views: Mapping[str, str]) -> str:
     """
     if not any(re.search(rf"\b{re.escape(name)}\b", sql, re.IGNORECASE) for name in views):
         return sql
-    tree = _parse(sql, dialect)
-    if tree is None:
+    tree = parse_statement(sql, dialect)
+    if not isinstance(tree, exp.Query):
         return sql  # refused where it is read
     wanted = _find_views_read(tree, views)
     if not wanted:
@@ -61,8 +60,8 @@ def _add_view(
         return
     if not views[name]:
         raise NotResolved(DROPPED)
-    tree = _parse(views[name], dialect)
-    if tree is None:
+    tree = parse_statement(views[name], dialect)
+    if not isinstance(tree, exp.Query):
         raise NotResolved(UNREADABLE)
     for other in _find_views_read(tree, views):
         _add_view(other, dialect, views, made, (*above, name))
@@ -82,11 +81,3 @@ def _find_views_read(tree: exp.Expr, views: Mapping[str, str]) -> list[str]:
             table.set("catalog", None)
             names[name] = None
     return list(names)
-
-
-def _parse(sql: str, dialect: str) -> exp.Expr | None:
-    try:
-        found = sqlglot.parse(sql, read=find_engine(dialect).parser)
-    except (SqlglotError, RecursionError, ValueError, AttributeError, TypeError, IndexError, KeyError):
-        return None
-    return found[0] if len(found) == 1 and isinstance(found[0], exp.Query) else None
