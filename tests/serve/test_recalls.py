@@ -45,8 +45,8 @@ def test_somebody_elses_question_is_decided_computed_and_written_again(tmp_path:
     for step in ("audited.py:admit", "audited.py:release", "exact_answers.py:compute_exact_answer"):
         assert again[step] == 1
         assert recalled[step] == 0
-    assert again["validator.py:_looked"] == 1  # it is run on made-up tables again
-    assert recalled["validator.py:_looked"] == 0
+    assert again["validator.py:_run_batch"] == 1  # it is run on made-up tables again
+    assert recalled["validator.py:_run_batch"] == 0
 
 
 def test_conditions_of_others_are_evaluated_again(tmp_path: Path) -> None:

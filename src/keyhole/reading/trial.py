@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Collection, Iterator
+from collections.abc import Collection
 from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, field
 from functools import lru_cache
@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from keyhole.datasets import AsWritten
 from keyhole.model.predicate import And, Comparison, Has, Leaf, Membership, Opaque, Predicate, Scalar, find_leaves
-from keyhole.model.query import Query, Statement
+from keyhole.model.query import Statement
 from keyhole.model.schema import Schema
 
 FEW = 16
@@ -79,7 +79,7 @@ def list_conditions(statement: Statement) -> list[Predicate]:
     """Every condition of a statement; once, if they are few."""
     conditions: list[Predicate] = [statement.where]
     for query in (*statement.queries, *statement.tested):
-        for condition in list_query_conditions(query):
+        for condition in (*(term.where for term in (*query.terms, *query.per)), *query.needs):
             if len(conditions) > FEW or condition not in conditions:
                 conditions.append(condition)
     for key in statement.keys:
@@ -87,12 +87,6 @@ def list_conditions(statement: Statement) -> list[Predicate]:
         if key.steps is not None:
             conditions += [key.steps.of(q) for q in (0, 3)]
     return conditions
-
-
-def list_query_conditions(query: Query) -> Iterator[Predicate]:
-    """Every condition of a query."""
-    yield from (t.where for t in (*query.terms, *query.per))
-    yield from query.needs
 
 
 def list_constants(leaf: Leaf) -> tuple[Scalar, ...]:

@@ -64,30 +64,24 @@ class Validator:
 
         What is remembered is remembered for `asker`: the time that it takes must not say what others asked.
         """
+        asked_statements = list(statements)
         with self._lock:
-            return self._find_reasons(list(statements), asker)
+            if len(self._known) + len(asked_statements) > REMEMBERED:
+                self._known.clear()
+                self._nobody.clear()
+            new = {s.text: s for s in asked_statements if (asker, s.text) not in self._known}
+            for told_apart in (True, False):  # where it matters that an id is one record's, or not
+                some = [s for s in new.values() if _says_distinct(s) is told_apart]
+                for start in range(0, len(some), BATCH):
+                    batch = some[start : start + BATCH]
+                    for statement, reason in zip(batch, self._run_batch(batch), strict=True):
+                        if reason and len(batch) > 1:  # looked at again alone: the rows of others are not its own
+                            reason = self._run_batch([statement])[0]
+                        self._known[asker, statement.text] = reason
+            return [self._known[asker, s.text] or ("" if self._keys.hold(s) else DIFFERS) for s in asked_statements]
 
-    def _find_reasons(self, asked_statements: list[Statement], asker: str | None) -> list[str]:
-        if len(self._known) + len(asked_statements) > REMEMBERED:
-            self._known.clear()
-            self._nobody.clear()
-        new = {s.text: s for s in asked_statements if (asker, s.text) not in self._known}
-        for told_apart in (True, False):  # where it matters that an id is one record's, or not
-            some = [s for s in new.values() if _says_distinct(s) is told_apart]
-            for start in range(0, len(some), BATCH):
-                batch = some[start : start + BATCH]
-                for statement, reason in zip(batch, self._checked(batch), strict=True):
-                    self._known[asker, statement.text] = reason
-        return [self._known[asker, s.text] or ("" if self._keys.hold(s) else DIFFERS) for s in asked_statements]
-
-    def _checked(self, batch: Sequence[Statement]) -> list[str]:
-        """A statement that fails beside others is looked at again alone: their rows are not its own."""
-        found = self._looked(batch)
-        if len(batch) == 1:
-            return found
-        return [reason and self._looked([s])[0] for s, reason in zip(batch, found, strict=True)]
-
-    def _looked(self, batch: Sequence[Statement]) -> list[str]:
+    def _run_batch(self, batch: Sequence[Statement]) -> list[str]:
+        """Why each statement is not what its text says, on a made-up table that they share; empty if it is."""
         if self._made is None:
             self._made = self._roster.probe()
         probe, schema = self._made, self._made.schema
@@ -99,7 +93,8 @@ class Validator:
         extra = copy_rows(sample, ids, ROWS)
         own = [make_deciding_rows(trial, public, ids, sample, turn) for turn, trial in enumerate(trials)]
         if schema.people:  # several rows of one person are as they should be
-            keys = {name: public[name] for name in (*ids, *_list_join_columns(schema)) if name in public}
+            joined = [other for each in schema.related if not each.dimension for _, other in each.keys]
+            keys = {name: public[name] for name in (*ids, *joined) if name in public}
             pairs = enumerate(zip(own, trials, strict=True))
             own = [assign_new_keys(rows, trial, keys, ids, sample, at) for at, (rows, trial) in pairs]
         extra += [row for rows in own for row in rows]
@@ -120,12 +115,12 @@ class Validator:
                 i for i, trial in enumerate(trials) if not reasons[i] and _runs_on(trial.statement, filling, schema)
             ]
             rows = make_up_rows(trials, own, schema, filling) if schema.people and some else {}
-            found = self._filled(filling, [trials[i] for i in some], placed, constants, rows) if some else []
+            found = self._run_filling(filling, [trials[i] for i in some], placed, constants, rows) if some else []
             for i, reason in zip(some, found, strict=True):
                 reasons[i] = reason
         return reasons
 
-    def _filled(
+    def _run_filling(
         self,
         filling: Filling,
         trials: Sequence[Trial],
@@ -134,11 +129,14 @@ class Validator:
         rows: Mapping[str, Sequence[Record]],
     ) -> list[str]:
         """What there is to say against each trial on one filling."""
-        alike = [_empty_run_key(trial) if filling is Filling.NOBODY else trial.asked for trial in trials]
-        known = self._nobody if filling is Filling.NOBODY else {}
+        alike = [trial.asked for trial in trials]
+        known: dict[AsWritten, list[tuple[Any, ...]] | None] = {}
+        if filling is Filling.NOBODY:  # a run over nobody is remembered by the head of the text, if there is one
+            alike, known = [replace(asked, text="") if asked.head else asked for asked in alike], self._nobody
         new = {key: trial.asked for key, trial in zip(alike, trials, strict=True) if key not in known}
         kept: Mask = np.zeros(placed.n, dtype=np.bool_)
-        if new or any(_needs_engine_figures(trial.statement) for trial in trials):
+        queries = (query for trial in trials for query in (*trial.statement.queries, *trial.statement.tested))
+        if new or any(query.aggregate is Aggregate.PUBLIC for query in queries):  # asked while it is compared
             others = dict.fromkeys(other for trial in trials for other in trial.statement.tables)
             kept = placed.probe.fill(filling, constants, [t.asked.table for t in trials], tuple(others), rows)
             known |= dict(zip(new, placed.probe.run(list(new.values())), strict=True))
@@ -146,11 +144,6 @@ class Validator:
         with suppress(Exception):
             filled.prepare(leaf for trial in trials for leaf in trial.private)
         return [_explain_difference(trial, known[key], filled) for key, trial in zip(alike, trials, strict=True)]
-
-
-def _list_join_columns(schema: Schema) -> list[str]:
-    """The columns that rows of people are joined on."""
-    return [other for each in schema.related if not each.dimension for _, other in each.keys]
 
 
 def _runs_on(statement: Statement, filling: Filling, schema: Schema) -> bool:
@@ -163,16 +156,6 @@ def _runs_on(statement: Statement, filling: Filling, schema: Schema) -> bool:
     return may_be_partly_empty(statement) and any(
         not q.columns.isdisjoint(without) for q in (*statement.queries, *statement.tested)
     )
-
-
-def _empty_run_key(trial: Trial) -> AsWritten:
-    """What a run over nobody is remembered by: the head, if there is one."""
-    return replace(trial.asked, text="") if trial.asked.head else trial.asked
-
-
-def _needs_engine_figures(statement: Statement) -> bool:
-    """Is something of it asked from the engine while it is compared?"""
-    return any(query.aggregate is Aggregate.PUBLIC for query in (*statement.queries, *statement.tested))
 
 
 def _says_distinct(statement: Statement) -> bool:
