@@ -131,6 +131,15 @@ def shorten_fraction(value: Fraction) -> Decimal:
     return find_simplest_decimal(value, value)
 
 
+def fraction_to_scalar(value: Fraction) -> int | Decimal:
+    """A fraction as SQL writes it: a whole number if it is one, else a decimal of 28 digits.
+
+    >>> fraction_to_scalar(Fraction(3)), fraction_to_scalar(Fraction(1, 2))
+    (3, Decimal('0.5'))
+    """
+    return value.numerator if value.denominator == 1 else round_fraction(value)
+
+
 def simplify_fraction(value: Fraction) -> int | Decimal:
     """A fraction as a whole number if it is one, else as a decimal for people.
 

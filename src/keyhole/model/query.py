@@ -14,7 +14,7 @@ from enum import StrEnum
 from fractions import Fraction
 from typing import TypeAlias
 
-from keyhole.model.numbers import round_fraction
+from keyhole.model.numbers import fraction_to_scalar, round_fraction
 from keyhole.model.predicate import (
     FALSE,
     TRUE,
@@ -280,12 +280,7 @@ class Steps:
         ends = (">" if up else ">=", Fraction(low)), ("<=" if up else "<", Fraction(high))
         if self.rounding == ZERO and q == 0:
             ends = (">", Fraction(-1)), ("<", Fraction(1))
-        return make_and(*(Comparison(self.column, op, _whole_or_decimal(end / self.factor)) for op, end in ends))
-
-
-def _whole_or_decimal(value: Fraction) -> int | Decimal:
-    """A number as it is written; `lower` sees to it that it has few digits."""
-    return value.numerator if value.denominator == 1 else round_fraction(value)
+        return make_and(*(Comparison(self.column, op, fraction_to_scalar(end / self.factor)) for op, end in ends))
 
 
 @dataclass(frozen=True, slots=True)

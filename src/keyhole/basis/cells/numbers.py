@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from keyhole.basis.cells.domain import FALSE, NULL, TRUE, Truths
 from keyhole.errors import ConfigError, UnsupportedQuery
-from keyhole.model.numbers import round_fraction
+from keyhole.model.numbers import fraction_to_scalar, round_fraction
 from keyhole.model.predicate import Comparison, IsNull, Leaf, Membership, Scalar, format_literal, quote_name
 
 WIDEST = 2**60  # ends of a range, in whole multiples of its grid
@@ -93,15 +93,6 @@ def outside_domain_error(
     return UnsupportedQuery(
         f"{float(value):g} is outside the domain of {name!r}: {float(ends[0]):g} to {float(ends[1]):g}{grid}"
     )
-
-
-def to_scalar(value: Fraction) -> Scalar:
-    """A number as a key of a group.
-
-    >>> to_scalar(Fraction(3)), to_scalar(Fraction(1, 2))
-    (3, Decimal('0.5'))
-    """
-    return int(value) if value.denominator == 1 else round_fraction(value)
 
 
 def number_as_sql(value: Fraction) -> str:
@@ -227,7 +218,7 @@ class Range:
                 f"GROUP BY {self.name!r} cuts through its bins of {float(self.width):g}: ask for each bin with "
                 f"{self.name} >= ... AND {self.name} < ..."
             )
-        return tuple(to_scalar(self.lo + k * self.width) for k in range(self.bins))
+        return tuple(fraction_to_scalar(self.lo + k * self.width) for k in range(self.bins))
 
     def amounts(self) -> tuple[list[Fraction], Fraction]:
         """The middle of each bin; records differ from it by half a bin at most."""
@@ -362,7 +353,7 @@ class Cuts:
                 f"GROUP BY {self.name!r} needs a cell for each of its {self.steps + 1} numbers: ask for ranges with "
                 f"{self.name} >= ... AND {self.name} < ..."
             )
-        return tuple(to_scalar(self.lo + k * self.step) for k in range(self.bins))
+        return tuple(fraction_to_scalar(self.lo + k * self.step) for k in range(self.bins))
 
     def amounts(self) -> tuple[list[Fraction], Fraction]:
         """The middle of each cell; records differ from it by half its width at most."""
