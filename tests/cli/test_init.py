@@ -418,3 +418,29 @@ def test_input_that_ends_before_the_questions_is_said(tmp_path: Path) -> None:
     assert done.exit_code == 2
     assert "the input ended before the questions did, so nothing was written" in " ".join(done.output.split())
     assert not out.exists()
+
+
+def test_a_log_says_what_its_tables_are_called(folder: Path) -> None:
+    """Names are proposed as comments: until a person takes the # away, nothing is judged or passed over by them."""
+    (folder / "names.sql").write_text(
+        'SELECT SUM("Blood sugar") FROM hr.patients_v;\nSELECT COUNT(*) FROM orders;\n'
+        'SELECT AVG("Blood sugar") FROM people;\n'
+    )
+    done = call_command("init", "people.csv", "--yes", "--log", "names.sql")
+    assert done.exit_code == 0, done.output
+    assert "The log names other tables: hr.patients_v, orders." in done.output
+    text = (folder / "keyhole.toml").read_text()
+    assert '# names = ["hr.patients_v"]' in text
+    assert '# ignore = ["orders"]' in text
+    assert Config.load(folder / "keyhole.toml").source.names == ()
+    audited = call_command("audit", "names.sql")
+    assert "2 of 3 statements were not judged" in audited.output
+    (folder / "keyhole.toml").write_text(text.replace("# names", "names").replace("# ignore", "ignore"))
+    audited = call_command("audit", "names.sql")
+    assert "not judged" not in audited.output
+    assert "Nobody of 6 people is exposed by 2 statements" in audited.output
+
+
+def test_a_log_of_this_table_alone_says_nothing(folder: Path) -> None:
+    assert "other tables" not in call_command("init", "people.csv", "--yes", "--log", "log.sql").output
+    assert "# names" not in (folder / "keyhole.toml").read_text()

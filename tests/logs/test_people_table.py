@@ -181,9 +181,8 @@ def test_what_is_loaded_or_watched_may_be_ignored(folder: Path) -> None:
     assert done.exit_code == 2
     assert "Q3" in done.stderr
     assert "Q2" not in done.stderr
-    done = run.invoke(
-        app, ["ask", "--decide-only", "-c", "keyhole.toml", "--load", "log.sql", "--ignore", "items"], input=""
-    )
+    (folder / "keyhole.toml").write_text(ONLINE.format('ignore = ["orders", "items"]\n'))
+    done = run.invoke(app, ["ask", "--decide-only", "-c", "keyhole.toml", "--load", "log.sql"], input="")
     assert done.exit_code == 0, done.stderr
 
 

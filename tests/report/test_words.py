@@ -20,7 +20,7 @@ BANNED = re.compile(r"\b(custodians?|atoms?|epochs?|rosters?|priors?|told|sold)\
 NO_SENTENCE = re.compile(  # names of files, settings, and columns of the book
     r"\S+\.(csv|sql|toml|jsonl)|\w+ = \{|epoch INTEGER.*|epoch = \?|, ?epoch\b|SELECT epoch|\(epoch, |^epoch, "
 )
-MOST_SLOTS = 250  # options over all commands; a new one needs one that goes
+MOST_SLOTS = 244  # options over all commands; a new one needs one that goes
 
 
 def sentences(path: Path) -> Iterator[tuple[int, str]]:

@@ -7,6 +7,8 @@ somebody who knows the field, never read off the data: a bound that is somebody'
 from __future__ import annotations
 
 import json
+import re
+from collections import Counter
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, fields
 from decimal import Decimal
@@ -142,12 +144,55 @@ def _joined_on(people: SurveyedTable, table: SurveyedTable, ids: Collection[str]
     return [c.name for c in shared if fold_name(c.name) in theirs or own[fold_name(c.name)].unique(people.rows)], False
 
 
-def toml(made: Proposal, at: Path) -> str:
+@dataclass(frozen=True, slots=True)
+class NamesInLog:
+    """Names in FROM of a log that are not the table's own: `alike` stand in statements that name its private columns or
+    its id, so they may mean it; `others` do not.
+    """
+
+    alike: tuple[str, ...] = ()
+    others: tuple[str, ...] = ()
+
+    def __bool__(self) -> bool:
+        return bool(self.alike or self.others)
+
+
+def names_in_log(log: Path, made: Proposal) -> NamesInLog:
+    """What a log calls its tables, the most frequent first; which of them is this table is for a person to say."""
+    from keyhole.logs.open import open_log
+    from keyhole.sql.statements.table_names import is_file_or_catalog, list_tables_read
+
+    own = fold_name(made.table.name)
+    telling = [fold_name(name) for name in (*made.of(Role.PRIVATE), *made.of(Role.ID))]
+    asked: Counter[str] = Counter()
+    alike: set[str] = set()
+    for line in open_log(log).lines:
+        words = set(re.findall(r"\w+", fold_name(line.sql)))
+        tells = any(set(re.findall(r"\w+", name)) <= words for name in telling)
+        for name in list_tables_read(line.sql, line.dialect):
+            if name[-1] != own and not is_file_or_catalog(name):
+                asked[".".join(name)] += 1
+                alike |= {".".join(name)} if tells else set()
+    ranked = [name for name, _ in asked.most_common()]
+    return NamesInLog(tuple(n for n in ranked if n in alike), tuple(n for n in ranked if n not in alike))
+
+
+def toml(made: Proposal, at: Path, log: NamesInLog | None = None) -> str:
     """The settings file, to be written at a path; paths in it are relative to its folder."""
-    return "\n".join(_lines(made, at)) + "\n"
+    return "\n".join(_lines(made, at, log or NamesInLog())) + "\n"
 
 
-def _lines(made: Proposal, at: Path) -> Iterator[str]:
+def _named(log: NamesInLog) -> Iterator[str]:
+    """Names of the log as comments: nothing is passed over, and no name means this table, until a person says so."""
+    if log.alike:
+        yield "# These names of the log may mean this table. If they do, take the # away:"
+        yield f"# names = {_list(log.alike)}"
+    if log.others:
+        yield "# These tables of the log may hold nothing about these people. If so, take the # away:"
+        yield f"# ignore = {_list(log.others)}"
+
+
+def _lines(made: Proposal, at: Path, log: NamesInLog) -> Iterator[str]:
     data, table = made.survey.data, made.table
     what = made.survey.name
     yield f"# Settings for {what}, proposed by `keyhole init`: read them through, they are guesses until you did."
@@ -158,6 +203,7 @@ def _lines(made: Proposal, at: Path) -> Iterator[str]:
     if len(made.survey.tables) > 1 or isinstance(data, str):
         yield f"table = {_text(table.name)}"
     yield from _layout(made.survey.layout)
+    yield from _named(log)
     yield ""
     if made.unreviewed:
         yield f"# Not reviewed: {_comment(', '.join(made.unreviewed))}. Their names say nothing that is known here, so"

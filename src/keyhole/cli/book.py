@@ -10,7 +10,7 @@ import click
 
 from keyhole.cli.shared import options
 from keyhole.cli.shared.terminal import check_out, emit, emit_json, emit_text, exit_with
-from keyhole.config.arguments import Format, OutputArguments
+from keyhole.config.arguments import Format
 from keyhole.errors import ConfigError
 
 if TYPE_CHECKING:
@@ -33,23 +33,17 @@ PATH = click.Argument(["path"], metavar="BOOK")
 WITNESS = click.Option(["--witness"], type=options.FILE, help="The last entry as it was seen elsewhere.")
 
 
-@options.command("show", None, PATH, options.output(Format.TEXT, Format.JSON, Format.HTML))
-def show(path: str, output: OutputArguments) -> None:
-    """What is in it, oldest first."""
+@options.command("show", None, PATH, options.formats(Format.TEXT, Format.JSON))
+def show(path: str, format: Format) -> None:  # noqa: A002 - the word of the option
+    """What is in it, oldest first; `keyhole report BOOK` writes it as a page."""
     from keyhole.report.book import describe_book, render_book
     from keyhole.report.documents.json_text import dumps
 
-    check_out(output.out)
     with opened_book(path) as book:
-        caps = find_caps(book)
-        if output.format is Format.JSON:
-            emit_json(dumps(describe_book(book, caps)), output.out)
-        elif output.format is Format.HTML:
-            from keyhole.report.html.sessions import render_book_page
-
-            emit(render_book_page(describe_book(book, caps), Path(path).name), output.out)
+        if format is Format.JSON:
+            emit_json(dumps(describe_book(book)), None)
         else:
-            emit_text("\n".join(render_book(book, caps)), output.out)
+            emit_text("\n".join(render_book(book)), None)
     exit_with(0)
 
 

@@ -95,7 +95,6 @@ MECHANISM = click.Option(
     options.EXACT_ABOVE,
     options.LOAD,
     options.LOG_FORMAT,
-    options.IGNORE,
     options.ACCEPT_UNJUDGED,
     options.SAME_VALUES,
     options.DIALECT,
@@ -115,7 +114,6 @@ def ask(
     exact_above: int | None,
     load: tuple[Path, ...],
     log_format: str,
-    ignore: tuple[str, ...],
     accept_unjudged: bool,
     same_values: bool,
     dialect: str | None,
@@ -135,7 +133,7 @@ def ask(
     when = parse_now(now)
     how = AuditTerms(terms.book, insiders, same_values, explain, accept_unjudged, exact_above)
     if decide_only:
-        _decide(table, questions, file, how, Earlier(load, log_format, ignore, accept_unjudged), dialect, when, output)
+        _decide(table, questions, file, how, Earlier(load, log_format, accept_unjudged), dialect, when, output)
         return
     if load:
         raise ConfigError("--load belongs to --decide-only: what was published before is entered by it, or by watch")

@@ -31,13 +31,10 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Earlier:
-    """What was published before: logs, the tables they may name that are not about these people, and whether it is
-    accepted that no verdict accounts for some.
-    """
+    """What was published before: logs, and whether it is accepted that no verdict accounts for some."""
 
     logs: tuple[Path, ...]
     log_format: str
-    ignore: tuple[str, ...]
     accept_unjudged: bool
 
 
@@ -59,9 +56,8 @@ def decide_statements(
         dialect, ignored = dialect or dialect_of(given.data), given.config.source.ignore
         with end_stream():
             for path in earlier.logs:
-                tables = (*ignored, *earlier.ignore)
                 load_earlier(
-                    session, path, LogFormat(earlier.log_format), dialect, earlier.accept_unjudged, now, tables
+                    session, path, LogFormat(earlier.log_format), dialect, earlier.accept_unjudged, now, ignored
                 )
             writer = StreamWriter(stack.enter_context(open_growing(output.out)), output.format)
             allowed = _decide(session, writer, statements, how.explain, dialect, now)

@@ -38,7 +38,7 @@ accepted (--accept-unjudged). It ends with Ctrl-C or SIGTERM, and goes on where 
 \b
 Examples
   keyhole watch /var/log/postgresql/postgresql.csv -c keyhole.toml
-  keyhole watch queries.jsonl -c keyhole.toml --ignore orders --ignore "sales.*" --format json
+  keyhole watch queries.jsonl -c keyhole.toml --format json
 
 \b
 Exit code
@@ -56,7 +56,6 @@ Exit code
     options.DIALECT,
     options.NOW,
     options.BOOK,
-    options.IGNORE,
     options.ACCEPT_UNJUDGED,
     options.output(Format.TEXT, Format.JSON, Format.HTML),
 )
@@ -67,7 +66,6 @@ def watch(
     dialect: str | None,
     now: str | None,
     book: Path | None,
-    ignore: tuple[str, ...],
     accept_unjudged: bool,
     output: OutputArguments,
 ) -> None:
@@ -84,7 +82,7 @@ def watch(
         dialect, ignored = dialect or dialect_of(given.data), given.config.source.ignore
         with end_stream():
             writer = StreamWriter(stack.enter_context(open_growing(output.out)), output.format)
-            allowed = _follow(session, writer, log, LogFormat(log_format), dialect, (*ignored, *ignore), when)
+            allowed = _follow(session, writer, log, LogFormat(log_format), dialect, ignored, when)
     exit_with(0 if allowed else SOME_REFUSED)
 
 

@@ -53,6 +53,7 @@ BOUNDS = click.Option(
     click.Argument(["data"], type=options.DATA_FILE),
     options.table(options.TABLE, options.ID, options.PRIVATE, options.HIDDEN),
     BOUNDS,
+    options.LOG_FILE,
     options.YES,
     FORCE,
     options.output(Format.TEXT, Format.JSON),
@@ -60,12 +61,13 @@ BOUNDS = click.Option(
 def init(
     table: TableArguments,
     bounds: Path | None,
+    log: Path | None,
     yes: bool,
     force: bool,
     output: OutputArguments,
 ) -> None:
     """Look, propose, ask, write."""
-    from keyhole.api.init import elsewhere, proposal, toml, unsure
+    from keyhole.api.init import NamesInLog, elsewhere, names_in_log, proposal, toml, unsure
     from keyhole.config import Columns, Config, parse_private
     from keyhole.config.settings import FILE
     from keyhole.datasets.survey import Survey
@@ -103,7 +105,8 @@ def init(
                     "the input ended before the questions did, so nothing was written: answer them, or take what is "
                     "proposed with --yes"
                 ) from None
-        text = toml(made, at)
+        named_in_log = NamesInLog() if log is None else names_in_log(log, made)
+        text = toml(made, at, named_in_log)
         Config.parse(text, str(at))  # what is written can be read
         write_whole(at, text)
         told = [(name, str(made.table.column(name).kind), p) for name, p in made.roles.items()]
@@ -112,6 +115,9 @@ def init(
         bare_of_secrets = not made.of(Role.PRIVATE) and len(survey.tables) == 1
     if bare_of_secrets:
         instead = ("No column looks private, and without one there is nothing to protect: name it with --private COL.",)
+    if named_in_log:
+        listed = ", ".join((*named_in_log.alike, *named_in_log.others))
+        instead = (*instead, f"The log names other tables: {listed}. Say under [source] in {at} what they are.")
     if unreviewed := [name for name, _, p in told if p.guessed]:
         instead = (*instead, _look_at(unreviewed, at))
     _report_settings(output.format, at, seen, told, instead)

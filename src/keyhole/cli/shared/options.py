@@ -109,7 +109,7 @@ def command(
 # what the first screen of a help leaves out: --help-all shows it
 RARE = """
 --now --among --rounding --key --by --proof-sql --progress --fail-on --baseline --accept --delta --mechanism --beta
---horizon --spend --clip --insiders --load --ignore --accept-unjudged --same-values --rate --record --range --learner
+--horizon --spend --clip --insiders --load --accept-unjudged --same-values --rate --record --range --learner
 --basis --levels --calibrate --test --tolerance --compare --max-columns --operators
 """.split()  # noqa: SIM905 - forty words, to be read
 PEOPLE = ("--data", "--table", "--id", "--private", "--hidden", "--config")
@@ -320,12 +320,14 @@ PROOF_SQL = click.Option(
     ["--proof-sql"], type=FILE, help="Also write the proofs as SQL that a sceptic runs in his own database."
 )
 
-# verify and oracle steal
+# verify, oracle steal and init
 SEED = click.Option(
     ["--seed"], type=int, metavar="N", help="What is drawn at random: the same number draws the same again."
 )
-VERIFY_LOG = click.Option(
-    ["--log"], type=FILE, help="The log (.jsonl or .sql): every statement of a proof must stand in it."
+LOG_FILE = click.Option(
+    ["--log"],
+    type=FILE,
+    help="The log. init: what its tables are called is proposed; verify: every statement of a proof must stand in it.",
 )
 
 # watch
@@ -347,12 +349,6 @@ LOAD = click.Option(
     ["--load"], type=FILE, multiple=True, help="A log of what was published earlier: it counts too. Repeatable."
 )
 SAME_VALUES = flag("--same-values", "You vouch that no private value changed since the book began; it has no digest.")
-IGNORE = click.Option(
-    ["--ignore"],
-    multiple=True,
-    metavar="TABLE",
-    help="A table (or schema.*) of logs that holds nothing about these people, as ignore under [source]. Repeatable.",
-)
 ACCEPT_UNJUDGED = flag(
     "--accept-unjudged", "Go on although no verdict accounts for some of --load, or of a log that was followed."
 )

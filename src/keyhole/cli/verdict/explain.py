@@ -13,8 +13,7 @@ from pathlib import Path
 import click
 
 from keyhole.cli.shared import options
-from keyhole.cli.shared.terminal import check_out, emit_json, emit_text
-from keyhole.config.arguments import Format, OutputArguments
+from keyhole.cli.shared.terminal import emit_text
 from keyhole.errors import ConfigError
 
 ENTRY = re.compile(
@@ -53,22 +52,14 @@ Examples
     "explain",
     HELP,
     click.Argument(["word"], nargs=-1),
-    options.output(Format.TEXT, Format.JSON),
 )
-def explain(word: tuple[str, ...], output: OutputArguments) -> None:
+def explain(word: tuple[str, ...]) -> None:
     """Look the words up, print. Several words are one name first, else each is looked up."""
-    check_out(output.out)
     try:
         asked = [found(" ".join(word))] if word else sorted(WORDS)
     except ConfigError:
         asked = [found(each) for each in word]
-    if output.format is Format.JSON:
-        import json
-
-        emit_json(json.dumps({name: WORDS[name] for name in asked}, indent=2, ensure_ascii=False), output.out)
-        return
-
-    narrow = output.out is None and sys.stdout is not None and sys.stdout.isatty()
+    narrow = sys.stdout is not None and sys.stdout.isatty()
     wide = min(100, shutil.get_terminal_size().columns) if narrow else 100
 
     def lines() -> Iterator[str]:
@@ -76,7 +67,7 @@ def explain(word: tuple[str, ...], output: OutputArguments) -> None:
             page = f" (docs/{PAGES[name]})" if name in PAGES else ""
             yield from textwrap.wrap(f"{name}: {WORDS[name]}{page}", wide, subsequent_indent="  ")
 
-    emit_text("\n".join(lines()), output.out)
+    emit_text("\n".join(lines()), None)
 
 
 def found(word: str) -> str:

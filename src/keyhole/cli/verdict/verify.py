@@ -12,7 +12,7 @@ import click
 from keyhole.cli.shared import options
 from keyhole.cli.shared.terminal import emit_json, emit_text, exit_with
 from keyhole.config import PrivateColumn
-from keyhole.config.arguments import Format, OutputArguments, TableArguments
+from keyhole.config.arguments import Format, TableArguments
 from keyhole.errors import ConfigError, DataError
 
 if TYPE_CHECKING:
@@ -45,16 +45,16 @@ Exit code
     HELP,
     click.Argument(["verdict"], type=options.FILE),
     options.table(options.DATA, options.TABLE, options.CONFIG),
-    options.VERIFY_LOG,
+    options.LOG_FILE,
     options.SEED,
-    options.output(Format.TEXT, Format.JSON),
+    options.formats(Format.TEXT, Format.JSON),
 )
 def verify(
     verdict: Path,
     table: TableArguments,
     log: Path | None,
     seed: int | None,
-    output: OutputArguments,
+    format: Format,  # noqa: A002 - the word of the option
 ) -> None:
     """Replay, print; the exit code is the outcome."""
     from keyhole.checker.claims import Unreadable
@@ -85,10 +85,10 @@ def verify(
             )
         except Unreadable as error:
             raise DataError(str(error)) from None
-    if output.format is Format.JSON:
-        emit_json(json.dumps(as_data(found), indent=2, ensure_ascii=False), output.out)
+    if format is Format.JSON:
+        emit_json(json.dumps(as_data(found), indent=2, ensure_ascii=False), None)
     else:
-        emit_text("\n".join(lines(found)), output.out)
+        emit_text("\n".join(lines(found)), None)
     exit_with(found.exit_code)
 
 
