@@ -292,3 +292,27 @@ def test_where_there_can_be_no_such_run_nothing_is_spent(tmp_path: Path, budget:
     done = box.call("--mechanism", "pmw-warm")
     assert done.exit_code == 2
     assert reason in done.output
+
+
+def test_the_price_of_many_counts_says_before_what_would_be_closer(tmp_path: Path) -> None:
+    """120 counts by Laplace noise: a run of tuned weights, and one table, would be closer at the same price."""
+    box = Tuned(tmp_path, "epsilon = 1\nfirings = 20")
+    three = list(combinations(range(COLUMNS), 3))
+    sql = [
+        f"SELECT COUNT(*) FROM t WHERE c{a} = {value} AND c{b} = 1 AND c{c} = 1;"
+        for value in (0, 1)
+        for a, b, c in three
+        for value in (0, 1)
+        for a, b, c in three
+    ]
+    call = ["ask", "-f", str(tmp_path / "q.sql"), "-c", str(box.toml), "--mechanism", "laplace", "--dry-run"]
+
+    def quoted(count: int) -> list[str]:
+        (tmp_path / "q.sql").write_text("\n".join(sql[:count]))
+        done = CliRunner().invoke(app, [*call, "--format", "json"])
+        return [answer["how"] for answer in json.loads(done.stdout)["answers"]]
+
+    few, many = quoted(60), quoted(110)
+    assert not any("would be within" in how for how in few)
+    assert [k for k, how in enumerate(many) if "would be within" in how] == [109]
+    assert "for all 110 statements histogram would be within" in many[109]

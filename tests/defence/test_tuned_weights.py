@@ -182,7 +182,7 @@ def test_the_judge_says_beforehand_who_is_closer() -> None:
     cells = np.array([[noise.laplace(Fraction(2)) for _ in range(64)] for _ in range(4000)])
     off = np.abs(cells[:, :32].sum(axis=1) * 0.5 - cells[:, 32:].sum(axis=1) * 0.5)
     assert float(np.mean(off > bars["histogram"].bar)) <= 0.014
-    assert say_better("online-ic", 10.0, Fraction(1), n=10**6, cells=64, queries=500, beta=0.01) == ""
+    assert say_better(10.0, Fraction(1), n=10**6, cells=64, queries=500, beta=0.01) == ""
 
 
 def test_a_median_over_many_cells_is_refused_with_what_would_fit() -> None:

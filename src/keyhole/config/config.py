@@ -70,7 +70,7 @@ class BudgetTable(TomlTable):
     neighbours: Literal["replace-one", "add-remove"] = "replace-one"
     accuracy: Number | str | None = None  # "1%" is 0.01
     mechanism: str | None = None
-    firings: int | None = None
+    firings: int = 30
     rows_per_person: int | None = None
     delta_for_keys: Number = Decimal(0)
     analysts: dict[str, Number] = field(default_factory=dict)

@@ -108,7 +108,7 @@ class AnswerSetting:
     beta: float
     accuracy: float | None
     horizon: int
-    firings: int | None = None  # named for such a run; None: a number of its own
+    firings: int = 30  # named for a run of tuned weights
     writer: Releases | None = None  # tells what was released, for the book's transcript
     anyway: bool = False  # sell answers too that say next to nothing
 

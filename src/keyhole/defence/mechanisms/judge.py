@@ -56,15 +56,24 @@ def judge_bars(
     return tuple(sorted(rivals, key=lambda one: one.bar))
 
 
-def say_better(mechanism: str, bar: float, epsilon: Fraction, *, n: int, cells: int, queries: int, beta: float) -> str:
+def say_better(
+    bar: float, epsilon: Fraction, *, n: int, cells: int, queries: int, beta: float, firings: int | None = None
+) -> str:
     """What would be closer at the same price, in a clause; empty where nothing would.
 
-    >>> say_better("online-ic", 3000, Fraction(1), n=10**6, cells=16, queries=100, beta=0.05)
+    >>> say_better(3000, Fraction(1), n=10**6, cells=16, queries=100, beta=0.05)
     'histogram would be within 13 people at the same price, laplace within 300'
+    >>> say_better(8000, Fraction(1), n=10**6, cells=2**20, queries=3000, beta=0.05, firings=30)
+    'pmw-tuned (while its 30 firings last) would be within 675 people at the same price, histogram within 2,840'
     """
-    beaten = [one for one in judge_bars(epsilon, n=n, cells=cells, queries=queries, beta=beta) if one.bar < bar]
+    rivals = judge_bars(epsilon, n=n, cells=cells, queries=queries, beta=beta, firings=firings)
+    beaten = [
+        (f"{one.mechanism} (while its {firings} firings last)" if one.bet else one.mechanism, f"{math.ceil(one.bar):,}")
+        for one in rivals
+        if math.ceil(one.bar) < bar
+    ]
     if not beaten:
         return ""
-    first, *others = [f"{math.ceil(one.bar):,}" for one in beaten]
-    more = "".join(f", {one.mechanism} within {told}" for one, told in zip(beaten[1:], others, strict=True))
-    return f"{beaten[0].mechanism} would be within {first} people at the same price{more}"
+    (name, within), *others = beaten
+    more = "".join(f", {other} within {told}" for other, told in others)
+    return f"{name} would be within {within} people at the same price{more}"

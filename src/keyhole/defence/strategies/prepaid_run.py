@@ -23,7 +23,6 @@ from keyhole.model.query import Refused
 
 Plan: TypeAlias = OnlinePlan | TunedPlan
 Run: TypeAlias = OnlineIC[Any] | TunedWeights
-FIRINGS = 30  # of tuned weights, where nobody named another number
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -158,7 +157,7 @@ class PrepaidRun:
     def _say_better(self, plan: Plan) -> str:
         """What would be closer for as many questions at the price of this run, told before it is paid."""
         return say_better(
-            self._name, plan.bar, self._loss(plan).amount, n=plan.n, cells=plan.cells, queries=plan.queries,
+            plan.bar, self._loss(plan).amount, n=plan.n, cells=plan.cells, queries=plan.queries,
             beta=plan.beta / plan.queries if self.together else plan.beta,
         )  # fmt: skip
 
@@ -286,7 +285,7 @@ class TunedRun(PrepaidRun):
         s, bar = self.setting, self.setting.bar()
         return plan_tuned(
             n=s.histogram.public_n, cells=s.histogram.cells, queries=max(s.horizon, wanted),
-            firings=FIRINGS if s.firings is None else s.firings, beta=self._beta,
+            firings=s.firings, beta=self._beta,
             amount=left if bar is None else None, bar=None if bar is None else math.floor(bar),
             columns=len(_find_shape(question)) if self.warm else 0,
         )  # fmt: skip

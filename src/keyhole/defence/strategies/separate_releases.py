@@ -6,7 +6,7 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
-from typing import Literal
+from typing import Literal, cast
 
 from keyhole.defence.answering import AnswerSetting, PaidReleases
 from keyhole.defence.budget.composition import Bundle
@@ -15,11 +15,14 @@ from keyhole.defence.budget.loss import Loss, round_down
 from keyhole.defence.linear import l1_sensitivity, l2_sensitivity_squared
 from keyhole.defence.mechanisms.base import Release
 from keyhole.defence.mechanisms.gaussian import Gaussian, gaussian_quantile, gaussian_rho
+from keyhole.defence.mechanisms.judge import say_better
 from keyhole.defence.mechanisms.laplace import Laplace, laplace_epsilon, laplace_quantile
 from keyhole.defence.noise import NoiseSource, check_scale
 from keyhole.defence.workload import Question
 from keyhole.errors import BudgetExhausted, PrivacyParameterError
 from keyhole.model.query import Refused
+
+MANY = 100  # numbers from which on a price says what else would be closer
 
 
 @dataclass(slots=True, eq=False)
@@ -59,6 +62,7 @@ class SeparateReleases:
         """Each statement's price; later repetitions of a statement are free."""
         made: list[tuple[Fraction, str] | Refused] = []
         seen: set[str] = set()
+        priced: list[tuple[Question, Loss]] = []
         share = self.one_tenth(analyst) if self.share is None else self.share
         bundle, first = self.bundle, True
         for q in questions:
@@ -80,8 +84,36 @@ class SeparateReleases:
                     made.append(quoted)
                     continue
                 made.append((self.setting.ledger.price(quoted).amount, f"{self.kind}, {quoted}"))
+                priced.append((q, quoted))
             seen.add(key)
+        if better := self._say_better(priced):  # told with the last price
+            at = max(k for k, price in enumerate(made) if not isinstance(price, Refused) and price[0])
+            cost, how = cast("tuple[Fraction, str]", made[at])
+            made[at] = cost, f"{how}; for all {len(priced)} statements {better}"
         return made
+
+    def _say_better(self, priced: Sequence[tuple[Question, Loss]]) -> str:
+        """What would be closer for so many numbers at the price of all of them, where they are many."""
+        s, numbers = self.setting, sum(len(q.asked) for q, _ in priced)
+        if s.n is None or self.kind != "laplace" or s.ledger.cap.total.unit != "epsilon" or numbers < MANY:
+            return ""
+        try:
+            cells = s.histogram.cells
+        except PrivacyParameterError:  # more than can be held
+            return ""
+        bar, total = max(self._bar(q, loss) for q, loss in priced), sum(loss.amount for _, loss in priced)
+        return say_better(
+            float(bar), Fraction(total), n=s.n, cells=cells, queries=numbers, beta=s.beta, firings=s.firings
+        )
+
+    def _bar(self, q: Question, loss: Loss) -> Fraction:
+        """The widest bar of a statement's releases, in people."""
+        neighbours, beta = self.setting.histogram.neighbours, self.setting.release_beta(q)
+        if self.kind == "laplace":
+            scale = l1_sensitivity(q.asked, neighbours) / loss.amount
+            return max(Fraction(laplace_quantile(scale * f.unit, beta), f.unit) for f in q.asked)
+        variance = l2_sensitivity_squared(q.asked, neighbours) / (2 * loss.amount)
+        return max(Fraction(gaussian_quantile(variance * f.unit**2, beta), f.unit) for f in q.asked)
 
     def answer(self, question: Question, analyst: str | None) -> PaidReleases | Refused:
         """Charge, release and remember one statement."""
@@ -143,13 +175,7 @@ class SeparateReleases:
                 check_scale(noise)
         except PrivacyParameterError as error:
             return Refused(str(error))
-        beta = self.setting.release_beta(q)  # the bar is the widest of the statement's releases, in people
-        if self.kind == "laplace":
-            bar = max(Fraction(laplace_quantile(moved / loss.amount * f.unit, beta), f.unit) for f in q.asked)
-        else:
-            variance = squared / (2 * loss.amount)
-            bar = max(Fraction(gaussian_quantile(variance * f.unit**2, beta), f.unit) for f in q.asked)
-        why = self.setting.why_useless(q, bar)
+        why = self.setting.why_useless(q, self._bar(q, loss))
         return Refused(why) if why else loss
 
     def _loss(self, q: Question, share: Fraction) -> Loss:
