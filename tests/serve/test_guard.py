@@ -15,16 +15,20 @@ from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
 
+import duckdb
 import httpx
 import pytest
-from tests.serve.serve_world import SECRETS, RunningServer, running, write_world
+from fastapi import FastAPI
+from tests.serve.serve_world import SECRETS, RunningServer, running, started, write_world
 from tests.sessions.session_world import EXACT, NOT_ANN, WHOLE
 
 from keyhole.config.config import TlsTable
+from keyhole.engines.duckdb.connections import lock_down
 from keyhole.errors import BookError, BudgetExhausted, ConfigError, NotAvailable
 from keyhole.report.book import render_book
 from keyhole.report.words.sentence import escape_line
 from keyhole.serve import guard
+from keyhole.serve.dashboard.pages import LOGIN_SECONDS, Dashboard
 from keyhole.serve.errors import ERRORS, ProblemKind, explain_error
 from keyhole.serve.gate import open_population
 from keyhole.serve.keys import KeyRing, KeyRole
@@ -52,6 +56,39 @@ def test_a_page_elsewhere_reaches_nothing(server: RunningServer) -> None:
     assert own.status_code == 200
     asked = httpx.options(f"{server.url}/v1/query", headers={**server.head("ann"), "origin": server.url})
     assert asked.status_code == 405
+
+
+def test_nothing_is_told_without_a_key(server: RunningServer) -> None:
+    for path in ("/metrics", "/v1/health", "/v1/openapi.json", "/v1/budget", "/mcp/"):
+        answer = httpx.get(server.url + path)
+        assert (answer.status_code, answer.json()["code"]) == (401, "key"), path
+        assert "staff" not in answer.text
+
+
+def test_no_setting_and_no_path_comes_over_http(server: RunningServer) -> None:
+    document = server.get("/v1/openapi.json", "ann").json()
+    schemas = document["components"]["schemas"]
+    taken = {field for name in ("QuestionBody", "AuditRequest") for field in schemas[name]["properties"]}
+    assert not any(schemas[name].get("additionalProperties", True) for name in ("QuestionBody", "AuditRequest"))
+    for path in document["paths"].values():
+        for operation in path.values():
+            taken |= {each["name"] for each in operation.get("parameters", ()) if each["in"] != "header"}
+    assert taken == {"sql", "population", "after", "limit"}
+
+
+def test_the_engine_loads_nothing_and_reads_no_file() -> None:
+    con = lock_down(duckdb.connect())
+    for text in (
+        "INSTALL httpfs",
+        "LOAD httpfs",
+        "SET enable_external_access = true",
+        "SELECT * FROM '/etc/passwd'",
+        "SELECT * FROM read_csv('https://db.example/a.csv')",
+        "COPY (SELECT 1) TO '/tmp/keyhole'",
+    ):
+        with pytest.raises(duckdb.Error):
+            con.execute(text)
+    con.close()
 
 
 def test_what_is_too_large_is_not_read(server: RunningServer) -> None:
@@ -232,6 +269,27 @@ def test_each_digest_is_compared_whole_whichever_matches(tmp_path: Path, monkeyp
         assert len(compared) == 5
 
 
+def test_whoever_guesses_at_the_login_is_turned_away_by_address(tmp_path: Path) -> None:
+    with running(tmp_path) as server:
+        ends = Counter(httpx.post(f"{server.url}/dashboard/login", data={"secret": f"kh_{n}"}).status_code
+                       for n in range(guard.WRONG_KEYS_A_MINUTE + 5))  # fmt: skip
+        assert ends[401] >= guard.WRONG_KEYS_A_MINUTE
+        assert ends[429] >= 1
+        assert set(ends) == {401, 429}
+
+
+def test_over_tls_the_cookie_is_secure_and_ends(server: RunningServer) -> None:
+    server.key("owner", KeyRole.OWNER)
+    key = server.gate.keys.find(server.key("owner"))
+    assert key is not None
+    for secure in (True, False):
+        app = FastAPI()
+        opened = Dashboard(server.gate, guard.Guard(app, server.gate, [], secure=secure)).open_login(key)
+        words = opened.headers["set-cookie"].split("; ")
+        assert ("Secure" in words) is secure
+        assert {"HttpOnly", "SameSite=strict", f"Max-Age={LOGIN_SECONDS}"} <= set(words)
+
+
 # --- doors ------------------------------------------------------------------------------------------------------------
 
 
@@ -248,6 +306,24 @@ def test_off_loopback_a_door_needs_tls(tmp_path: Path) -> None:
     assert context.minimum_version is ssl.TLSVersion.TLSv1_2
     with pytest.raises(ConfigError, match="cannot be used"):
         check_tls(TlsTable(str(key), str(cert)))
+
+
+def test_the_code_of_the_demo_is_in_no_address(tmp_path: Path) -> None:
+    with started(tmp_path, "--demo", "--http", "127.0.0.1:0") as process:
+        assert process.stdout is not None
+        lines = []
+        for line in process.stdout:
+            lines.append(line)
+            if "The last one is denied" in line:
+                break
+        code = next(line.split()[-1] for line in lines if "once:" in line)
+        urls = [word for line in lines for word in line.split() if "://" in word]
+        assert urls
+        assert all(code not in url for url in urls)
+        assert all(url.startswith("http://127.0.0.1:") for url in urls)
+        where = urls[0].split("/v1")[0]
+        ends = [httpx.post(f"{where}/dashboard/login", data={"secret": code}).status_code for _ in range(2)]
+        assert ends == [303, 401]  # it works once
 
 
 @pytest.mark.parametrize("data", ["https://db.example/a.csv", "s3://bucket/a.parquet", "file://x"])
