@@ -57,8 +57,10 @@ def keep_people_table(log: Log, schema: Schema, ignore: Sequence[str] = ()) -> P
             unjudged.append(_refused(line, f"it reads {_listed(left_out)}, which is ignored, together with {together}"))
         else:
             kept.append((line, names))
-    others = frozenset(name for _, names in kept for name in names if not _is_known(name, schema))
-    own = frozenset(name for _, names in kept for name in names if schema.is_people(name))
+    declared = {fold_name(each) for each in (*(r.name for r in schema.related), *schema.unread)}
+    named = {name for _, names in kept for name in names}
+    own = frozenset(name for name in named if schema.is_people(name))
+    others = frozenset(name for name in named - own if name[-1] not in declared)
     split = _in_different_schemas(own, schema)
     if len(_distinct(others)) == 1 and not own and not schema.strict_table:
         doubt = "" if schema.unnamed else _doubt(others, schema)
@@ -92,24 +94,13 @@ def _is_left_out(name: TableName, schema: Schema, ignore: Sequence[str]) -> bool
     return not schema.is_people(name) or (len(name) > 1 and not replace(schema, table="").is_people(name))
 
 
-def _is_known(name: TableName, schema: Schema) -> bool:
-    """Is it the table, or another one that was declared?"""
-    declared = {fold_name(each) for each in (*(r.name for r in schema.related), *schema.unread)}
-    return schema.is_people(name) or name[-1] in declared
-
-
 def _distinct(names: Iterable[TableName]) -> list[TableName]:
     """Names that surely mean different tables: `hr.staff` and `staff` may be one."""
     found: list[TableName] = []
     for name in sorted(names, key=len, reverse=True):
-        if not any(_may_be_one(name, other) for other in found):
+        if not any(name[-len(other) :] == other[-len(name) :] for other in found):  # as far as both are qualified
             found.append(name)
     return found
-
-
-def _may_be_one(name: TableName, other: TableName) -> bool:
-    shared = min(len(name), len(other))
-    return name[-shared:] == other[-shared:]
 
 
 def _in_different_schemas(own: frozenset[TableName], schema: Schema) -> frozenset[TableName]:
