@@ -46,6 +46,8 @@ def test_from_a_file_to_a_verdict(folder: Path) -> None:
     assert list(found.columns.private) == ["Blood sugar"]
     assert found.columns.private["Blood sugar"].kind == "decimal"
     assert found.columns.public["Gender"].values == ("Female", "Male")
+    assert found.budget.neighbours == "replace-one"
+    assert "COUNT(*) over everybody is exact" in (folder / "keyhole.toml").read_text()
     audited = call_command("audit", "log.sql", "-c", "keyhole.toml")
     assert audited.exit_code == 1
     assert "Jeremy Doe  Blood sugar  = 5.2" in audited.output

@@ -166,6 +166,8 @@ def test_a_reply_names_the_price_as_a_share(tmp_path: Path) -> None:
         assert isinstance(session.policy, Private)
         lines = "\n".join(render_reply(reply, budget=session.policy.budget(None)))
     assert "costs 10 % of your budget (epsilon 0.1); 9 such questions left" in lines
+    assert repr(reply).endswith("; cost 0.1, left 0.9>")
+    assert " ± " in repr(reply)
     assert "of the possible range (0 to 100000)" in lines
 
 

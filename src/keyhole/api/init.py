@@ -229,6 +229,9 @@ def _budget(rows: int) -> Iterator[str]:
     yield "[budget]"
     yield "epsilon = 1.0"
     yield f"delta = 1e-{delta}"
+    yield "# Whom the noise hides: one person's row may be any other row, and how many people there are is public, so"
+    yield '# COUNT(*) over everybody is exact. With "add-remove" that number is hidden too, and bars are in people.'
+    yield 'neighbours = "replace-one"'
 
 
 def _layout(layout: FileLayout) -> Iterator[str]:

@@ -69,7 +69,8 @@ class Reply:
             pairs = (
                 f"{float(e.value):g} ± {float(e.bar):g}" for e in made if e.value is not None and e.bar is not None
             )
-            summary = ", ".join(pairs) or f"{len(groups)} rows"
+            price = f"cost {float(self.noisy.cost):.4g}, left {float(self.noisy.left):.4g}"
+            summary = f"{', '.join(pairs) or f'{len(groups)} rows'}; {price}"
         else:
             summary = f"would cost {float(self.price.cost):g}" if self.price and self.answered else self.reason
         return f"<Reply: {self.outcome}: {summary.splitlines()[0] if summary else ''}>"
