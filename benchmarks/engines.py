@@ -22,9 +22,9 @@ from importlib import import_module
 
 import keyhole
 from keyhole.config import Config
+from keyhole.datasets.split_tables import run_statements, write_setup, write_teardown
 from keyhole.engines.engine import DataUrl
 from keyhole.engines.postgres.engine import PostgresEngine
-from keyhole.engines.postgres.setup import run_statements, write_setup, write_teardown
 
 COLUMNS = '[columns]\nid = ["id"]\n[columns.private.pay]\ndomain = "real"\n'
 

@@ -59,9 +59,8 @@ def _command(command: click.Command, path: str) -> Iterator[str]:
             default = "" if not option.show_default or option.is_flag else f" Default: {_default(option)}."
             yield f"| `{_cell(name)}` | {_cell(option.help or '')}{default} |"
         yield ""
-    if isinstance(command, click.Group):
-        for name, each in command.commands.items():
-            yield from _command(each, f"{path} {name}")
+    for name, each in getattr(command, "commands", {}).items():
+        yield from _command(each, f"{path} {name}")
 
 
 def _default(option: click.Option) -> str:

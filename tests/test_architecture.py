@@ -87,7 +87,7 @@ def test_every_auditor_is_a_specimen() -> None:
 def test_every_source_is_a_specimen() -> None:
     """One that needs a server is held against DuckDBSource in tests/engines/test_stay.py."""
     found = implementations("keyhole.engines", "evaluate", "returned_groups")
-    assert found == {s.name for s in sources.SPECIMENS} | {"PostgresSource"}
+    assert found == {s.name for s in sources.SPECIMENS} | {"EngineSource"}
 
 
 def test_every_attack_is_a_specimen() -> None:

@@ -89,8 +89,8 @@ SMALL_RUNS = {  # in this order: later ones read what earlier ones wrote, in the
         f"serve keys {words.split()[0]}": SmallRun(f"keyhole serve keys {words}", 2, "pip install 'keyhole[serve]'")
         for words in ("add ann", "list", "revoke ann")
     },
-    "engine": SmallRun(
-        "keyhole engine setup --data postgresql://127.0.0.1:1/hr --table t", 2, "pip install 'keyhole[postgres]'"
+    "init engine": SmallRun(
+        "keyhole init engine --data postgresql://127.0.0.1:1/hr --table t", 2, "pip install 'keyhole[postgres]'"
     ),
     "explain": SmallRun("keyhole explain rank", 0, "independent equations"),
 }
@@ -98,9 +98,9 @@ LISTED = """
 import click, json
 from keyhole.cli.root import ENTRIES, load
 def leaves(name, command):
-    if not isinstance(command, click.Group):
-        return [name]
-    return [leaf for word, inner in command.commands.items() for leaf in leaves(f"{name} {word}", inner)]
+    own = [] if isinstance(command, click.Group) else [name]
+    parts = getattr(command, "commands", {}).items()
+    return [*own, *(leaf for word, inner in parts for leaf in leaves(f"{name} {word}", inner))]
 print(json.dumps([leaf for entry in ENTRIES for leaf in leaves(entry.name, load(entry))]))
 """
 

@@ -16,6 +16,7 @@ from hypothesis import strategies as st
 from tests.support.effort import effort
 
 from keyhole.basis import Atoms
+from keyhole.basis.atoms import grouping
 from keyhole.basis.atoms import kernels as kernels
 from keyhole.basis.bits import unpack
 from keyhole.engines.duckdb import codes as patterns_codes
@@ -182,6 +183,7 @@ def way(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> str:
     if request.param != "direct":
         monkeypatch.setattr(patterns, "DIRECT", -1)
         monkeypatch.setattr(patterns, "DIRECT_ROWS", 0)
+        monkeypatch.setattr(grouping, "DIRECT_ROWS", 0)
     if request.param == "wide":
         monkeypatch.setattr(patterns_codes, "NARROW", 1)
         monkeypatch.setattr(patterns_codes, "DICTIONARY", 3)
@@ -356,7 +358,7 @@ def test_a_hash_decides_nothing() -> None:
     at = rng.integers(0, 6, size=(500, 2)).astype(np.int32)
     extra = rng.integers(0, 2, size=(500, 1), dtype=np.uint64)
     full = np.concatenate([tables[at[:, 0]] & tables[at[:, 1]], extra], axis=1)
-    expected, first = patterns.distinct_rows(full)
+    expected, first = grouping.distinct_rows(full)
     same = np.zeros(500, np.uint64)
     for of, found in (
         kernels.classes(same, kernels.pattern_leaders, at, tables, extra),
@@ -418,7 +420,7 @@ def test_explain_names_routes_bits_and_memory(monkeypatch: pytest.MonkeyPatch) -
     assert "memory: keys 560.0 kB" in text
     check(con, schema, predicates[:4], ["age"])
     assert "direct" in patterns.explain_grouping(duckdb_small(), "people", schema, [Comparison("age", ">", 1)], [])
-    monkeypatch.setattr(patterns, "MAX_BYTES", 10)
+    monkeypatch.setattr(grouping, "MAX_BYTES", 10)
     with pytest.raises(DataError, match="audit the log in parts"):
         patterns.group_records(con, "people", schema, predicates, [])
 

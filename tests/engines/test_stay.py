@@ -4,14 +4,12 @@ from __future__ import annotations
 
 import random
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import pytest
-from numpy.typing import NDArray
 from tests.support.commands import call_command
 from tests.support.postgres import Postgres
 
@@ -23,10 +21,14 @@ from keyhole.datasets import Source, Use, open_table
 from keyhole.engines.base import PrivateTotal
 from keyhole.engines.engine import DataUrl
 from keyhole.engines.postgres.engine import PostgresEngine
-from keyhole.engines.postgres.source import PostgresSource
+from keyhole.engines.roster import EngineRoster
+from keyhole.engines.source import EngineSource
 from keyhole.errors import BookError, ConfigError, DataError
 from keyhole.model.predicate import Comparison, IsNull, Membership, make_and, make_not, make_or
 from keyhole.model.query import Aggregate, Query, Term
+from keyhole.model.schema import Schema
+from keyhole.sql import read
+from keyhole.sql.dialects.to_duckdb import Translation
 
 PEOPLE = 400
 TABLE = """
@@ -58,17 +60,17 @@ def world(postgres: Postgres) -> Iterator[World]:
         rows.append(f"({i}, 'd{draw.randrange(9)}', {city}, {age}, {day}, {pay}, {draw.randrange(5000)})")
     postgres.run(f"{TABLE} INSERT INTO shop.staff VALUES {', '.join(rows)};")
     here = ("--data", postgres.url(), "--table", "shop.staff", "--id", "id", "--private", "pay", "--private", "bonus")
-    done = call_command("engine", "setup", *here, "--execute")
+    done = call_command("init", "engine", *here, "--run")
     assert done.exit_code == 0, done.output
     once = f"[source]\ndata = '{postgres.url()}'\ntable = 'shop.staff'\n"
     stay = (
         f"[source]\ndata = '{postgres.url('keyhole_roster')}'\nsecrets = '{postgres.url('keyhole_source')}'\n"
-        "table = 'shop.staff'\nstay = true\n"
+        f"probe = '{postgres.url('keyhole_probe', database='keyhole_probe')}'\ntable = 'shop.staff'\nstay = true\n"
     )
     yield World(postgres, Config.parse(once + COLUMNS), Config.parse(stay + COLUMNS))
-    assert call_command("engine", "teardown", "--data", postgres.url(), "--execute").exit_code == 0
+    assert call_command("init", "engine", "--teardown", "--data", postgres.url(), "--run").exit_code == 0
     assert postgres.run("SELECT count(*) FROM pg_namespace WHERE nspname = 'keyhole';") == ["0"]
-    postgres.run("DROP SCHEMA shop CASCADE; DROP ROLE keyhole_roster, keyhole_source;")
+    postgres.run("DROP SCHEMA shop CASCADE; DROP ROLE keyhole_roster, keyhole_source, keyhole_probe;")
 
 
 def statements(seed: int, count: int) -> list[str]:
@@ -115,7 +117,7 @@ def test_forty_statements_have_the_verdict_that_they_have_from_a_file(world: Wor
 def at(world: World, config: Config, columns: str) -> Config:
     """The same data with other declarations."""
     source = config.source
-    secrets = "" if source.secrets is None else f"secrets = '{source.secrets}'\nstay = true\n"
+    secrets = "" if source.secrets is None else f"secrets = '{source.secrets}'\nprobe = '{source.probe}'\nstay = true\n"
     return Config.parse(f"[source]\ndata = '{source.data}'\ntable = 'shop.staff'\n{secrets}{columns}")
 
 
@@ -147,7 +149,7 @@ def test_who_decides_never_names_a_secret_and_the_source_reads_after_the_decisio
     Watched.made.clear()
     monkeypatch.setattr("keyhole.datasets.public_half.PostgresEngine", Watched)
     with keyhole.ask(world.stay, book=tmp_path / "b.keyhole") as session:
-        roster, source = Watched.made
+        roster, source = Watched.made[:2]
         assert (roster.url.user, source.url.user) == ("keyhole_roster", "keyhole_source")
         total = "SELECT SUM(pay) FROM staff"
         counts = []
@@ -160,7 +162,8 @@ def test_who_decides_never_names_a_secret_and_the_source_reads_after_the_decisio
     assert outcomes[0] == outcomes[1] == outcomes[3] != outcomes[2]
     barred = [words for words in roster.words if "secrets" in words]
     assert barred == ["SELECT 1 AS one FROM keyhole.secrets LIMIT 1"]  # it was tried, and refused
-    assert len(Watched.made) == 2
+    assert [engine.url.user for engine in Watched.made[2:]] == ["keyhole_probe"]
+    assert not [words for words in Watched.made[2].words if "secrets" in words or "people" in words]
     engine = PostgresEngine(DataUrl.parse(world.server.url("keyhole_roster")), snapshot=False)
     try:
         for text in ("keyhole.secrets", "shop.staff"):
@@ -177,7 +180,10 @@ def test_a_role_that_can_read_a_secret_does_not_decide(world: World) -> None:
         )
         with pytest.raises(ConfigError, match=why):
             keyhole.examine(statements(1, 20), config=bad)
-        assert call_command("engine", "check", "--data", world.server.url(user), "--private", "pay").exit_code == 2
+        assert (
+            call_command("init", "engine", "--check", "--data", world.server.url(user), "--private", "pay").exit_code
+            == 2
+        )
     world.server.run(
         "GRANT USAGE ON SCHEMA shop TO keyhole_roster; GRANT SELECT (bonus) ON shop.staff TO keyhole_roster;"
     )
@@ -186,7 +192,7 @@ def test_a_role_that_can_read_a_secret_does_not_decide(world: World) -> None:
             keyhole.examine(statements(1, 20), config=world.stay)
     finally:
         world.server.run("REVOKE ALL ON shop.staff FROM keyhole_roster; REVOKE ALL ON SCHEMA shop FROM keyhole_roster;")
-    checked = call_command("engine", "check", "--data", world.server.url("keyhole_roster"))
+    checked = call_command("init", "engine", "--check", "--data", world.server.url("keyhole_roster"))
     assert (checked.exit_code, "cannot read pay, bonus" in checked.output) == (0, True), checked.output
 
 
@@ -212,6 +218,64 @@ def test_what_was_set_up_otherwise_is_said(world: World) -> None:
     opened = open_table(settings(Config.parse(start + secrets + narrow)), Use.EXACT)
     with opened, pytest.raises(DataError, match="holds a value outside what was declared"):
         opened.whole.tally("0")
+
+
+def test_statements_are_run_as_written_by_the_server_that_holds_the_data(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The liar translates age / 2 as DuckDB means it: the server itself says that it means something else."""
+    Watched.made.clear()
+    monkeypatch.setattr("keyhole.datasets.public_half.PostgresEngine", Watched)
+    log = [
+        "SELECT SUM(bonus) FROM staff WHERE age / 2 > 20", "SELECT SUM(bonus) FROM shop.staff WHERE age >= 42",
+        "SELECT SUM(bonus) FROM staff WHERE EXTRACT(year FROM hired) = 2014 AND city LIKE 'c%'",
+    ]  # fmt: skip
+    assert not keyhole.examine(log, config=world.stay).unjudged
+    by_user = {engine.url.user: engine for engine in Watched.made}
+    roster, source, probe = (by_user[f"keyhole_{name}"] for name in ("roster", "source", "probe"))
+    assert probe.url.name == "keyhole_probe"
+    assert all(any(text == words for words in probe.words) for text in log)
+    assert not [words for other in (roster, source) for words in other.words if "age / 2" in words]
+    real = read.translate_to_duckdb
+
+    def lying(sql: str, dialect: str, schema: Schema) -> Translation:
+        made = real(sql, dialect, schema)
+        return replace(made, sql=made.sql.replace("//", "/"))
+
+    monkeypatch.setattr(read, "translate_to_duckdb", lying)
+    assert [each.number for each in keyhole.examine(log, config=world.stay).unjudged] == ["1"]
+
+
+def test_who_runs_statements_as_written_reads_nothing_else(world: World) -> None:
+    for user, why in (("postgres", "is a superuser"), ("keyhole_source", "may read tables there")):
+        source = world.stay.source
+        bad = Config.parse(
+            f"[source]\ndata = '{source.data}'\nsecrets = '{source.secrets}'\nprobe = '{world.server.url(user)}'\n"
+            f"table = 'shop.staff'\nstay = true\n{COLUMNS}"
+        )
+        with pytest.raises(ConfigError, match=why):
+            keyhole.examine(statements(1, 20), config=bad)
+
+
+def test_a_server_that_vanishes_ends_the_audit(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
+    real = EngineRoster.atoms
+
+    def vanishing(self: EngineRoster, *given: Any) -> Any:
+        ended = "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE usename = 'keyhole_roster';"
+        world.server.run(ended)
+        return real(self, *given)
+
+    monkeypatch.setattr(EngineRoster, "atoms", vanishing)
+    with pytest.raises(DataError, match="the server ended the connection"):
+        keyhole.examine(statements(1, 20), config=world.stay)
+
+
+def test_a_split_table_does_not_change_while_it_is_open(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("keyhole.datasets.split_tables.WAIT", "SET LOCAL lock_timeout = '100ms'")
+    with open_table(settings(world.stay), Use.EXACT) as opened:
+        done = call_command("init", "engine", "--teardown", "--data", world.server.url(), "--run")
+        assert (done.exit_code, "somebody has the split table open" in done.output) == (2, True), done.output
+        assert opened.roster.n == PEOPLE
 
 
 def test_values_of_single_people_are_not_asked_for(world: World) -> None:
@@ -248,11 +312,12 @@ def totals_are_those_of_the_values(once: Source, stay: Source) -> None:
             for extreme in (Aggregate.MIN, Aggregate.MAX):
                 query = Query(extreme, (Term(column, here),))
                 assert stay.evaluate(query) == once.evaluate(query)
-    classes = once.roster.classes(['"dept"']).astype(np.int32)
-    weights = {0: Fraction(1), 3: Fraction(-2, 7)}
+    questions = [{0: Fraction(1), 3: Fraction(-2, 7)}, {}, {1: Fraction(1)}]
+    here, there = (s.roster.atoms(wheres, ['"age" - 40']) for s in (once, stay))
+    assert (here.of == there.of).all()
     for power in (1, 2):
-        mine, theirs = (s.sum_over_classes(classes, weights, "pay", power) for s in (stay, once))
-        assert mine == theirs
+        mine = stay.sums_over_atoms(there, questions, "pay", power)
+        assert mine == once.sums_over_atoms(here, questions, "pay", power)
     assert stay.holds('"pay" > 8000 AND "dept" = \'d1\'') == once.holds('"pay" > 8000 AND "dept" = \'d1\'')
     code = Cuts("bonus", Fraction(0), Fraction(10), 500, (0, 100, 250)).code()
     for mine, theirs in zip(
@@ -263,25 +328,24 @@ def totals_are_those_of_the_values(once: Source, stay: Source) -> None:
     assert stay.count_keys(["city"], '"age" > 30') == once.count_keys(["city"], '"age" > 30')
 
 
-class LosesTheFirst(PostgresSource):
+class LosesTheFirst(EngineSource):
     """A liar: the join loses a row."""
 
-    def sum_over_classes(self, of: NDArray[np.int32], weights: Any, column: str, power: int) -> PrivateTotal:
+    def _joined(self, where: str) -> str:
         """Without the first record."""
-        return super().sum_over_classes(
-            np.where(np.arange(len(of)) == 0, -1, of).astype(np.int32), weights, column, power
-        )
+        return super()._joined(f"({where}) AND keyhole_r > 0")
 
 
-class CutsWeights(PostgresSource):
+class CutsWeights(EngineSource):
     """A liar: it divides whole numbers as PostgreSQL does."""
 
-    def sum_over_classes(self, of: NDArray[np.int32], weights: Any, column: str, power: int) -> PrivateTotal:
+    def sums_over_atoms(self, atoms: Any, questions: Any, column: str, power: int) -> list[PrivateTotal]:
         """With weights that were cut."""
-        return super().sum_over_classes(of, {c: Fraction(int(w)) for c, w in weights.items()}, column, power)
+        cut = [{c: Fraction(int(w)) for c, w in weights.items()} for weights in questions]
+        return super().sums_over_atoms(atoms, cut, column, power)
 
 
-class IgnoresCase(PostgresSource):
+class IgnoresCase(EngineSource):
     """A liar: its texts are compared without regard to case."""
 
     def count_distinct(self, code: str, where: str) -> int:
@@ -289,7 +353,7 @@ class IgnoresCase(PostgresSource):
         return super().count_distinct(f"lower(({code}) || 'X')", f"({where}) AND lower({code}) <> 'cham'")
 
 
-class CountsNull(PostgresSource):
+class CountsNull(EngineSource):
     """A liar: nobody is a group, too."""
 
     def count_keys(self, columns: Any, where: str) -> list[tuple[tuple[str, ...], int]]:
@@ -300,10 +364,10 @@ class CountsNull(PostgresSource):
 def test_totals_law_and_its_liars(world: World) -> None:
     with open_table(settings(world.once), Use.AUDIT) as once, open_table(settings(world.stay), Use.EXACT) as stay:
         source = stay.whole
-        assert isinstance(source, PostgresSource)
+        assert isinstance(source, EngineSource)
         totals_are_those_of_the_values(once.whole, source)
         for liar in (LosesTheFirst, CutsWeights, IgnoresCase, CountsNull):
-            lying = liar(source._con, source.schema, source._life, source._connect)
+            lying = liar(source, source._secrets, source._connect)
             with pytest.raises(AssertionError):
                 totals_are_those_of_the_values(once.whole, lying)
 

@@ -6,6 +6,7 @@ import json
 import os
 import random
 import re
+import secrets
 import subprocess
 import sys
 from collections.abc import Iterator, Sequence
@@ -21,7 +22,6 @@ from keyhole.auditing.online.admission import Admission, ParsedStatement, Permis
 from keyhole.book import Book, BookEntry, Mark, sqlite_store
 from keyhole.cli import app
 from keyhole.defence.noise import ExactNoise
-from keyhole.engines import seal_keys
 from keyhole.sessions.audited import Audited
 
 PUBLIC = [(f"p{i}", "abc"[i % 3], 20 + 7 * i % 40) for i in range(12)]
@@ -222,7 +222,7 @@ def size(folder: Path) -> int:
 @pytest.fixture(autouse=True)
 def same_chance(monkeypatch: pytest.MonkeyPatch) -> None:
     """The same key and the same noise in both runs: what differs comes from the values."""
-    monkeypatch.setattr(seal_keys.secrets, "token_bytes", lambda n: bytes(range(n)))
+    monkeypatch.setattr(secrets, "token_bytes", lambda n: bytes(range(n)))
     monkeypatch.setattr(ExactNoise, "_draw", lambda self, kind, scale: int(scale / 3))
 
 

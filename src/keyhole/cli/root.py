@@ -54,7 +54,6 @@ ENTRIES = (
     Subcommand(
         "watch", "keyhole.cli.session.watch", "Follow a log as it is written, and say at once whom a statement exposes."
     ),
-    Subcommand("engine", "keyhole.cli.setup.engine", "Let the data stay in PostgreSQL: set up, check, take away."),
     Subcommand("book", "keyhole.cli.book", "Show, verify or export what was asked, answered and paid."),
     Subcommand("serve", "keyhole.cli.serve", "Serve questions over HTTP, MCP and the PostgreSQL protocol."),
     Subcommand("explain", "keyhole.cli.verdict.explain", "Say what a word of the output means."),

@@ -47,7 +47,8 @@ class SourceTable(FileLayout):
 
     `names` are other names that logs give the table; `ignore` are tables (`orders`, `sales.orders`, `sales.*`) that
     hold nothing about these people. `stay`: the private half stays in its database; `data` is then the address of the
-    role that decides and cannot read it, `secrets` that of the role that can.
+    role that decides and cannot read it, `secrets` that of the role that can; `probe` that of an empty database of the
+    same server, where statements run as they are written, on made-up rows.
     """
 
     data: str | None = None
@@ -58,10 +59,13 @@ class SourceTable(FileLayout):
     version: str | None = None
     stay: bool = False
     secrets: str | None = field(default=None, repr=False)
+    probe: str | None = field(default=None, repr=False)
     digits: int | None = None  # of an answer that analysts see at most, from its first that is not 0
 
     def __post_init__(self) -> None:
         FileLayout.__post_init__(self)
+        if self.probe is not None and not self.stay:
+            raise ValueError("probe is for data that stay: say stay = true too")
         if self.secrets is not None and not self.stay:
             raise ValueError("secrets is the address of a role for data that stay: say stay = true too")
         if self.digits is not None and not 1 <= self.digits <= MOST_DIGITS:

@@ -85,8 +85,8 @@ def _copy_each(con: duckdb.DuckDBPyConnection, engine: Engine, wanted: Sequence[
         copy_relation(con, engine, relation)
 
 
-def copy_relation(con: duckdb.DuckDBPyConnection, engine: Engine, relation: Relation) -> None:
-    """Copy one table to the attached database `file`, in the order of its key."""
+def copy_relation(con: duckdb.DuckDBPyConnection, engine: Engine, relation: Relation, where: str = "TRUE") -> None:
+    """Copy the rows of one table under a condition to the attached database `file`, in the order of its key."""
     columns = engine.columns(relation)
     spelt: dict[str, str] = {}
     for column in columns:
@@ -97,7 +97,7 @@ def copy_relation(con: duckdb.DuckDBPyConnection, engine: Engine, relation: Rela
             )
     listed = ", ".join(f"{column.there} AS c{i}" for i, column in enumerate(columns))
     ordered = f" ORDER BY {', '.join(relation.key)}" if relation.key else ""
-    reader = engine.arrow(f"SELECT {listed or '1 AS c0'} FROM {engine.quoted(relation)}{ordered}")
+    reader = engine.arrow(f"SELECT {listed or '1 AS c0'} FROM {engine.quoted(relation)} WHERE {where}{ordered}")
     con.register("keyhole_rows", reader)
     try:
         con.execute("CREATE OR REPLACE TEMP TABLE keyhole_raw AS SELECT * FROM keyhole_rows")

@@ -6,12 +6,12 @@ by the owner of the data, and never at query time.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, replace
 from functools import cache
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import Any, TypeAlias
 
 import duckdb
 
@@ -43,9 +43,6 @@ from keyhole.errors import ConfigError, DataError
 from keyhole.model.predicate import quote_name
 from keyhole.model.schema import Column, Kind, Role, Schema, fold_name
 
-if TYPE_CHECKING:
-    from keyhole.engines.postgres.engine import PostgresEngine
-
 Connection: TypeAlias = duckdb.DuckDBPyConnection
 
 MAX_DIGITS = 9  # a DOUBLE column whose values have at most this many decimals is held as exact decimals
@@ -61,7 +58,6 @@ class Loaded:
     at_hand: tuple[str, ...]
     life: Lifetime  # of both databases, and of what is made of them
     left_out: tuple[str, ...] = ()
-    private_half: Callable[[], PostgresEngine] | None = None  # where the values are, if they stay in their database
     assumed: tuple[tuple[str, Kind], ...] = ()  # private columns whose kind was read off their values
 
     def roster(self) -> DuckDBRoster:
@@ -70,10 +66,6 @@ class Loaded:
 
     def source(self) -> Source:
         """The whole."""
-        if self.private_half is not None:
-            from keyhole.engines.postgres.source import PostgresSource
-
-            return PostgresSource(self.people, self.schema, self.life, self.private_half)
         return DuckDBSource(self.people, self.secrets, self.schema, self.at_hand, self.life)
 
 
@@ -210,7 +202,7 @@ def _read(
     guessed = [
         c for c in schema.columns if c.name in at_hand and c.name not in kinds and (not typed or c.name in dates)
     ]
-    return Loaded(people, con, schema, at_hand, life, left_out, None, tuple((c.name, c.kind) for c in guessed))
+    return Loaded(people, con, schema, at_hand, life, left_out, tuple((c.name, c.kind) for c in guessed))
 
 
 def separate_secrets(con: Connection, schema: Schema, absent: tuple[str, ...]) -> tuple[Connection, tuple[str, ...]]:

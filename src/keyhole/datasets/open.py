@@ -11,7 +11,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from enum import Enum
 from types import TracebackType
-from typing import Self
+from typing import TYPE_CHECKING, Self
 
 from keyhole.config.settings import Settings
 from keyhole.datasets.column_kinds import Reading
@@ -22,6 +22,9 @@ from keyhole.engines.open_files import Lifetime
 from keyhole.errors import ConfigError, DataError
 from keyhole.model.schema import Column, Kind, Role, Schema
 from keyhole.model.transcript import Line
+
+if TYPE_CHECKING:
+    from keyhole.datasets.public_half import Staying
 
 __all__ = ["Table", "Use", "compared_with_text", "open_table", "read_columns"]
 
@@ -106,6 +109,7 @@ def open_table(given: Settings, use: Use, *, text: frozenset[str] = frozenset(),
     try:
         tables, layout = given.config.tables, given.config.source
         place = {"table": given.table, "view": given.view}
+        loaded: Loaded | Staying
         if layout.stay:
             from keyhole.datasets.public_half import read_staying
 
@@ -128,11 +132,12 @@ def open_table(given: Settings, use: Use, *, text: frozenset[str] = frozenset(),
                 "under [source], the address of the role that may read them"
             )
     source = loaded.source()
+    seal = source.seal() if source is not None and (wanted or not given.config.source.stay) else None
     return Table(
         loaded.schema.table,
         loaded.roster(),
         source if wanted else None,
-        source.seal() if wanted or not given.config.source.stay else None,
+        seal,
         given.config.source.version,
         absent,
         loaded.left_out,
@@ -153,7 +158,7 @@ def _quiet(error: DataError) -> DataError:
     )
 
 
-def _check_spelling(loaded: Loaded, absent: Iterable[str]) -> None:
+def _check_spelling(loaded: Loaded | Staying, absent: Iterable[str]) -> None:
     """A private column may be missing from the data, unless its name looks misspelt."""
     others = Schema("", tuple(Column(c.name, Kind.OTHER) for c in loaded.schema.of_role(Role.PUBLIC)))
     for name in absent:

@@ -1,32 +1,32 @@
-"""The public half of a table that stays in its database: read once by the role that decides, which cannot read more."""
+"""A table that stays in its database: the public half is asked by the role that decides, which cannot read more."""
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
-from dataclasses import replace
+from collections.abc import Callable, Collection, Mapping
+from dataclasses import dataclass, replace
 from functools import partial
-from typing import TypeAlias
 
 import duckdb
 
 from keyhole.config import Columns, PrivateColumn, SourceTable
 from keyhole.datasets.column_kinds import Reading
 from keyhole.datasets.copy_tables import copy_relation
-from keyhole.datasets.faults import check_ids
-from keyhole.datasets.load import Loaded, separate_secrets
-from keyhole.engines.duckdb.connections import fetch_value, types_of
-from keyhole.engines.engine import DataUrl, Relation, is_url
-from keyhole.engines.open_files import Lifetime
-from keyhole.engines.postgres.engine import PostgresEngine
-from keyhole.engines.postgres.setup import (
-    ROW,
+from keyhole.datasets.split_tables import (
     SCHEMA,
     check_barred,
+    check_probe,
     list_private,
     run_statements,
     write_setup,
     write_teardown,
 )
+from keyhole.engines.base import Roster
+from keyhole.engines.duckdb.probe import SAMPLE
+from keyhole.engines.engine import DataUrl, Engine, Relation, is_url
+from keyhole.engines.open_files import Lifetime
+from keyhole.engines.postgres.engine import PostgresEngine
+from keyhole.engines.roster import ROW, EngineRoster, MadeUpFrom
+from keyhole.engines.source import EngineSource
 from keyhole.errors import ConfigError, DataError
 from keyhole.model.predicate import format_literal, quote_name
 from keyhole.model.schema import Column, Kind, Role, Schema, fold_name
@@ -39,67 +39,124 @@ __all__ = [
     "write_setup",
     "write_teardown",
 ]
-Connection: TypeAlias = duckdb.DuckDBPyConnection
 
 
-def read_staying(data: object, roles: Columns, how: Reading, layout: SourceTable, others: Collection[str]) -> Loaded:
-    """The public half of a table whose private half stays in its database: it is connected to when it is needed."""
+@dataclass(frozen=True, slots=True, eq=False)
+class Staying:
+    """A table whose rows stay in their engine: what `Loaded` is for one that was read."""
+
+    public: EngineRoster
+    private_half: Callable[[], Engine] | None
+    left_out: tuple[str, ...] = ()
+    assumed: tuple[tuple[str, Kind], ...] = ()
+
+    @property
+    def schema(self) -> Schema:
+        """The columns, with kinds and roles."""
+        return self.public.schema
+
+    @property
+    def life(self) -> Lifetime:
+        """Of its connections."""
+        return self.public.life
+
+    @property
+    def at_hand(self) -> tuple[str, ...]:
+        """The private columns that a role is named for."""
+        return () if self.private_half is None else tuple(c.name for c in self.schema.of_role(Role.PRIVATE))
+
+    def roster(self) -> Roster:
+        """The public half."""
+        return self.public
+
+    def source(self) -> EngineSource | None:
+        """The whole, if a role is named that may read it."""
+        if self.private_half is None:
+            return None
+        return EngineSource(self.public, f"{SCHEMA}.secrets", self.private_half)
+
+
+def read_staying(data: object, roles: Columns, how: Reading, layout: SourceTable, others: Collection[str]) -> Staying:
+    """A table that stays in its engine. The private half is connected to when it is needed."""
     if layout.view is not None or others:
         raise ConfigError(
             "stay = true is for one table: leave view and [tables] out, or read the table once (stay = false)"
         )
-    url = address_of_half(data, "data")
-    life = Lifetime()
+    url, life = address_of_half(data, "data"), Lifetime()
     try:
-        con = life.closes(duckdb.connect(":memory:"))
-        con.execute("SET preserve_insertion_order = true; SET TimeZone = 'UTC'")
-        schema = read_public_half(con, url, roles, how, layout)
-        people, at_hand = separate_secrets(con, schema, ())
-        life.closes(people)
+        engine = life.closes(PostgresEngine(url, snapshot=False))
+        public = open_public_half(engine, url, roles, how, layout, life)
     except BaseException:
         life.close()
         raise
     there = layout.secrets
-    half = None if there is None else partial(open_private_half, address_of_half(there, "secrets"), roles, schema)
-    return Loaded(people, con, schema, at_hand if half is not None else (), life, (), half)
+    half = (
+        None if there is None else partial(open_private_half, address_of_half(there, "secrets"), roles, public.schema)
+    )
+    return Staying(public, half)
 
 
-def read_public_half(con: Connection, url: DataUrl, roles: Columns, how: Reading, layout: SourceTable) -> Schema:
-    """Make the table `loaded` of the public half, in the order of its row numbers, and its schema.
+def open_public_half(
+    engine: PostgresEngine, url: DataUrl, roles: Columns, how: Reading, layout: SourceTable, life: Lifetime
+) -> EngineRoster:
+    """The public half, where it is, in one state of the database: of private columns it has whether they are NULL.
 
-    A private column of `loaded` holds TRUE or NULL: its values were never asked for. The deciding role is refused if
-    it could read them (`check_barred`).
+    The deciding role is refused if it could read more (`check_barred`).
     """
-    con.execute("ATTACH ':memory:' AS file")
-    engine = PostgresEngine(url, snapshot=False)
-    try:
-        there = _read_columns(engine, url)
-        private = [c.name for c in there if c.role is Role.PRIVATE]
-        check_barred(engine, private)
-        engine.begin_snapshot()
-        copy_relation(con, engine, Relation(SCHEMA, "people", key=(ROW,)))
-    finally:
-        engine.close()
+    there, types = _read_columns(engine, url)
+    check_barred(engine, [c.name for c in there if c.role is Role.PRIVATE])
+    engine.begin_snapshot()
     _check_roles(there, roles, url)
-    listed = ", ".join(quote_name(c.name) for c in there)
-    con.execute(f"CREATE TEMP TABLE loaded AS SELECT {listed} FROM file.people ORDER BY {ROW}")
-    gaps = fetch_value(con, f"SELECT count(*) <> coalesce(max({ROW}) + 1, 0) FROM file.people")
-    con.execute("DETACH file")
-    if gaps or not fetch_value(con, "SELECT count(*) FROM loaded"):
-        raise DataError.of_file(f"{SCHEMA}.people of {url.name} has no rows, or gaps: run keyhole engine setup again")
-    types = types_of(con, "loaded")
-    columns = []
-    for c in there:
-        null = bool(fetch_value(con, f"SELECT count(*) - count({quote_name(c.name)}) > 0 FROM loaded"))
-        digits = c.digits
-        if c.role is not Role.PRIVATE and types[c.name].startswith("DECIMAL"):
-            digits = int(types[c.name].rstrip(")").split(",")[1])
-        columns.append(replace(c, nullable=null, digits=digits))
+    names = [quote_name(c.name) for c in there]
+    listed = ", ".join(f"count(*) - count({name}) AS n{i}" for i, name in enumerate(names))
+    n, least, greatest, *nulls = engine.rows(
+        f"SELECT count(*) AS n, min({ROW}) AS a, max({ROW}) AS b, {listed} FROM {SCHEMA}.people"
+    )[0]
+    if not n or (least, greatest) != (0, n - 1):
+        raise DataError.of_file(f"{SCHEMA}.people of {url.name} has no rows, or gaps: run keyhole init engine again")
+    columns = tuple(replace(c, nullable=bool(null)) for c, null in zip(there, nulls, strict=True))
     strict = how.declared or layout.table is not None
-    schema = Schema(layout.table.rpartition(".")[2] if layout.table else url.name, tuple(columns), strict, layout.names)
+    schema = Schema(layout.table.rpartition(".")[2] if layout.table else url.name, columns, strict, layout.names)
     unreviewed = {fold_name(name) for name in roles.unreviewed} if how.reviewed else set()
     schema = replace(schema, unreviewed=tuple(c.name for c in columns if fold_name(c.name) in unreviewed))
-    return replace(schema, repeated=check_ids(con, schema, records=how.records))
+    schema = replace(schema, repeated=_check_ids(engine, schema, n, url, records=how.records))
+
+    def sample() -> duckdb.DuckDBPyConnection:
+        con = duckdb.connect(":memory:")
+        con.execute("SET preserve_insertion_order = true; SET TimeZone = 'UTC'; ATTACH ':memory:' AS file")
+        some = f"{ROW} % {-(-n // SAMPLE)} = 0"
+        copy_relation(con, engine, Relation(SCHEMA, "people", key=(ROW,)), some)
+        con.execute(f"CREATE TEMP TABLE people AS SELECT * FROM file.people ORDER BY {ROW}")
+        return con
+
+    runner = None if layout.probe is None else partial(open_probe, address_of_half(layout.probe, "probe"))
+    return EngineRoster(engine, f"{SCHEMA}.people", schema, life, MadeUpFrom(sample, types, runner), n)
+
+
+def open_probe(url: DataUrl) -> PostgresEngine:
+    """The connection to the empty database where statements run on made-up rows; refused if there is more."""
+    engine = PostgresEngine(url, snapshot=False)
+    try:
+        check_probe(engine)
+    except BaseException:
+        engine.close()
+        raise
+    return engine
+
+
+def _check_ids(engine: PostgresEngine, schema: Schema, n: int, url: DataUrl, *, records: bool) -> bool:
+    """Do several rows have one id? Where rows are not taken as records of people, that is a fault."""
+    ids = schema.of_role(Role.ID)
+    if any(column.nullable for column in ids):
+        raise DataError.of_file(f"some row of {url.name} has no id: every person needs one")
+    listed = ", ".join(quote_name(column.name) for column in ids)
+    different = engine.rows(f"SELECT count(*) AS c FROM (SELECT DISTINCT {listed} FROM {SCHEMA}.people) q")[0][0]
+    if different != n and not records:
+        raise DataError.of_file(
+            f"two rows of {url.name} have one id, but here one row is one person. Every row needs an id of its own "
+            "(or, for private answers, rows_per_person = K with a delta under [budget])"
+        )
+    return bool(different != n)
 
 
 def open_private_half(url: DataUrl, roles: Columns, schema: Schema) -> PostgresEngine:
@@ -133,14 +190,16 @@ def _outside(column: Column, declared: PrivateColumn) -> list[str]:
     return tests
 
 
-def _read_columns(engine: PostgresEngine, url: DataUrl) -> list[Column]:
-    if engine.state_of(f"SELECT digits FROM {SCHEMA}.people, {SCHEMA}.columns LIMIT 1"):
+def _read_columns(engine: PostgresEngine, url: DataUrl) -> tuple[list[Column], dict[str, str]]:
+    """The columns as the table was split by them, and their types as the database writes them."""
+    if engine.state_of(f"SELECT type FROM {SCHEMA}.people, {SCHEMA}.columns LIMIT 1"):
         raise ConfigError(
             f"{url.shown} has no {SCHEMA}.people that this role may read, which stay = true asks for: run keyhole "
-            "engine setup as the owner, and let its role keyhole_roster decide"
+            "init engine as the owner, and let its role keyhole_roster decide"
         )
-    rows = engine.rows(f"SELECT name, role, kind, digits FROM {SCHEMA}.columns")
-    return [Column(str(n), Kind(str(kind)), Role(str(role)), digits=digits) for n, role, kind, digits in rows]
+    rows = engine.rows(f"SELECT name, role, kind, digits, type FROM {SCHEMA}.columns")
+    columns = [Column(str(n), Kind(str(kind)), Role(str(role)), digits=digits) for n, role, kind, digits, _ in rows]
+    return columns, {str(row[0]): str(row[4]) for row in rows if row[4]}
 
 
 def _check_roles(there: list[Column], roles: Columns, url: DataUrl) -> None:
@@ -151,7 +210,7 @@ def _check_roles(there: list[Column], roles: Columns, url: DataUrl) -> None:
         if names and names != mine:
             raise ConfigError(
                 f"{url.shown} was set up with {', '.join(sorted(mine))} as {role}, and the settings say "
-                f"{', '.join(sorted(names))}: run keyhole engine setup again, or mend the settings"
+                f"{', '.join(sorted(names))}: run keyhole init engine again, or mend the settings"
             )
     for c in there:
         declared = roles.private.get(c.name)

@@ -56,6 +56,8 @@ class MadeUp:
 class AsWritten:
     """A text to run: the name of the table in it, and how many columns it should have.
 
+    `as_written` is the text before it was translated into DuckDB's words, and `written_for` the dialect of that.
+
     Texts with the same `head` have the same words up to a WHERE that ends them, so the same columns and types; empty:
     nothing is known about it.
     """
@@ -64,6 +66,8 @@ class AsWritten:
     table: tuple[str, ...]
     columns: int
     head: str = ""
+    as_written: str = ""
+    written_for: str = ""
 
 
 class Filling(IntEnum):
@@ -248,11 +252,11 @@ class Source(Roster, Protocol):
     def gives_values(self) -> bool:
         """Are values of single records given? False where they stay in their database, and totals alone come over."""
 
-    def sum_over_classes(
-        self, of: NDArray[np.int32], weights: Mapping[int, Fraction], column: str, power: int
-    ) -> PrivateTotal:
-        """The sum of weight * column ** power over the records of some classes: one number, for sources that give no
-        values. `of` is the class of each record, `weights` what each class that counts is weighted with.
+    def sums_over_atoms(
+        self, atoms: Atoms, questions: Sequence[Mapping[int, Fraction]], column: str, power: int
+    ) -> list[PrivateTotal]:
+        """The sum of weight * column ** power over the records of some atoms, for each question: one number each, for
+        sources that give no values. A question says what each atom that counts is weighted with.
         """
 
     def value_counts(self, column: str, most: int) -> list[tuple[Scalar, int]] | None:

@@ -8,11 +8,13 @@ where these could quote one.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from decimal import Decimal
 from typing import Any, Protocol
 from urllib.parse import quote, unquote
 
+from keyhole.engines.words import Words
 from keyhole.errors import ConfigError, DataError
 
 ENGINES = {"postgresql": "postgres", "postgres": "postgres", "sc": "spark", "spark": "spark"}  # scheme: dialect
@@ -119,7 +121,8 @@ class Relation:
 class CopiedColumn:
     """A column on its way to DuckDB: what the engine is asked for, and what DuckDB makes of that (`{0}`).
 
-    `digits` are those after the point that its type says; None if it says nothing.
+    `digits` are those after the point that its type says; None if it says nothing. `declared` is the type as the
+    engine writes it.
     """
 
     name: str
@@ -127,15 +130,18 @@ class CopiedColumn:
     here: str = "{0}"
     type: str = ""
     digits: int | None = None
+    declared: str = ""
 
 
 class Engine(Protocol):
     """A connection to a database, by one role.
 
-    `words` records every statement that it was asked to run; `fault` is what ended rows that were being fetched.
+    `words` records every statement that it was asked to run; `spelling` is how it spells what engines spell in their
+    own ways; `fault` is what ended rows that were being fetched.
     """
 
     dialect: str
+    spelling: Words
     words: list[str]
     fault: DataError | None
 
@@ -145,8 +151,20 @@ class Engine(Protocol):
     def do(self, sql: str) -> None:
         """Run a statement without rows."""
 
+    def attempt(self, sql: str) -> list[tuple[Any, ...]] | None:
+        """The rows of a small SELECT; None if the engine does not run it, and the connection goes on."""
+
     def put(self, name: str, rows: Any) -> str:
         """A small Arrow table that this connection alone sees; its name in SQL."""
+
+    def keep(self, name: str, sql: str) -> str:
+        """The rows of a SELECT as a table there that this connection alone sees; its name in SQL."""
+
+    def run_aside(
+        self, names: Sequence[tuple[str, ...]], rows: Any, types: Mapping[str, str], texts: Sequence[str]
+    ) -> list[list[tuple[Any, ...]] | None]:
+        """What each text gives where a table of these names holds these rows (cast to `types`), which is gone then;
+        None: it fails."""
 
     def cancel(self) -> None:
         """Stop what runs."""
@@ -165,6 +183,18 @@ class Engine(Protocol):
 
     def quoted(self, relation: Relation) -> str:
         """The table in FROM."""
+
+
+def fetch_rows(engine: Engine, sql: str) -> list[tuple[Any, ...]]:
+    """All rows of a small SELECT; decimals that Arrow has no type for come as they are written."""
+    table = engine.arrow(sql).read_all()
+    columns = []
+    for kind, column in zip(table.schema.types, table.columns, strict=True):
+        cells = column.to_pylist()
+        if getattr(kind, "type_name", None) == "numeric":
+            cells = [None if cell is None else Decimal(cell) for cell in cells]
+        columns.append(cells)
+    return list(zip(*columns, strict=True))
 
 
 def open_engine(url: DataUrl) -> Engine:

@@ -122,6 +122,7 @@ def _system(
     weights = tuple(dict.fromkeys(p.weight for p in parts if p.weight is not None))
     atoms = roster.atoms(tuple(conditions), weights)
     totals = Totals(atoms, unknowns.features, unknowns.partitions, source)
+    totals.ask_ahead(p for a in asked for p in a.form.parts)
     quotients = Quotients(unknowns.features, schema, knowledge, roster.n)
     computed = Computed(schema, knowledge)
     reader = Reader(totals, schema, knowledge, roster.n, source is not None, notes, quotients, computed)

@@ -6,7 +6,7 @@ units of the column's last decimal); a column without short decimals is summed i
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from math import fsum, gcd, isfinite
@@ -53,6 +53,7 @@ class Totals:
         self._source = source
         self._matrix = RowMatrix.from_bits(atoms.table, atoms.K)
         self._columns: dict[str, PrivateValues] = {}
+        self._there: dict[tuple[int, int, str | None], PrivateTotal] = {}
         self._cells: list[NDArray[np.int64]] | None = None
         self._per_atom: dict[int, tuple[NDArray[Any], int, NDArray[np.float64] | None]] = {}
         self._dots: dict[int, list[int] | list[float]] = {}
@@ -218,20 +219,35 @@ class Totals:
         self._per_atom[feature] = result
         return result
 
+    def ask_ahead(self, parts: Iterable[Part]) -> None:
+        """Where the values stay in their engine: ask for the sums of these parts, those of one feature at once."""
+        if self._source is None or self._source.gives_values:
+            return
+        wanted: dict[int, dict[tuple[int, int, str | None], Part]] = {}
+        for part in parts:
+            mark = (part.feature, self._atoms.number(part.where), part.weight)
+            if part.feature != ONE and self._features[part.feature].column is not None and mark not in self._there:
+                wanted.setdefault(part.feature, {})[mark] = part
+        for number, marks in wanted.items():
+            feature = self._features[number]
+            if self._partitions:
+                self._inside(feature)  # says that private conditions are not looked up there
+            questions = [self._weights_of_atoms(part, at) for (_, at, _), part in marks.items()]
+            assert feature.column is not None
+            sums = self._source.sums_over_atoms(self._atoms, questions, feature.column, feature.power)
+            self._there |= dict(zip(marks, sums, strict=True))
+
     def _sum_there(self, part: Part, at: int) -> PrivateTotal:
-        """The sum of a part where the values stay in their database: the classes go there, one number comes back."""
-        assert self._source is not None
-        feature = self._features[part.feature]
-        mask = unpack(self._atoms.table[at], self._atoms.K)
-        if self._partitions:
-            self._inside(feature)  # says that private conditions are not looked up there
-        assert feature.column is not None
-        chosen = np.flatnonzero(mask).tolist()
-        weights = dict.fromkeys(chosen, Fraction(1))
-        if part.weight is not None:
-            weight: Weights = self._atoms.weight(part.weight)
-            weights = {k: Fraction(int(weight.values[k]), weight.over) for k in chosen}
-        return self._source.sum_over_classes(self._atoms.of, weights, feature.column, feature.power)
+        """The sum of a part where the values stay in their engine: the atoms go there, one number comes back."""
+        self.ask_ahead([part])
+        return self._there[part.feature, at, part.weight]
+
+    def _weights_of_atoms(self, part: Part, at: int) -> dict[int, Fraction]:
+        chosen = np.flatnonzero(unpack(self._atoms.table[at], self._atoms.K)).tolist()
+        if part.weight is None:
+            return dict.fromkeys(chosen, Fraction(1))
+        weight: Weights = self._atoms.weight(part.weight)
+        return {k: Fraction(int(weight.values[k]), weight.over) for k in chosen}
 
     def _values(self, column: str) -> PrivateValues:
         if column not in self._columns:

@@ -13,7 +13,6 @@ from pathlib import Path
 from types import TracebackType
 from typing import BinaryIO, Self, TextIO, TypeAlias
 
-from keyhole.engines.open_files import written_elsewhere
 from keyhole.errors import LogError
 
 Progress: TypeAlias = Callable[[str, int, int], None]
@@ -151,6 +150,8 @@ class LogLines:
 
     def growing(self) -> bool:
         """Is it a file that is longer than when it was opened, or that another process has open for writing?"""
+        from keyhole.datasets.files.growing import written_elsewhere
+
         try:
             if self.path is None or self.path.is_fifo():
                 return False

@@ -9,7 +9,7 @@ from __future__ import annotations
 import datetime as dt
 import re
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from decimal import Decimal
 from functools import lru_cache
 from itertools import chain
@@ -335,13 +335,19 @@ def format_literal(value: Scalar | None) -> str:
     return f"{value:f}" if isinstance(value, Decimal) else str(value)
 
 
-def format_predicate(predicate: Predicate) -> str:
-    """The predicate as canonical SQL text (portable between DuckDB and PostgreSQL).
+def format_predicate(predicate: Predicate, spell: Callable[[str], str] | None = None) -> str:
+    """The predicate as canonical SQL text (portable between engines, but for expressions, which `spell` writes).
 
     >>> format_predicate(And((Comparison("ZIP", ">", 32000), Not(Membership("sex", ("M", "F"))))))
     '"ZIP" > 32000 AND NOT ("sex" IN (\\'M\\', \\'F\\'))'
     """
-    return fold(predicate, _SQL)[0]
+    if spell is None:
+        return fold(predicate, _SQL)[0]
+
+    def spelled(leaf: Leaf) -> tuple[str, bool]:
+        return (f"({spell(leaf.sql)})" if isinstance(leaf, Opaque) else _leaf_sql(leaf), False)
+
+    return fold(predicate, replace(_SQL, leaf=spelled))[0]
 
 
 def _leaf_sql(leaf: Leaf) -> str:

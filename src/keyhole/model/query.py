@@ -386,6 +386,7 @@ class Statement:
     order: tuple[OrderTerm | None, ...] = field(default=(), compare=False)
     cut: Cut | None = None
     written: str = ""  # the text that it came from, in DuckDB's words, if that is another
+    original: tuple[str, str] = field(default=("", ""), compare=False)  # (dialect, `text` as it was in its words)
     again: tuple[tuple[int, ...], ...] = ()  # grouping sets that are written once more: their rows come again
     mixed: bool = False  # one of a UNION ALL with ORDER BY: its rows are known by what is shown beside the numbers
     rows: RowList | None = None  # it shows rows, not aggregates: this is what they say

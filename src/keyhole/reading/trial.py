@@ -41,7 +41,9 @@ class Trial:
             if may_be_partly_empty(statement)
             else find_head(statement.text, frozenset(c.name for c in schema.columns))
         )
-        return cls(statement, public, private, AsWritten(statement.text, statement.table, len(statement.shown), start))
+        dialect, text = statement.original
+        asked = AsWritten(statement.text, statement.table, len(statement.shown), start, text, dialect)
+        return cls(statement, public, private, asked)
 
     def private_constants(self) -> dict[str, list[Scalar]]:
         """What private columns are compared with, and where a rounded aggregate of them turns."""

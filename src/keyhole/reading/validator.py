@@ -54,7 +54,7 @@ class Validator:
     def __init__(self, roster: Roster) -> None:
         self._roster = roster
         self._made: ProbeTable | None = None
-        self._known: dict[tuple[str | None, str], str] = {}  # (asker, text) -> reason
+        self._known: dict[tuple[str | None, str, tuple[str, str]], str] = {}  # (asker, text, as written) -> reason
         self._nobody: dict[AsWritten, list[tuple[Any, ...]] | None] = {}
         self._keys = KeyRoundTrip(roster)
         self._lock = threading.Lock()  # of the made-up table, and of what is remembered
@@ -69,7 +69,7 @@ class Validator:
             if len(self._known) + len(asked_statements) > REMEMBERED:
                 self._known.clear()
                 self._nobody.clear()
-            new = {s.text: s for s in asked_statements if (asker, s.text) not in self._known}
+            new = {mark: s for s in asked_statements if (mark := (asker, s.text, s.original)) not in self._known}
             for told_apart in (True, False):  # where it matters that an id is one record's, or not
                 some = [s for s in new.values() if _says_distinct(s) is told_apart]
                 for start in range(0, len(some), BATCH):
@@ -77,8 +77,11 @@ class Validator:
                     for statement, reason in zip(batch, self._run_batch(batch), strict=True):
                         if reason and len(batch) > 1:  # looked at again alone: the rows of others are not its own
                             reason = self._run_batch([statement])[0]
-                        self._known[asker, statement.text] = reason
-            return [self._known[asker, s.text] or ("" if self._keys.hold(s) else DIFFERS) for s in asked_statements]
+                        self._known[asker, statement.text, statement.original] = reason
+            found = [self._known[asker, s.text, s.original] for s in asked_statements]
+            return [
+                why or ("" if self._keys.hold(s) else DIFFERS) for why, s in zip(found, asked_statements, strict=True)
+            ]
 
     def _run_batch(self, batch: Sequence[Statement]) -> list[str]:
         """Why each statement is not what its text says, on a made-up table that they share; empty if it is."""
@@ -132,7 +135,10 @@ class Validator:
         alike = [trial.asked for trial in trials]
         known: dict[AsWritten, list[tuple[Any, ...]] | None] = {}
         if filling is Filling.NOBODY:  # a run over nobody is remembered by the head of the text, if there is one
-            alike, known = [replace(asked, text="") if asked.head else asked for asked in alike], self._nobody
+            alike, known = (
+                [replace(asked, text="", as_written="") if asked.head else asked for asked in alike],
+                self._nobody,
+            )
         new = {key: trial.asked for key, trial in zip(alike, trials, strict=True) if key not in known}
         kept: Mask = np.zeros(placed.n, dtype=np.bool_)
         queries = (query for trial in trials for query in (*trial.statement.queries, *trial.statement.tested))

@@ -65,7 +65,7 @@ def read_statement(sql: str, dialect: str, schema: Schema, now: dt.date | None =
         refused = UnsupportedQuery(carry.reason) if foreign else error
     else:
         if not carry.reason:
-            return _StatementReader(dialect, schema).cover(statement, sql)
+            return _StatementReader(dialect, schema).cover(replace(statement, original=(dialect, sql)), sql)
         refused = UnsupportedQuery(carry.reason)
     try:
         tree, opening = _parse(sql, dialect), _StatementReader(dialect, schema)
@@ -78,6 +78,7 @@ def read_statement(sql: str, dialect: str, schema: Schema, now: dt.date | None =
         if carry.reason and refused.position is None:
             raise Unread(carry.reason) from None
         raise _choose_refusal(refused, error, sql) from None
+    statements = tuple(replace(s, original=(dialect, sql)) if s.text == carry.sql else s for s in statements)
     whole = transpile_to_duckdb(tree, dialect) if carry.reason else carry
     if whole.reason:
         raise Unread(whole.reason)
@@ -228,10 +229,11 @@ class _StatementReader:
         return (replace(statement, certainty=COVERED), *(replace(part, certainty=FINER) for part in parts))
 
     def lower_tree(self, tree: exp.Expr) -> Statement:
-        carry = translate_to_duckdb(tree.sql(dialect=self.engine.parser), self.dialect, self.schema)
+        sql = tree.sql(dialect=self.engine.parser)
+        carry = translate_to_duckdb(sql, self.dialect, self.schema)
         if carry.reason:
             raise Unread(carry.reason)
-        return lower_statement(carry.sql, self.schema)
+        return replace(lower_statement(carry.sql, self.schema), original=(self.dialect, sql))
 
     def read_shortened(self, tree: exp.Select) -> Statement:
         """A SELECT of which only some rows may have been shown; what QUALIFY looks at is shown, or it tells more."""

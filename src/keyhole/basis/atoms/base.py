@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field, replace
 
 import numpy as np
@@ -20,15 +20,24 @@ class Atoms:
     `of[r]` is the atom of record r, `sizes[k]` how many records it has, `first[k]` one of them. Bit k of `table[p]`
     says whether atom k satisfies condition p; `weights[j][k]` is the value of weight j there. `named` says which
     condition and weight stands where; two conditions are one if their SQL is.
+
+    Where the records are in another engine, `of` is fetched when it is first asked for; `recipe` is how that engine
+    finds the atom of a record again.
     """
 
-    of: NDArray[np.int32]
+    of_records: NDArray[np.int32] | Callable[[], NDArray[np.int32]]
     sizes: NDArray[np.int64]
     first: NDArray[np.int64]
     table: Words
     weights: tuple[Weights, ...] = ()
     conditions: Mapping[str, int] = field(default_factory=dict)
     expressions: Mapping[str, int] = field(default_factory=dict)
+    recipe: object = None
+
+    @property
+    def of(self) -> NDArray[np.int32]:
+        """The atom of each record."""
+        return self.of_records() if callable(self.of_records) else self.of_records
 
     @property
     def K(self) -> int:  # noqa: N802 - the letter of the literature

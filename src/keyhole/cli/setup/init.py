@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 
 import click
 
+from keyhole.cli.setup.engine import engine
 from keyhole.cli.shared import options
 from keyhole.cli.shared.terminal import check_out, emit, emit_json, warn, write_whole
 from keyhole.config.arguments import Format, OutputArguments, TableArguments
@@ -57,6 +58,7 @@ BOUNDS = click.Option(
     options.YES,
     FORCE,
     options.output(Format.TEXT, Format.JSON),
+    parts={"engine": engine},
 )
 def init(
     table: TableArguments,

@@ -6,7 +6,7 @@ A command lists its options and groups of options (`command`); a group reaches i
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from enum import StrEnum
 from pathlib import Path
@@ -90,18 +90,24 @@ class OptionGroup:
 def command(
     name: str,
     help: str | None,  # noqa: A002 - the word of click
-    *parts: click.Parameter | OptionGroup,
+    *arguments: click.Parameter | OptionGroup,
+    parts: Mapping[str, click.Command] | None = None,
 ) -> Callable[[Callable[..., None]], click.Command]:
-    """Make a function the command `name`, with these arguments, options and groups of options."""
-    groups = [part for part in parts if isinstance(part, OptionGroup)]
-    params = [each for part in parts for each in (part.options if isinstance(part, OptionGroup) else (part,))]
+    """Make a function the command `name`, with these arguments, options and groups of options.
+
+    `parts` are commands of their own that are called by their names behind it.
+    """
+    groups = [each for each in arguments if isinstance(each, OptionGroup)]
+    params = [one for each in arguments for one in (each.options if isinstance(each, OptionGroup) else (each,))]
 
     def make(function: Callable[..., None]) -> click.Command:
         def call(**values: Any) -> None:
             packed = {group.name: group.pack(values) for group in groups}
             function(**values, **packed)
 
-        return GroupedCommand(name, callback=call, help=help or function.__doc__, params=params)
+        made = GroupedCommand(name, callback=call, help=help or function.__doc__, params=params)
+        made.commands = parts or {}
+        return made
 
     return make
 
@@ -118,7 +124,19 @@ FIRST_SCREEN = 20  # options that a help shows at once
 
 
 class GroupedCommand(click.Command):
-    """A command whose help has its options in groups, the usual ones first."""
+    """A command whose help has its options in groups, the usual ones first. `commands` are its parts, by name."""
+
+    commands: Mapping[str, click.Command] = {}
+
+    def make_context(
+        self, info_name: str | None, args: list[str], parent: click.Context | None = None, **extra: Any
+    ) -> click.Context:
+        """That of the part that is named first, or its own."""
+        part = self.commands.get(args[0]) if args else None
+        if part is None:
+            return super().make_context(info_name, args, parent, **extra)
+        context: click.Context = part.make_context(f"{info_name} {args[0]}", args[1:], parent, **extra)
+        return context
 
     def get_params(self, ctx: click.Context) -> list[click.Parameter]:
         """With --help-all, where the help does not show all options."""

@@ -19,16 +19,16 @@ from __future__ import annotations
 import datetime as dt
 import re
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from decimal import Decimal, InvalidOperation
 from fractions import Fraction
-from typing import Any, TypeAlias
+from typing import Any
 
 import duckdb
 import numpy as np
 from numpy.typing import NDArray
 
 from keyhole.basis import Weights
+from keyhole.basis.atoms.grouping import Coded, Codes
 from keyhole.basis.atoms.plan import Bools
 from keyhole.engines.duckdb.connections import types_of
 from keyhole.engines.duckdb.template_truths import template_truths
@@ -51,20 +51,6 @@ _INTEGERS = ("TINYINT", "SMALLINT", "INTEGER", "BIGINT", "UTINYINT", "USMALLINT"
 _IDENTICAL = ("UBIGINT", "HUGEINT", "UUID", "TIME", "TIMESTAMP_S", "TIMESTAMP_MS", "TIMESTAMP_NS", "ENUM")
 _EPOCH = dt.datetime(1970, 1, 1)
 _DAY = 86_400_000_000
-
-Codes: TypeAlias = NDArray[Any]
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class Coded:
-    """`codes[r]` < `count` is the code of record r in a slot; `leaves` are the numbers of the leaves it decides."""
-
-    slot: str
-    route: str
-    codes: Codes
-    count: int
-    leaves: tuple[int, ...]
-    column: str | None
 
 
 def encode_columns(
@@ -270,7 +256,7 @@ def _code_words(
         return Coded(name, "dictionary", codes, count + 1, tuple(asked), name)
     if not equalities:
         return None
-    constants = sorted({v for i in equalities for v in _constants(asked[i]) if isinstance(v, str)})
+    constants = sorted({v for i in equalities for v in list_constants(asked[i]) if isinstance(v, str)})
     con.execute(
         "CREATE OR REPLACE TEMP TABLE keyhole_dictionary AS SELECT v, row_number() OVER () + 1 AS c "
         "FROM (SELECT unnest(?::VARCHAR[]) AS v)",
@@ -309,7 +295,7 @@ def _is_equality(leaf: Leaf) -> bool:
     return isinstance(leaf, IsNull) or (isinstance(leaf, Membership) and all(isinstance(v, str) for v in leaf.values))
 
 
-def _constants(leaf: Leaf) -> tuple[Scalar, ...]:
+def list_constants(leaf: Leaf) -> tuple[Scalar, ...]:
     return leaf.values if isinstance(leaf, Membership) else (leaf.value,) if isinstance(leaf, Comparison) else ()
 
 
@@ -317,7 +303,7 @@ def _cuts(leaf: Leaf, type_: str, scale: int) -> list[Fraction] | None:
     """The positions on the column's axis where the leaf may change; None if it is no comparison with numbers."""
     if not isinstance(leaf, Comparison | Membership | IsNull):
         return None
-    positions = [_position(value, type_) for value in _constants(leaf)]
+    positions = [_position(value, type_) for value in list_constants(leaf)]
     return [p * scale for p in positions if p is not None] if None not in positions else None
 
 
@@ -362,7 +348,7 @@ def weigh(con: duckdb.DuckDBPyConnection, table: str, weight: str) -> tuple[NDAr
         texts, codes = _distinct_codes(np.asarray(raw, dtype=np.str_))
     # two texts may be one number: 1 and 1.0
     known: dict[Fraction, int] = {}
-    same = np.array([known.setdefault(_exact_weight(str(t), weight), len(known)) for t in texts], dtype=np.int64)
+    same = np.array([known.setdefault(exact_weight(str(t), weight), len(known)) for t in texts], dtype=np.int64)
     return same[codes] if len(same) else codes, Weights.of(known)
 
 
@@ -378,12 +364,12 @@ def _distinct_codes(values: NDArray[Any]) -> tuple[NDArray[Any], NDArray[np.int6
     return distinct, codes.astype(np.int64).ravel()
 
 
-def _exact_weight(text: str, weight: str) -> Fraction:
+def exact_weight(text: str, weight: str) -> Fraction:
     """The number of a text: of one with as many digits as a DOUBLE has, the quotient of small numbers that it is.
 
-    >>> _exact_weight("0.1", "w"), _exact_weight("0.3333333333333333", "1 / w")
+    >>> exact_weight("0.1", "w"), exact_weight("0.3333333333333333", "1 / w")
     (Fraction(1, 10), Fraction(1, 3))
-    >>> _exact_weight("0.30000000000000004", "w").denominator
+    >>> exact_weight("0.30000000000000004", "w").denominator
     25000000000000000
     """
     try:

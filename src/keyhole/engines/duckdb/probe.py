@@ -251,6 +251,11 @@ class DuckDBProbe:
         made = ", ".join(f"CAST({name} AS VARCHAR) AS {name}" for name in texts)
         return f"(SELECT * REPLACE ({made}) FROM {self._at})" if made else self._at
 
+    def rows_as_arrow(self, *, public: bool) -> Any:
+        """The public rows, or those filled, as an Arrow table with their numbers (`keyhole_row`)."""
+        table = _PUBLIC if public else self._at
+        return self._con.sql(f"SELECT *, rowid AS keyhole_row FROM {table}").to_arrow_table()
+
     def values(self, column: Column) -> MadeUp:
         """A private numeric column as units of a part of one, 0 where it is NULL."""
         over = _UNITS[column.kind]

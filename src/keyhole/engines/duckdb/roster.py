@@ -7,11 +7,10 @@ Whatever SQL a condition brings along, the worst it can read is `people`.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 from decimal import Decimal
-from functools import wraps
-from typing import TYPE_CHECKING, Any, Concatenate, ParamSpec, TypeAlias, TypeVar
+from typing import TYPE_CHECKING, Any
 
 import duckdb
 import numpy as np
@@ -29,7 +28,7 @@ from keyhole.engines.duckdb.connections import (
 )
 from keyhole.engines.duckdb.patterns import group_records
 from keyhole.engines.duckdb.template_truths import template_truths
-from keyhole.engines.open_files import Lifetime
+from keyhole.engines.open_files import Lifetime, in_turn
 from keyhole.errors import UnsupportedQuery
 from keyhole.model.predicate import (
     TRUE,
@@ -56,34 +55,18 @@ CHANGES = "several people share a place in the order, so it changes from run to 
 FAILS = "the engine cannot compute what it asks of the whole table"
 
 
-Arguments = ParamSpec("Arguments")
-Result = TypeVar("Result")
-Method: TypeAlias = Callable[Concatenate["DuckDBRoster", Arguments], Result]
-
-
-def _in_turn(method: Method[Arguments, Result]) -> Method[Arguments, Result]:
-    """Threads take turns: one may read a statement while another decides."""
-
-    @wraps(method)
-    def waits(self: DuckDBRoster, /, *args: Arguments.args, **kwargs: Arguments.kwargs) -> Result:
-        with self._life.lock:
-            return method(self, *args, **kwargs)
-
-    return waits
-
-
 class DuckDBRoster:
     """The public half of a table in an in-memory DuckDB; several threads may use it."""
 
     def __init__(self, con: duckdb.DuckDBPyConnection, schema: Schema, life: Lifetime) -> None:
-        self._con, self._life = con, life
+        self._con, self.life = con, life
         self._schema = schema
         self._n = int(fetch_value(con, "SELECT count(*) FROM people"))
         self._probe: DuckDBProbe | None = None
 
     def close(self) -> None:
         """Let go of the table, of both halves."""
-        self._life.close()
+        self.life.close()
 
     @property
     def n(self) -> int:
@@ -100,14 +83,14 @@ class DuckDBRoster:
     def as_separate_people(self) -> Roster:
         """The same records, each taken as somebody of his own, without rows of other tables."""
         dimensions = tuple(r for r in self.schema.related if r.dimension)
-        return DuckDBRoster(self._con, replace(self.schema, repeated=False, related=dimensions), self._life)
+        return DuckDBRoster(self._con, replace(self.schema, repeated=False, related=dimensions), self.life)
 
     @property
     def schema(self) -> Schema:
         """The columns, with kinds and roles."""
         return self._schema
 
-    @_in_turn
+    @in_turn
     def support(self, query: Query) -> Rows:
         """The records that some term of the query looks at; its conditions must be public."""
         wheres = [t.where for t in (*query.terms, *query.per)]
@@ -118,12 +101,12 @@ class DuckDBRoster:
         rows = np.asarray(self._con.execute(f"SELECT rowid FROM people WHERE {text}").fetchnumpy()["rowid"], np.int64)
         return rows if (np.diff(rows) > 0).all() else np.sort(rows)
 
-    @_in_turn
+    @in_turn
     def atoms(self, predicates: Sequence[Predicate], weights: Sequence[str]) -> Atoms:
         """Records grouped by (which predicates hold, values of the weights), inside the engine."""
         return group_records(self._con, "people", self.schema, predicates, weights).named(predicates, weights)
 
-    @_in_turn
+    @in_turn
     def classes(self, expressions: Sequence[str]) -> Rows:
         """Records by the value of public expressions: a number from 0 for each value, -1 where one is NULL."""
         null = " OR ".join(f"({sql}) IS NULL" for sql in expressions)
@@ -134,7 +117,7 @@ class DuckDBRoster:
         )
         return np.asarray(self._con.execute(text).fetchnumpy()["c"], dtype=np.int64)
 
-    @_in_turn
+    @in_turn
     def fault(self, predicate: Predicate, weight: str | None) -> str | None:
         """The engine's objection, or None."""
         try:
@@ -145,7 +128,7 @@ class DuckDBRoster:
             return str(error).splitlines()[0]
         return None
 
-    @_in_turn
+    @in_turn
     def faults(self, parts: Sequence[tuple[Predicate, str | None]]) -> list[str | None]:
         """The engine's objections, or None, to many conditions and weights; those of one template at once."""
         plain = [(i, format_predicate(where)) for i, (where, weight) in enumerate(parts) if weight is None]
@@ -153,16 +136,16 @@ class DuckDBRoster:
         fine = {plain[at][0] for at in ran}
         return [None if i in fine else self.fault(*part) for i, part in enumerate(parts)]
 
-    @_in_turn
+    @in_turn
     def probe(self) -> ProbeTable:
         """A made-up table with the public values of this one (all, or those of some records); always the same one."""
         if self._probe is None:
             from keyhole.engines.duckdb.probe import DuckDBProbe
 
-            self._probe = self._life.closes(DuckDBProbe(self._con, self.n, self.schema))
+            self._probe = self.life.closes(DuckDBProbe(self._con, self.n, self.schema))
         return self._probe
 
-    @_in_turn
+    @in_turn
     def compute(self, columns: Sequence[WholeTableColumn]) -> str:
         """Add public columns that the engine computes over the whole table; why that cannot be, else empty.
 
@@ -197,23 +180,23 @@ class DuckDBRoster:
         if schema != self._schema:
             self._schema, self._probe = schema, None
 
-    @_in_turn
+    @in_turn
     def give_the_same_rows(self, table: tuple[str, ...], one: str, other: str) -> bool:
         """Do two statements give the same rows over all public rows with made-up private values?"""
         from keyhole.engines.duckdb.probe import give_the_same_rows
 
         return give_the_same_rows(self._con, self.schema, table, one, other)
 
-    @_in_turn
+    @in_turn
     def keys(self, statement: Statement) -> list[GroupKey]:
         """The public key values that occur, for each grouping set."""
-        public = [p for p in _conjuncts(statement.where) if not self._private(p)]
+        public = [p for p in split_conjunction(statement.where) if not self._private(p)]
         return self._keys(self._con, "people", statement, make_and(*public), private=False)
 
-    @_in_turn
+    @in_turn
     def ranked(self, statement: Statement, order: Sequence[OrderTerm]) -> list[tuple[GroupKey, int]]:
         """The groups of a statement under its public conditions with their rank in a public order, the first first."""
-        public = [p for p in _conjuncts(statement.where) if not self._private(p)]
+        public = [p for p in split_conjunction(statement.where) if not self._private(p)]
         named = {k.sql: quote_name(f"keyhole {i}") for i, k in enumerate(statement.keys)}
         columns = [f"{k.sql} AS {quote_name(k.column)}" for k in statement.keys if k.column is not None]
         listed = [*(f"{sql} AS {name}" for sql, name in named.items()), *columns, f'{COUNTED} AS "keyhole count"']
@@ -230,17 +213,17 @@ class DuckDBRoster:
         names = [k.name for k in statement.keys]
         return [({k: plain_value(v) for k, v in zip(names, row[:-1], strict=True)}, int(row[-1])) for row in rows]
 
-    @_in_turn
+    @in_turn
     def figure(self, query: Query) -> Decimal | bool | None:
         """The answer of a query that looks at public things only: its rendering, run over `people`."""
         return evaluate_query(self._con, query, "people")
 
-    @_in_turn
+    @in_turn
     def figures(
         self, statement: Statement, queries: Sequence[Query]
     ) -> list[tuple[GroupKey, list[Decimal | bool | None]]]:
         """Public questions for each group of a statement, by one look at the table for each of its grouping sets."""
-        public = format_predicate(make_and(*(p for p in _conjuncts(statement.where) if not self._private(p))))
+        public = format_predicate(make_and(*(p for p in split_conjunction(statement.where) if not self._private(p))))
         items = [query.canonical() for query in queries]
         figures: list[tuple[GroupKey, list[Decimal | bool | None]]] = []
         for chosen in statement.sets:
@@ -253,13 +236,13 @@ class DuckDBRoster:
             figures.extend(
                 (
                     {k: plain_value(v) for k, v in zip(names, row, strict=False)},
-                    [_finite_number(v) for v in row[len(keys) :]],
+                    [finite_number(v) for v in row[len(keys) :]],
                 )
                 for row in rows
             )
         return figures
 
-    @_in_turn
+    @in_turn
     def sign_ids(self, key: bytes) -> list[bytes] | None:
         """HMAC-SHA256 of each record's id: two hashes in the engine, nothing for each record here. The key has at most
         64 bytes.
@@ -275,7 +258,7 @@ class DuckDBRoster:
         made = [mac for (mac,) in rows]
         return None if None in made else made
 
-    @_in_turn
+    @in_turn
     def labels(self, rows: Rows) -> list[dict[str, Scalar | None]]:
         """The id of each record, or its row number from 1 where no id is declared."""
         names = [c.name for c in self.schema.of_role(Role.ID)]
@@ -284,7 +267,7 @@ class DuckDBRoster:
         listed = ", ".join(quote_name(name) for name in names)
         return [dict(zip(names, values, strict=True)) for values in self._rows(listed, rows)]
 
-    @_in_turn
+    @in_turn
     def singled_out(self, rows: Rows) -> list[bool]:
         """Do the public columns alone (without id) point to the record?"""
         names = [quote_name(c.name) for c in self.schema.of_role(Role.PUBLIC) if not c.computed]
@@ -311,7 +294,7 @@ class DuckDBRoster:
     def _private(self, predicate: Predicate) -> bool:
         if any(isinstance(leaf, Has) for leaf in find_leaves(predicate)):
             return True
-        read = _columns_read(predicate)
+        read = list_columns_read(predicate)
         return any(c.secret and c.name in read for c in self.schema.columns)
 
     def _keys(
@@ -338,14 +321,14 @@ class DuckDBRoster:
             groups.extend({k: plain_value(v) for k, v in zip(names, row, strict=True)} for row in rows)
         return groups
 
-    @_in_turn
+    @in_turn
     def spellings(self, column: str) -> frozenset[str]:
         """The values of a public column of text."""
         name = quote_name(column)
         rows = self._con.execute(f"SELECT DISTINCT {name} FROM people WHERE {name} IS NOT NULL").fetchall()
         return frozenset(str(row[0]) for row in rows)
 
-    @_in_turn
+    @in_turn
     def code_column(self, column: str) -> tuple[tuple[Scalar, ...], NDArray[np.int64]]:
         """The values of a public column in their order, and the number of each record's value (NULL: the last)."""
         name = quote_name(column)
@@ -355,13 +338,13 @@ class DuckDBRoster:
         plain = tuple(value for value in (plain_value(row[0]) for row in rows) if value is not None)
         return plain, codes
 
-    @_in_turn
+    @in_turn
     def has_value(self, column: str) -> NDArray[np.bool_]:
         """Who has a value in a private column; everybody, where the file has no such column."""
         text = f"SELECT {quote_name(column)} IS NOT NULL AS v FROM people ORDER BY rowid"
         return np.asarray(self._con.execute(text).fetchnumpy()["v"], dtype=np.bool_)
 
-    @_in_turn
+    @in_turn
     def fingerprint(self) -> str:
         """A digest of the public half, independent of the order of its rows."""
         from keyhole.engines.duckdb.digests import digest_public_half
@@ -387,11 +370,11 @@ def _register_rows(con: duckdb.DuckDBPyConnection, rows: Rows) -> None:
         con.execute(f"INSERT INTO wanted VALUES {part}")
 
 
-def _conjuncts(predicate: Predicate) -> tuple[Predicate, ...]:
+def split_conjunction(predicate: Predicate) -> tuple[Predicate, ...]:
     return predicate.parts if isinstance(predicate, And) else () if predicate == TRUE else (predicate,)
 
 
-def _columns_read(predicate: Predicate) -> frozenset[str]:
+def list_columns_read(predicate: Predicate) -> frozenset[str]:
     """Columns whose values (not merely their being NULL) a predicate looks at."""
     names: set[str] = set()
     for leaf in find_leaves(predicate):
@@ -406,10 +389,10 @@ def _columns_read(predicate: Predicate) -> frozenset[str]:
 
 def evaluate_query(con: duckdb.DuckDBPyConnection, query: Query, table: str) -> Decimal | bool | None:
     """What the engine answers to the rendering of a query; what is not finite is None."""
-    return _finite_number(fetch_value(con, f"SELECT {query.canonical()} FROM {table}"))
+    return finite_number(fetch_value(con, f"SELECT {query.canonical()} FROM {table}"))
 
 
-def _finite_number(value: Any) -> Decimal | bool | None:
+def finite_number(value: Any) -> Decimal | bool | None:
     if value is None or isinstance(value, bool):
         return value
     number = Decimal(repr(value)) if isinstance(value, float) else Decimal(value)

@@ -18,6 +18,7 @@ import duckdb
 import numpy as np
 from numpy.typing import NDArray
 
+from keyhole.basis import Atoms
 from keyhole.engines.base import GroupKey, PrivateTotal, PrivateValues, Roster, Seal
 from keyhole.engines.duckdb.connections import copy_rows, fetch_first, fetch_value, plain_value
 from keyhole.engines.duckdb.digests import digest_rows, seal_columns
@@ -78,7 +79,7 @@ class DuckDBSource(DuckDBRoster):
     @cached_property
     def roster(self) -> Roster:
         """The public half alone."""
-        return DuckDBRoster(self._con, self.schema, self._life)
+        return DuckDBRoster(self._con, self.schema, self.life)
 
     def evaluate(self, query: Query) -> Decimal | bool | None:
         """The true answer of one query, straight from the engine; sums beyond its numbers are added up here."""
@@ -158,19 +159,21 @@ class DuckDBSource(DuckDBRoster):
         """Values of single records are at hand."""
         return True
 
-    def sum_over_classes(
-        self, of: NDArray[np.int32], weights: Mapping[int, Fraction], column: str, power: int
-    ) -> PrivateTotal:
-        """The sum of weight * column ** power over the records of some classes."""
-        held = self.values(column)
-        chosen = np.isin(of, list(weights)) & held.present
-        total, size = Fraction(0), Fraction(0)
+    def sums_over_atoms(
+        self, atoms: Atoms, questions: Sequence[Mapping[int, Fraction]], column: str, power: int
+    ) -> list[PrivateTotal]:
+        """The sum of weight * column ** power over the records of some atoms, for each question."""
+        held, of = self.values(column), atoms.of
         units, digits = held.units, held.digits
-        for row in np.flatnonzero(chosen).tolist():
-            x = Fraction(float(held.floats[row])) if units is None else Fraction(int(units[row]), 10**digits)
-            product = weights[int(of[row])] * x**power
-            total, size = total + product, size + abs(product)
-        return PrivateTotal(total, size)
+        sums = []
+        for weights in questions:
+            total, size = Fraction(0), Fraction(0)
+            for row in np.flatnonzero(np.isin(of, list(weights)) & held.present).tolist():
+                x = Fraction(float(held.floats[row])) if units is None else Fraction(int(units[row]), 10**digits)
+                product = weights[int(of[row])] * x**power
+                total, size = total + product, size + abs(product)
+            sums.append(PrivateTotal(total, size))
+        return sums
 
     def value_counts(self, column: str, most: int) -> list[tuple[Scalar, int]] | None:
         """Each value of a private column and how many records have it, NULL aside; None if there are more than most."""

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import replace
 from typing import Any, NoReturn
 
-from keyhole.engines.engine import CopiedColumn, DataUrl, Relation
+from keyhole.engines.engine import CopiedColumn, DataUrl, Relation, fetch_rows
+from keyhole.engines.words import POSTGRES
 from keyhole.errors import DataError
 from keyhole.extras import import_extra
 from keyhole.model.predicate import format_literal, quote_name
@@ -33,7 +34,10 @@ WITH RECURSIVE base AS (
   FROM base b JOIN pg_type t ON t.oid = b.type WHERE t.typtype = 'd'
 )
 SELECT b.name, t.typname::text AS type, t.typtype::text AS form, b.modifier::int AS modifier,
-  coalesce(NOT k.collisdeterministic, false) AS merges
+  coalesce(NOT k.collisdeterministic, false) AS merges,
+  CASE WHEN t.typtype = 'e' THEN 'text' ELSE format_type(b.type, b.modifier) END || coalesce(
+    CASE WHEN k.collname <> 'default' THEN ' COLLATE ' || k.collnamespace::regnamespace || '.'
+    || quote_ident(k.collname) END, '') AS declared
 FROM base b JOIN pg_type t ON t.oid = b.type LEFT JOIN pg_collation k ON k.oid = b.collation
 WHERE t.typtype <> 'd' ORDER BY b.at
 """
@@ -66,11 +70,16 @@ _GONE = re.compile(
 )
 
 
+class ServerGone(DataError):
+    """The server ended the connection."""
+
+
 class PostgresEngine:
     """One connection. With a `snapshot` all that is read through it is one state of the database, and nothing is
     written (REPEATABLE READ, READ ONLY)."""
 
     dialect = "postgres"
+    spelling = POSTGRES
 
     def __init__(self, url: DataUrl, *, snapshot: bool) -> None:
         adbc = import_extra("adbc_driver_postgresql.dbapi", "reading PostgreSQL")
@@ -78,6 +87,7 @@ class PostgresEngine:
         self.url = url
         self.words: list[str] = []
         self.fault: DataError | None = None
+        self._in_transaction = snapshot
         try:
             self._con = adbc.connect(_dsn(url), autocommit=not snapshot)
         except Exception as error:
@@ -86,8 +96,14 @@ class PostgresEngine:
             self.do("SET TRANSACTION ISOLATION LEVEL REPEATABLE READ READ ONLY")
 
     def begin_snapshot(self) -> None:
-        """What is read from here on is one state of the database, and nothing is written."""
-        self.do("BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY")
+        """What is read from here on is one state of the database. Tables of this connection may still be made."""
+        self.do("BEGIN ISOLATION LEVEL REPEATABLE READ")
+        self._in_transaction = True
+
+    def roll_back(self) -> None:
+        """End a transaction as if it had not been."""
+        self._in_transaction = False
+        self.do("ROLLBACK")
 
     def arrow(self, sql: str) -> Any:
         """The rows of a SELECT, batch by batch."""
@@ -118,8 +134,28 @@ class PostgresEngine:
 
     def rows(self, sql: str) -> list[tuple[Any, ...]]:
         """All rows of a small SELECT."""
-        table = self.arrow(sql).read_all()
-        return list(zip(*(column.to_pylist() for column in table.columns), strict=True))
+        return fetch_rows(self, sql)
+
+    def attempt(self, sql: str) -> list[tuple[Any, ...]] | None:
+        """The rows of a small SELECT; None if the server refuses it. A server that is gone is a fault all the same."""
+        if self._in_transaction:
+            self.do("SAVEPOINT keyhole")
+        try:
+            return fetch_rows(self, sql)
+        except ServerGone:
+            raise
+        except DataError:
+            if self._in_transaction:
+                self.do("ROLLBACK TO SAVEPOINT keyhole")
+            return None
+
+    def keep(self, name: str, sql: str) -> str:
+        """The rows of a SELECT as a table of this connection alone."""
+        place = f"pg_temp.{quote_name(name)}"
+        self.do(f"DROP TABLE IF EXISTS {place}")
+        self.do(f"CREATE TEMP TABLE {quote_name(name)} AS {sql}")
+        self.do(f"ANALYZE {place}")
+        return place
 
     def state_of(self, sql: str) -> str:
         """The SQLSTATE with which the server refuses a SELECT; empty if it runs. Not inside a transaction."""
@@ -152,6 +188,35 @@ class PostgresEngine:
         self.do(f"ANALYZE pg_temp.{quote_name(name)}")
         return f"pg_temp.{quote_name(name)}"
 
+    def run_aside(
+        self, names: Sequence[tuple[str, ...]], rows: Any, types: Mapping[str, str], texts: Sequence[str]
+    ) -> list[list[tuple[Any, ...]] | None]:
+        """What each text gives where a table of these names holds these rows (cast to `types`); None: it fails.
+
+        All of it is one transaction that is taken back, limited in time and read-only once the table is there.
+        """
+        place = self.put("keyhole_filled", rows)
+        listed = ", ".join(
+            f"{quote_name(c)} :: {types[c]} AS {quote_name(c)}" if types.get(c) else quote_name(c)
+            for c in rows.column_names
+            if c != "keyhole_row"
+        )
+        self.do("BEGIN")
+        self._in_transaction = True
+        try:
+            self.do("SET LOCAL statement_timeout = '10s'")
+            self.do("SET LOCAL work_mem = '16MB'")
+            for name in dict.fromkeys(spelt for each in names for spelt in (each, tuple(n.lower() for n in each))):
+                schema = "pg_temp" if len(name) == 1 else quote_name(name[0])
+                if len(name) == 2:
+                    self.do(f"CREATE SCHEMA IF NOT EXISTS {schema}")
+                if len(name) <= 2:
+                    self.do(f"CREATE TABLE {schema}.{quote_name(name[-1])} AS SELECT {listed} FROM {place}")
+            self.do("SET TRANSACTION READ ONLY")
+            return [self.attempt(text) for text in texts]
+        finally:
+            self.roll_back()
+
     def cancel(self) -> None:
         """Stop what runs."""
         self._con.adbc_cancel()
@@ -176,14 +241,16 @@ class PostgresEngine:
         """The columns of a table, each with the way that its values are copied exactly."""
         zone = str(self.rows("SELECT current_setting('TimeZone') AS zone")[0][0])
         found = self.rows(_COLUMNS.format(format_literal(self.quoted(relation))))
-        padded = self._padded_columns(relation, [(n, m - 4) for n, type_, _, m, _ in found if type_ == "bpchar"])
+        padded = self._padded_columns(relation, [(n, m - 4) for n, type_, _, m, _, _ in found if type_ == "bpchar"])
         made = [
             describe_copy(
                 str(name), str(type_), str(form), int(modifier), merges=bool(merges) or name in padded, zone=zone
             )
-            for name, type_, form, modifier, merges in found
+            for name, type_, form, modifier, merges, _ in found
         ]
-        return [replace(column, type=str(row[1])) for column, row in zip(made, found, strict=True)]
+        return [
+            replace(column, type=str(row[1]), declared=str(row[5])) for column, row in zip(made, found, strict=True)
+        ]
 
     def _padded_columns(self, relation: Relation, fixed: Sequence[tuple[str, int]]) -> frozenset[str]:
         """The columns of type char(n) with values that are filled up with blanks, which LIKE sees and = does not."""
@@ -260,8 +327,12 @@ def _raise(error: Exception, url: DataUrl) -> NoReturn:
             f"{url.shown}: this role may not read {what[1] if what else 'it'}; GRANT SELECT on it, or name another user"
         ) from None
     if state.startswith(("57P", "08")) or (not state and _GONE.search(words)):
-        raise DataError.of_file(
+        raise ServerGone.of_file(
             f"{url.shown}: the server ended the connection before all was read, so nothing is said of it; try again"
+        ) from None
+    if state in ("55P03", "55006"):
+        raise DataError.of_file(
+            f"{url.shown}: somebody has the split table open; close the sessions, and try again"
         ) from None
     if state in ("42P01", "3F000", "42703"):
         raise DataError.of_file(f"{url.shown}: a table or column vanished while it was read; try again") from None

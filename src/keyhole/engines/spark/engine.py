@@ -6,11 +6,12 @@ import os
 import re
 import sys
 import warnings
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from typing import Any
 
-from keyhole.engines.engine import CopiedColumn, DataUrl, Relation
+from keyhole.engines.engine import CopiedColumn, DataUrl, Relation, fetch_rows
+from keyhole.engines.words import SPARK
 from keyhole.errors import DataError
 from keyhole.extras import import_extra
 from keyhole.model.predicate import quote_name
@@ -21,6 +22,7 @@ _SETTINGS = {
     "spark.sql.ansi.enabled": "true",
     "spark.sql.ansi.doubleQuotedIdentifiers": "true",
     "spark.sql.session.timeZone": "UTC",
+    "spark.sql.parser.escapedStringLiterals": "true",  # a backslash in a text is one
 }
 
 
@@ -28,6 +30,7 @@ class SparkEngine:
     """One session. A table is named as Spark has it: `hr.staff`, or `parquet./data/people` for files."""
 
     dialect = "spark"
+    spelling = SPARK
 
     def __init__(self, url: DataUrl) -> None:
         sql = import_extra("pyspark.sql", "reading Spark")
@@ -75,6 +78,30 @@ class SparkEngine:
         with self._told():
             self._session.createDataFrame(rows).createOrReplaceTempView(name)
         return f'"{name}"'
+
+    def attempt(self, sql: str) -> list[tuple[Any, ...]] | None:
+        """The rows of a small SELECT; None if Spark does not run it."""
+        try:
+            return fetch_rows(self, sql)
+        except DataError:
+            return None
+
+    def keep(self, name: str, sql: str) -> str:
+        """The rows of a SELECT, computed once and kept by the cluster, as a view of this session."""
+        self.words.append(f"CACHE {name}: {sql}")
+        with self._told():
+            self._session.sql(sql).createOrReplaceTempView(name)
+            self._session.catalog.cacheTable(name)
+        return f'"{name}"'
+
+    def run_aside(
+        self, names: Sequence[tuple[str, ...]], rows: Any, types: Mapping[str, str], texts: Sequence[str]
+    ) -> list[list[tuple[Any, ...]] | None]:
+        """What each text gives where views of these names hold these rows; None: it fails."""
+        for name in names:
+            if len(name) == 1:
+                self.put(name[0], rows.drop_columns(["keyhole_row"]))
+        return [self.attempt(text) for text in texts]
 
     def cancel(self) -> None:
         """Stop what runs."""

@@ -12,13 +12,14 @@ from dataclasses import dataclass
 
 from keyhole.engines.engine import CopiedColumn, DataUrl, find_relation
 from keyhole.engines.postgres.engine import PostgresEngine
+from keyhole.engines.roster import ROW
 from keyhole.errors import ConfigError, DataError
 from keyhole.model.predicate import format_literal, quote_name
 from keyhole.model.schema import Kind, Role
 
 SCHEMA = "keyhole"
-ROSTER, SOURCE = "keyhole_roster", "keyhole_source"
-ROW = "keyhole_r"  # the number of a row, from 0
+ROSTER, SOURCE, PROBE = "keyhole_roster", "keyhole_source", "keyhole_probe"  # the last is a database, too
+WAIT = "SET LOCAL lock_timeout = '10s'"  # whoever has the split table open keeps it as it is until he closes it
 _KINDS = {
     **dict.fromkeys(("int2", "int4", "int8", "oid"), Kind.INTEGER),
     **dict.fromkeys(("float4", "float8"), Kind.DOUBLE),
@@ -42,13 +43,15 @@ ORDER BY 1
 
 @dataclass(frozen=True, slots=True)
 class SplitColumn:
-    """A column of the split table: its name, role and kind, the expression that gives it, a decimal's digits."""
+    """A column of the split table: its name, role and kind, the expression that gives it, a decimal's digits, its type
+    as the database writes it (empty: its values are bytes here)."""
 
     name: str
     role: Role
     kind: Kind
     sql: str
     digits: int | None = None
+    type: str = ""
 
 
 def write_setup(
@@ -60,6 +63,7 @@ def write_setup(
         relation = find_relation(engine.relations(), table, url)
         columns = engine.columns(relation)
         origin = engine.quoted(relation)
+        made_up = _write_probe(engine)
     finally:
         engine.close()
     names = {column.name for column in columns}
@@ -73,12 +77,40 @@ def write_setup(
         for c in columns
         if c.name not in hidden
     ]
-    return ("BEGIN", *_setup_statements(origin, split), "COMMIT")
+    return ("BEGIN", WAIT, *_setup_statements(origin, split), "COMMIT", *made_up)
 
 
 def write_teardown() -> tuple[str, ...]:
     """The statements that take it all away again; the roles stay, with their passwords, and can read nothing."""
-    return ("BEGIN", f"DROP SCHEMA IF EXISTS {SCHEMA} CASCADE", "COMMIT")
+    return (
+        "BEGIN", WAIT, f"DROP SCHEMA IF EXISTS {SCHEMA} CASCADE", "COMMIT", f"DROP DATABASE IF EXISTS {PROBE}",
+    )  # fmt: skip
+
+
+def _write_probe(engine: PostgresEngine) -> tuple[str, ...]:
+    """The statements that make an empty database of the same texts' order, where statements run on made-up rows."""
+    name = format_literal(PROBE)
+    there = engine.rows(f"SELECT 1 AS one FROM pg_database WHERE datname = {name}")
+    encoding, collate, ctype, provider, locale = engine.rows(
+        "SELECT pg_encoding_to_char(encoding)::text AS e, datcollate::text AS c, datctype::text AS t, "
+        "coalesce(to_jsonb(d)->>'datlocprovider', 'c') AS p, "
+        "coalesce(to_jsonb(d)->>'datlocale', to_jsonb(d)->>'daticulocale', '') AS l "
+        "FROM pg_database d WHERE datname = current_database()"
+    )[0]
+    own = "" if provider == "c" else f" LOCALE_PROVIDER {'icu' if provider == 'i' else 'builtin'}"
+    own += f" {'ICU_LOCALE' if provider == 'i' else 'BUILTIN_LOCALE'} {format_literal(str(locale))}" if own else ""
+    made = (
+        f"CREATE DATABASE {PROBE} TEMPLATE template0 ENCODING {format_literal(str(encoding))} LC_COLLATE "
+        f"{format_literal(str(collate))} LC_CTYPE {format_literal(str(ctype))}{own}"
+    )
+    limited = f"ALTER ROLE {PROBE} SET temp_file_limit = '256MB'"
+    return (
+        _write_role(PROBE),
+        *(() if there else (made,)),
+        f"REVOKE ALL ON DATABASE {PROBE} FROM PUBLIC",
+        f"GRANT CONNECT, CREATE, TEMPORARY ON DATABASE {PROBE} TO {PROBE}",
+        f"DO $$ BEGIN {limited}; EXCEPTION WHEN insufficient_privilege THEN NULL; END $$",
+    )
 
 
 def run_statements(url: DataUrl, statements: Sequence[str]) -> None:
@@ -89,6 +121,11 @@ def run_statements(url: DataUrl, statements: Sequence[str]) -> None:
             engine.do(statement)
     finally:
         engine.close()  # without COMMIT nothing was done
+
+
+def _write_role(role: str) -> str:
+    missing = f"NOT EXISTS (SELECT 1 FROM pg_roles WHERE rolname = '{role}')"
+    return f"DO $$ BEGIN IF {missing} THEN CREATE ROLE {role} LOGIN; END IF; END $$"
 
 
 def check_barred(engine: PostgresEngine, private: Sequence[str]) -> None:
@@ -105,21 +142,35 @@ def check_barred(engine: PostgresEngine, private: Sequence[str]) -> None:
         what = "is a superuser" if superuser else f"may read {', '.join(str(row[0]) for row in readable)}"
         raise ConfigError(
             f"{engine.url.shown}: the role {who}, which decides, {what}; with stay = true it must not be able to read "
-            f"a private column: let {ROSTER} decide (keyhole engine setup makes it)"
+            f"a private column: let {ROSTER} decide (keyhole init engine makes it)"
         )
     if engine.state_of(f"SELECT 1 AS one FROM {SCHEMA}.secrets LIMIT 1") != "42501":
         raise ConfigError(
-            f"{engine.url.shown}: the server does not refuse {SCHEMA}.secrets to the role {who}: run keyhole engine "
-            "setup as the owner of the data"
+            f"{engine.url.shown}: the server does not refuse {SCHEMA}.secrets to the role {who}: run keyhole init "
+            "engine as the owner of the data"
+        )
+
+
+def check_probe(engine: PostgresEngine) -> None:
+    """Refuse a role that runs statements as they were written and may read anything but what it makes itself."""
+    who, superuser, readable = engine.rows(
+        "SELECT current_user::text AS who, (SELECT rolsuper FROM pg_roles WHERE rolname = current_user) AS super, "
+        "(SELECT count(*) FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace WHERE c.relkind IN "
+        "('r', 'p', 'v', 'm', 'f') AND n.nspname NOT IN ('pg_catalog', 'information_schema') AND n.nspname NOT LIKE "
+        "'pg\\_t%' AND has_schema_privilege(n.oid, 'USAGE') AND has_any_column_privilege(c.oid, 'SELECT')) AS many"
+    )[0]
+    if superuser or readable:
+        what = "is a superuser" if superuser else "may read tables there"
+        raise ConfigError(
+            f"{engine.url.shown}: the role {who}, which runs statements on made-up rows, {what}: let {PROBE} do it, in "
+            f"the database {PROBE} (keyhole init engine makes both)"
         )
 
 
 def list_private(engine: PostgresEngine) -> list[str]:
     """The private columns by which the database was split."""
     if engine.state_of(f"SELECT 1 AS one FROM {SCHEMA}.columns LIMIT 1"):
-        raise ConfigError(
-            f"{engine.url.shown} has no schema {SCHEMA} that this role may read: run keyhole engine setup"
-        )
+        raise ConfigError(f"{engine.url.shown} has no schema {SCHEMA} that this role may read: run keyhole init engine")
     return [str(row[0]) for row in engine.rows(f"SELECT name FROM {SCHEMA}.columns WHERE role = 'private'")]
 
 
@@ -133,19 +184,18 @@ def _split_column(column: CopiedColumn, role: Role) -> SplitColumn:
             "in a view, and set that up"
         )
     if kind is Kind.TEXT:
-        return SplitColumn(column.name, role, kind, f'({name}::text) COLLATE "C"')
+        return SplitColumn(column.name, role, kind, f'({name}::text) COLLATE "C"', type=column.declared)
     if kind is Kind.OTHER:
         return SplitColumn(column.name, role, kind, f"convert_to({name}::text, 'UTF8')")
     if kind is Kind.TIMESTAMP:
-        return SplitColumn(column.name, role, kind, f"{name}::timestamp")
-    return SplitColumn(column.name, role, kind, name, column.digits)
+        return SplitColumn(column.name, role, kind, f"{name}::timestamp", type=column.declared)
+    return SplitColumn(column.name, role, kind, name, column.digits, column.declared)
 
 
 def _setup_statements(origin: str, columns: Sequence[SplitColumn]) -> Iterator[str]:
     yield f"DROP SCHEMA IF EXISTS {SCHEMA} CASCADE"
-    for role in (ROSTER, SOURCE):
-        missing = f"NOT EXISTS (SELECT 1 FROM pg_roles WHERE rolname = '{role}')"
-        yield f"DO $$ BEGIN IF {missing} THEN CREATE ROLE {role} LOGIN; END IF; END $$"
+    yield _write_role(ROSTER)
+    yield _write_role(SOURCE)
     yield f"CREATE SCHEMA {SCHEMA}"
     yield f"REVOKE ALL ON SCHEMA {SCHEMA} FROM PUBLIC"
     ids = ", ".join(quote_name(c.name) for c in columns if c.role is Role.ID)
@@ -174,10 +224,10 @@ def _setup_statements(origin: str, columns: Sequence[SplitColumn]) -> Iterator[s
         yield f"ANALYZE {SCHEMA}.{table}"
     told = ", ".join(
         f"({format_literal(c.name)}, {format_literal(str(c.role))}, {format_literal(str(c.kind))}, "
-        f"{'NULL' if c.digits is None else c.digits}::int)"
+        f"{'NULL' if c.digits is None else c.digits}::int, {format_literal(c.type)})"
         for c in columns
     )
-    yield f"CREATE TABLE {SCHEMA}.columns AS SELECT * FROM (VALUES {told}) AS t(name, role, kind, digits)"
+    yield f"CREATE TABLE {SCHEMA}.columns AS SELECT * FROM (VALUES {told}) AS t(name, role, kind, digits, type)"
     yield f"GRANT USAGE ON SCHEMA {SCHEMA} TO {ROSTER}, {SOURCE}"
     yield f"GRANT SELECT ON {SCHEMA}.people, {SCHEMA}.columns TO {ROSTER}, {SOURCE}"
     yield f"GRANT SELECT ON {SCHEMA}.secrets TO {SOURCE}"
