@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import random
 import re
 import subprocess
@@ -9,6 +10,7 @@ import sys
 from collections.abc import Iterator
 from fractions import Fraction
 from pathlib import Path
+from typing import Any
 
 import pytest
 from tests.laws.crowd import Errand, together, trampled
@@ -21,6 +23,8 @@ from tests.support.postgres_book import BookPlace, make_book_schema
 from keyhole.book import Book, Mark
 from keyhole.book.store import refuse_network_file
 from keyhole.errors import BookError, ConfigError
+from keyhole.serve.gate import Gate
+from keyhole.sessions.session import Session
 
 PAID = {"amount": "1/10", "delta": "0", "what": "a question"}
 
@@ -156,6 +160,47 @@ def test_an_answer_is_given_again_while_somebody_else_decides(place: BookPlace, 
                     first.ask(sql, who)
         assert first.ask(whole, "ann").entry == told.entry
         assert first.book.state.seq == second.book.state.seq  # what the other wrote was looked at
+
+
+def test_a_gateway_hears_what_another_wrote(shared: BookPlace, tmp_path: Path) -> None:
+    """Whoever is idle takes it in before anybody asks; its own commits wake nobody."""
+    folder = move(AUDITED, tmp_path / "world", shared)
+    with AUDITED.opened(folder) as first, AUDITED.opened(folder) as second:
+        store = second.book.store
+        assert store.wait_for_others(0.1)  # it listens from now on, and has not heard what was before
+        assert not store.wait_for_others(0.1)
+        second.ask(AUDITED.pool[3], "bob")
+        assert not store.wait_for_others(0.1)
+        assert first.ask(AUDITED.pool[1], "ann").answered
+        assert store.wait_for_others(30)
+        assert second.book.state.seq < first.book.state.seq
+        second.catch_up()
+        assert second.book.state.seq == first.book.state.seq
+        assert len(second.policy.auditor.past) == len(first.policy.auditor.past)
+
+
+def test_a_gate_follows_the_book_while_nobody_asks_it(shared: BookPlace, tmp_path: Path) -> None:
+    folder = move(AUDITED, tmp_path / "world", shared)
+
+    async def main(other: Session[Any]) -> tuple[int, int]:
+        gate = Gate.open([folder / CONFIG], folder / "keys.keyhole")
+        (found,) = gate.populations.values()
+        following = asyncio.create_task(gate.follow_book(found))
+        try:
+            before = found.session.book.state.seq
+            assert other.ask(AUDITED.pool[1], "ann").answered
+            async with asyncio.timeout(60):
+                while found.session.book.state.seq == before:
+                    await asyncio.sleep(0.02)
+            return found.session.book.state.seq, other.book.state.seq
+        finally:
+            await gate.drain()
+            await following
+            gate.close()
+
+    with AUDITED.opened(folder) as other:
+        here, there = asyncio.run(main(other))
+    assert here == there
 
 
 # --- which copy it is -------------------------------------------------------------------------------------------------

@@ -19,6 +19,7 @@ if TYPE_CHECKING:
 
 IDLE = 30  # seconds that a gateway may hold the book without a word to it
 CONNECT = 10  # seconds to reach the server
+CHANNEL = "keyhole_book"  # on which a commit is announced to the other gateways
 DURABLE = ("fsync", "full_page_writes", "synchronous_commit")  # none may be off
 CHANGING = ("UPDATE", "DELETE", "TRUNCATE")  # what nobody who answers may do to an entry
 SETUP = """\
@@ -65,6 +66,7 @@ class PostgresStore(Store):
     def __init__(self, path: str, connection: psycopg.Connection[Row]) -> None:
         self.path, self._connection = path, connection
         self._place = self._now = self._find_place()
+        self._listening: psycopg.Connection[Row] | None = None
 
     @classmethod
     def open(cls, path: str) -> Self:
@@ -113,9 +115,21 @@ class PostgresStore(Store):
     def commit(self) -> None:
         """On disk when it returns; if the connection is lost here, the next turn reads whether it is."""
         with self._explained():
+            if self._connection.info.transaction_status is _errors().pq.TransactionStatus.INTRANS:
+                self._connection.execute(f"NOTIFY {CHANNEL}".encode())
             status = self._connection.execute("COMMIT").statusmessage
         if status != "COMMIT":  # a turn in which something failed ends so
             raise BookError(f"the book {self.path}: what was to be written was not. Nothing was answered or spent")
+
+    def wait_for_others(self, seconds: float) -> bool:
+        """Did another gateway commit something? Waits so long at most, for one thread, on a connection of its own."""
+        with self._explained():
+            if self._listening is None or self._listening.closed:
+                self._listening = _connect(self.path)
+                self._listening.execute(f"LISTEN {CHANNEL}".encode())
+                return True  # nobody heard what was committed before
+            own = self._connection.info.backend_pid
+            return any(each.pid != own for each in self._listening.notifies(timeout=seconds, stop_after=1))
 
     def roll_back(self) -> None:
         """Nothing of this turn stays: a lost connection leaves nothing."""
@@ -155,9 +169,11 @@ class PostgresStore(Store):
             self.roll_back()
 
     def close(self) -> None:
-        """Let go of the connection."""
-        with suppress(_errors().Error):
-            self._connection.close()
+        """Let go of the connections."""
+        for each in (self._connection, self._listening):
+            with suppress(_errors().Error):
+                if each is not None:
+                    each.close()
 
     @contextmanager
     def _explained(self) -> Iterator[None]:

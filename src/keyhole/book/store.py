@@ -87,6 +87,10 @@ class Store(ABC):
     def was_replaced(self) -> bool:
         """Is it another one than was opened, under the same name?"""
 
+    def wait_for_others(self, seconds: float) -> bool:
+        """Did another gateway commit something? Only one that is `shared` can tell."""
+        return False
+
     @abstractmethod
     def close(self) -> None:
         """Let go of it."""

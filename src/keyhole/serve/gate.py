@@ -25,7 +25,7 @@ from keyhole.auditing.online.admission import ParsedStatement
 from keyhole.book.state import EVERYBODY
 from keyhole.config.arguments import BudgetArguments
 from keyhole.config.settings import Settings, settings
-from keyhole.errors import BookError, ConfigError
+from keyhole.errors import BookError, ConfigError, KeyholeError
 from keyhole.model.query import Refused
 from keyhole.model.schema import Schema
 from keyhole.report.words.sentence import escape_line
@@ -52,6 +52,7 @@ T = TypeVar("T")
 READERS = 2  # threads that read and validate statements
 ENDINGS = 50  # latest questions that the owner sees
 DRAIN_SECONDS = 30.0
+SECONDS_TO_LISTEN = 2.0  # for what other gateways write, before it is asked whether the gate closes
 DATA_SCHEMES = ("postgresql", "postgres")  # of data URLs under `serve`; anything else is a file
 
 
@@ -289,6 +290,17 @@ class Gate:
     async def on_book(self, found: Population, work: Callable[[Session[Any]], T]) -> T:
         """Something that looks at a session's book, on the thread that owns it."""
         return await self._in(found.decider, lambda: work(found.session))
+
+    async def follow_book(self, found: Population) -> None:
+        """As long as the gate is open: take in what other gateways write while nobody asks here."""
+        while not self.closing:
+            try:
+                if await asyncio.to_thread(found.session.book.store.wait_for_others, SECONDS_TO_LISTEN):
+                    await self.on_book(found, lambda session: session.catch_up())
+                    self.tell_change()
+            except KeyholeError as error:  # whoever asks next meets it, too, and is told
+                log.warning("%s", escape_line(str(error)))
+                await asyncio.sleep(SECONDS_TO_LISTEN)
 
     def _note(self, flight: Flight, outcome: str, seconds: float) -> None:
         at = dt.datetime.now(dt.UTC).isoformat(timespec="seconds")

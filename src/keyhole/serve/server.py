@@ -145,10 +145,13 @@ async def run_server(gate: Gate, settings: ServerSettings, announce: Callable[[s
             if settings.mcp:
                 announce(f"MCP        {place}/mcp")
             announce(f"dashboard  {place}/dashboard")
+        shared = [each for each in gate.populations.values() if each.session.book.store.shared]
+        following = [asyncio.create_task(gate.follow_book(each)) for each in shared]
         waiting = {asyncio.create_task(stop.wait())} | ({running} if running is not None else set())
         await asyncio.wait(waiting, return_when=asyncio.FIRST_COMPLETED)
         announce("closing: no new question is taken")
         left = await gate.drain()
+        await asyncio.gather(*following)
         if left:
             log.warning("%d questions were still under way; what they commit is in the book", left)
     finally:

@@ -100,6 +100,9 @@ class Private:
         outcome = Outcome.ALLOWED if price.refused is None else Outcome.REFUSED
         return Reply(request.sql, outcome, price.how if price.refused is None else price.refused.reason, price=price)
 
+    def catch_up(self) -> None:
+        """Nothing is kept that the book does not say."""
+
     def expect(self, texts: Sequence[str], analyst: str | None) -> None:
         """What is left is shared out, or one plan is made."""
         self.answering.expect(texts, analyst)

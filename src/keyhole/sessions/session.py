@@ -53,6 +53,9 @@ class Policy(Protocol[Asked]):
     def check(self, request: Asked, analyst: str | None) -> Reply:
         """Whether it would be answered now, or for which price; on an open page, on which nothing is written."""
 
+    def catch_up(self) -> None:
+        """What others wrote is accounted for; the book has read it."""
+
     def expect(self, texts: Sequence[str], analyst: str | None) -> None:
         """These are about to be asked; plans may be made for all of them together."""
 
@@ -115,6 +118,12 @@ class Session(Generic[Asked]):
                     reply = self.policy.release(request, reply, analyst)
             self.policy.settled(reply)
         return reply
+
+    def catch_up(self) -> None:
+        """Take in what other gateways wrote, before anybody asks."""
+        with self.book.lock, _quietly():
+            self.book.look()
+            self.policy.catch_up()
 
     def ask_all(self, texts: Sequence[str], analyst: str | None = None) -> list[Reply]:
         """Several questions, one after the other; plans may be made for all of them together."""
