@@ -25,16 +25,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from keyhole.logs import exported
-from keyhole.logs.exported import (
-    NO_PARAMETERS,
-    NOBODY,
-    Asker,
-    Exported,
-    faulty,
-    filled,
-    has_parameters,
-    statements,
-)
+from keyhole.logs.exported import NO_PARAMETERS, NOBODY, Asker, Exported, faulty, filled, has_parameters, statements
 from keyhole.logs.records import Text, csv_rows, records
 from keyhole.sql import Dialect
 from keyhole.sql.statements.scripts import Script

@@ -53,9 +53,7 @@ from keyhole.sql.lowering.constants import NotConstant, to_decimal
 from keyhole.sql.lowering.functions import CONDITIONS, REFUSED
 from keyhole.sql.lowering.linear import LinearTerm
 from keyhole.sql.lowering.public_expressions import FINITE
-from keyhole.sql.lowering.statistic import (
-    StatisticReader,
-)
+from keyhole.sql.lowering.statistic import StatisticReader
 from keyhole.sql.statements.parse import strip_parentheses
 
 

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import sqlglot
 from sqlglot import exp
-from sqlglot.errors import SqlglotError
 
 from keyhole.errors import QueryError
-from keyhole.sql.statements.parse import parse_select
+from keyhole.sql.dialects.engine import Dialect
+from keyhole.sql.statements.parse import parse_select, parse_statement
 
 
 def find_aggregate_positions(sql: str) -> tuple[int, ...]:
@@ -30,10 +29,7 @@ def list_item_names(sql: str) -> tuple[str, ...]:
 
 def _list_items(sql: str) -> list[exp.Expr]:
     """The items of the outermost SELECT; none if there is a star among them, or if the text cannot be parsed."""
-    try:
-        tree = sqlglot.parse_one(sql, read="duckdb")
-    except SqlglotError:
-        return []
+    tree = parse_statement(sql, Dialect.DUCKDB)
     if not isinstance(tree, exp.Select) or any(isinstance(e, exp.Star) for e in tree.expressions):
         return []
     return tree.expressions
@@ -45,9 +41,8 @@ def list_table_names(sql: str) -> frozenset[str]:
     >>> sorted(list_table_names("WITH q AS (SELECT * FROM staff) SELECT SUM(pay) FROM q JOIN hr.pay USING (id)"))
     ['hr.pay', 'staff']
     """
-    try:
-        tree = sqlglot.parse_one(sql, read="duckdb")
-    except SqlglotError:
+    tree = parse_statement(sql, Dialect.DUCKDB)
+    if tree is None:
         return frozenset()
     made = {cte.alias for cte in tree.find_all(exp.CTE)}
     found = (".".join(part.name for part in table.parts) for table in tree.find_all(exp.Table))
@@ -79,10 +74,7 @@ def list_coarser_statements(text: str) -> list[str]:
     ['SELECT AVG(pay) FROM staff WHERE age < 30', "SELECT AVG(pay) FROM staff WHERE dept = 'law'", \
 'SELECT AVG(pay) FROM staff']
     """
-    try:
-        tree = sqlglot.parse_one(text, dialect="duckdb")
-    except (SqlglotError, RecursionError):
-        return []
+    tree = parse_statement(text, Dialect.DUCKDB)
     if not isinstance(tree, exp.Select):
         return []
     coarser = [*_without_a_conjunct(tree), *_without_a_key(tree)]
