@@ -94,15 +94,19 @@ class TableRepair:
 
     def suggestion(self) -> Suggestion:
         """The smallest set of shown cells without which no hidden cell is recovered, exactly or nearly; verified."""
-        found = self._show_what_follows(withhold(self.proofs, seconds=self.time_limit or SECONDS))
-        cells = tuple(key for key in self.published.cells if key in found.units)
+        found = self.show_what_follows(withhold(self.proofs, seconds=self.time_limit or SECONDS))
+        suggested = self.suggest(found)
         if found.stopped:
-            return Suggestion(found, cells, self.found, protects=self.protects)
-        after = self.last.get(found.units) or self.audit(found.units)
-        coarser, rounded = _until_stopped(self._coarser()), _until_stopped(self._rounded())
-        return Suggestion(found, cells, after, coarser, rounded, self.protects)
+            return suggested
+        return replace(suggested, coarser=_until_stopped(self._coarser()), rounded=_until_stopped(self._rounded()))
 
-    def _show_what_follows(self, found: Remedy[Key]) -> Remedy[Key]:
+    def suggest(self, found: Remedy[Key]) -> Suggestion:
+        """A remedy, audited; without what else would do."""
+        cells = tuple(key for key in self.published.cells if key in found.units)
+        after = self.found if found.stopped else self.last.get(found.units) or self.audit(found.units)
+        return Suggestion(found, cells, after, protects=self.protects)
+
+    def show_what_follows(self, found: Remedy[Key]) -> Remedy[Key]:
         """Without cells that follow from what is shown all the same: to show them tells nothing."""
         while found.enough and found.units and not self.published.radius:
             after = self.last.get(found.units) or self.audit(found.units)
