@@ -33,7 +33,10 @@ id = ["p"]
 keys = ["p", "v"]
 private = "all"
 """
-STATES = tuple(product("ab", (1, 2, 4), (False, True)))  # ill, cost, has a row in dx
+DECLARED = SETTINGS.replace("private.ill]", 'private.ill]\nvalues = ["a", "b"]').replace(
+    "private.cost]", "private.cost]\nmin = 1\nmax = 3\nstep = 1"
+)
+STATES = tuple(product("ab", (1, 2, 3), (False, True)))  # ill, cost, has a row in dx
 NULL = np.nan
 HASP = "EXISTS (SELECT 1 FROM dx WHERE dx.p = visit.p AND dx.code = 'x')"
 HAS = "EXISTS (SELECT 1 FROM dx WHERE dx.v = visit.v AND dx.code = 'x')"
@@ -106,6 +109,7 @@ class Asked:
     sql: str
     answers: np.ndarray[Any, Any]
     plain: bool
+    chosen: np.ndarray[Any, Any]
 
 
 class Clinic:
@@ -132,9 +136,8 @@ class Clinic:
         name = draw.choice(list(AGGREGATES))
         chosen = PUBLIC[public](self.tables) & PRIVATE[private](self.tables)
         sql = f"SELECT {name} FROM visit WHERE {public} AND {private}"
-        return Asked(
-            sql, AGGREGATES[name](self.tables, chosen), private == "TRUE" and name in ("SUM(cost)", "AVG(cost)")
-        )
+        plain = private == "TRUE" and name in ("SUM(cost)", "AVG(cost)")
+        return Asked(sql, AGGREGATES[name](self.tables, chosen), plain, chosen)
 
     def stored(self, folder: Path) -> Path:
         path = folder / "clinic.duckdb"
@@ -162,9 +165,9 @@ class Clinic:
         return mine @ (len(STATES) ** np.arange(mine.shape[1]))
 
 
-def audited(clinic: Clinic, folder: Path) -> Exposure:
+def audited(clinic: Clinic, folder: Path, settings: str = SETTINGS) -> Exposure:
     path = clinic.stored(folder)
-    found = examine([a.sql for a in clinic.log], data=str(path), config=Config.parse(SETTINGS))
+    found = examine([a.sql for a in clinic.log], data=str(path), config=Config.parse(settings))
     assert not found.refused, found.refused
     assert not found.contradictions, found.contradictions
     return found
@@ -212,6 +215,37 @@ def check_all_clear(clinic: Clinic) -> None:
         mine = np.nan_to_num(t.cost[same][:, clinic.person == p])
         known = bool(np.isnan(t.cost[0, clinic.person == p]).all())
         assert known or "cost" not in looked or len(np.unique(mine.sum(axis=1))) > 1, ("total", p)
+
+
+def decided(seed: int, folder: Path) -> tuple[bool, bool]:
+    """One clinic whose values are declared: is nothing of anybody determined, and is that said?
+
+    Beside values, totals and conditions: what a person adds to an answer, and whether any record of his counts in it.
+    """
+    clinic = Clinic(seed)
+    found = audited(clinic, folder, DECLARED)
+    t, same = clinic.tables, np.ones(len(clinic.index), dtype=bool)
+    for asked in clinic.log:
+        mine = asked.answers[clinic.real]
+        same &= np.isnan(asked.answers) if np.isnan(mine) else np.abs(asked.answers - mine) < 1e-9
+
+    def fixed(values: np.ndarray[Any, Any]) -> bool:
+        return len(np.unique(values)) > 1 and len(np.unique(values[same])) == 1
+
+    known = False
+    for asked in clinic.log:
+        counts = asked.chosen
+        for each in (counts, np.nan_to_num(t.cost) * counts):
+            known |= any(fixed(column) for column in each.T)
+            known |= any(fixed(each[:, clinic.person == p].sum(axis=1)) for p in np.unique(clinic.person))
+        known |= any(fixed(counts[:, clinic.person == p].any(axis=1)) for p in np.unique(clinic.person))
+    try:
+        check_all_clear(clinic)
+    except AssertionError:
+        known = True
+    cleared = found.exit_code == 0
+    assert not (cleared and known), ("an all-clear is false", seed)
+    return not known, cleared
 
 
 def compared(seed: int, folder: Path) -> tuple[int, bool]:

@@ -16,9 +16,10 @@ from keyhole.auditing import Judge
 from keyhole.auditing.examine import examine
 from keyhole.auditing.known import Claim, Known
 from keyhole.auditing.promise import INTERRUPTED_GAP
-from keyhole.auditing.rules import RULES, integer_model, linear
+from keyhole.auditing.rules import RULES, linear
 from keyhole.checker import replay
 from keyhole.config.arguments import Detail
+from keyhole.encode import states
 from keyhole.gather.evidence import System
 from keyhole.report.documents.json_text import dumps
 
@@ -90,7 +91,7 @@ def test_too_many_tables_are_a_status(monkeypatch: pytest.MonkeyPatch) -> None:
     log = ["SELECT COUNT(*) FROM t WHERE ill = 'flu' AND name <> 'a'", "SELECT COUNT(*) FROM t WHERE ill = 'cold'"]
     open_to = keyhole.examine(log, data=pa.table(ills), id="name", private="ill=flu,cold").to_json()
     assert {i["status"] for i in open_to["intervals"]} == {"exposed", "open"}
-    monkeypatch.setattr(integer_model, "PEOPLE", 1)
+    monkeypatch.setattr(states, "RECORDS", 1)
     limited = keyhole.examine(log, data=pa.table(ills), id="name", private="ill=flu,cold").to_json()
     assert {i["status"] for i in limited["intervals"]} == {"exposed", "limit"}
 

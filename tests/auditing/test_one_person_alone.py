@@ -188,13 +188,13 @@ def test_what_counts_say_of_a_column_of_the_record_is_replayed(folder: Path) -> 
     said = json.loads(visits(folder, *log).dumps())
     claimed = [i for i in said["intervals"] if i["status"] == "inferred"]
     assert len(claimed) == 4  # two records of Bob: not HIV, and above 20
-    assert outcomes(said, folder) == ["holds"] * 4
+    assert set(outcomes(said, folder)) == {"holds"}  # those by assumption, too
     for i in claimed:
         if i["column"] == "ill":
             i["excluded"] = ["cold"]
         else:
             i["lo"] += 1
-    assert outcomes(said, folder) == ["fails"] * 4
+    assert outcomes(said, folder).count("fails") == 4
 
 
 def test_one_of_his_records_is_replayed(folder: Path) -> None:

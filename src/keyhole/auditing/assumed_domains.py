@@ -31,13 +31,14 @@ from keyhole.auditing.exchange import everybody_open
 from keyhole.auditing.known import Claim, Known
 from keyhole.auditing.promise import ASSUMED_OPEN, INTERRUPTED_GAP, SHOWN_OPEN, declaring_line
 from keyhole.datasets import PrivateValues, Roster, Source
+from keyhole.encode.states import looked_at
 from keyhole.errors import engine_interruptions
 from keyhole.gather.evidence import Constraint, Evidence, System
 from keyhole.model.numbers import round_fraction
 from keyhole.model.predicate import Scalar
 from keyhole.model.prior import Knowledge, Prior
 from keyhole.model.query import DOUBTFUL
-from keyhole.model.schema import Column, Kind, Role
+from keyhole.model.schema import Column, Kind, Role, Schema
 
 MOST_VALUES = 20  # different ones that are assumed to be all
 MANY_RECORDS = 10  # of each, from which on they are
@@ -165,7 +166,7 @@ def with_assumptions(
     `exchanges`: may people be shown open by exchanging two of them, however near their values are?
     """
     evidence = found.evidence
-    asked = dict.fromkeys(name for system in evidence.systems for name in system.columns)
+    asked = asked_columns(evidence, roster.schema)
     private = {c.name: c for c in roster.schema.of_role(Role.PRIVATE)}
     columns = [private[name] for name in asked if name in private and evidence.prior(name).state == "undeclared"]
     if not columns or interrupted(found):
@@ -179,6 +180,15 @@ def with_assumptions(
             return _Assuming(found, roster, source, audit, columns).verdict(exchanges=exchanges)
     except KeyboardInterrupt:
         return replace(found, missed=ordered({*found.missed, INTERRUPTED_GAP}))
+
+
+def asked_columns(evidence: Evidence, schema: Schema) -> dict[str, None]:
+    """The private columns that answers depend on, those that people are counted by included."""
+    secret = frozenset(c.name for c in schema.columns if c.secret)
+    numbers = frozenset[str]() if evidence.counting is None else evidence.counting.numbers
+    counted = (e.query for e in evidence.transcript.entries if e.number in numbers)
+    names = [name for system in evidence.systems for name in system.columns]
+    return dict.fromkeys([*names, *sorted({name for query in counted for name in looked_at(query, secret) & secret})])
 
 
 class _Assuming:
@@ -197,7 +207,7 @@ class _Assuming:
 
     def verdict(self, *, exchanges: bool) -> Exposure:
         """The verdict, with findings that need the assumption, and whether everybody else is shown to be open."""
-        found = self.found
+        found, missed = self.found, self.found.missed
         needed = [name for name, domain in self.domains.items() if domain.closed]
         constant = [name for name, domain in self.domains.items() if domain.rule == "constant"]
         again, gap = found, found.gap
@@ -211,6 +221,8 @@ class _Assuming:
                 raise KeyboardInterrupt
             if len(again.contradictions) > len(found.contradictions):
                 again, gap = found, gap or f"{UNFIT.format(name=needed[0])}: {self.lines[needed[0]]}"
+            elif not again.gap and self.roster.schema.people and self._all_assumed(needed):
+                gap, missed = "", ()  # a table with values that occur is one of any values
             elif again.gap and not gap:
                 gap = f"{ASSUMED.format(name=needed[0])}, {again.gap}; {self.lines[needed[0]]}"
         if constant and not gap:
@@ -229,13 +241,12 @@ class _Assuming:
         findings = sorted((*found.findings, *new), key=lambda f: (f.row, f.column, f.assumed))
         made = Assumption(again, groups, gap, promise, self.lines, self._exchanged)
         directions = {**found.directions, **again.directions, **self._directions}
-        return replace(found, findings=tuple(findings), assumption=made, directions=directions)
+        return replace(found, findings=tuple(findings), assumption=made, directions=directions, missed=missed)
 
     def _promise(self, again: Exposure, needed: Iterable[str]) -> str:
         """What is proved of the others, with its condition where only the rank of equations leaves a column open."""
-        evidence, assumed = self.found.evidence, set(needed)
-        asked = {name for system in evidence.systems for name in system.columns}
-        if all(name in assumed or evidence.prior(name).state == "declared" for name in asked):
+        assumed = set(needed)
+        if self._all_assumed(needed):
             return ASSUMED_OPEN
         ranked = {
             name
@@ -249,6 +260,12 @@ class _Assuming:
             if ranked and complete == SHOWN_OPEN
             else complete
         )
+
+    def _all_assumed(self, needed: Iterable[str]) -> bool:
+        """Is every column that was asked declared, or assumed to have the values that occur?"""
+        evidence, assumed = self.found.evidence, set(needed)
+        asked = asked_columns(evidence, self.roster.schema)
+        return all(name in assumed or evidence.prior(name).state == "declared" for name in asked)
 
     def _knowledge(self) -> Knowledge:
         """What was declared, and what is assumed besides."""
@@ -267,6 +284,8 @@ class _Assuming:
     def _all_exchanged(self, needed: Iterable[str]) -> bool:
         """May everybody be exchanged with somebody of another value, in all that the log asks of these columns?"""
         names, evidence = set(needed), replace(self.found.evidence, knowledge=self._knowledge())
+        if not names <= {name for system in evidence.systems for name in system.columns}:
+            return False
         known = Known.prior(evidence, self.roster, None, self.source)
         known.learn(
             Claim(f.row, f.column, f.status, f.value, f.lo, f.hi, f.proof)

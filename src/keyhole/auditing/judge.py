@@ -19,6 +19,7 @@ from keyhole.auditing.people import ShownPeople, shown_people
 from keyhole.auditing.people_sums import PeopleSums, looks_at_secrets
 from keyhole.auditing.promise import INTERRUPTED_GAP, RECORDS_GAP, records_gap
 from keyhole.auditing.rules import RULES
+from keyhole.auditing.rules.integer import decide_people
 from keyhole.auditing.rules.interval import unshown
 from keyhole.auditing.rules.order import unused
 from keyhole.auditing.shown import examine_shown
@@ -61,8 +62,15 @@ class Judge:
         self._narrow(known, settled)
         people = _unless_stopped(known, lambda: shown_people(evidence, known, roster, self.source)) or ShownPeople()
         known.learn((*people.claims, *people.contradictions))
-        findings = [*known.findings(roster, Status.EXPOSED, Status.INFERRED), *known.personal(roster), *people.findings]
         gap = records_gap(evidence, roster.schema)
+        states = (
+            _unless_stopped(known, lambda: decide_people(known, self.source))
+            if gap and not known.contradictions
+            else None
+        )
+        if states is not None:
+            known.learn(states.claims)
+        findings = [*known.findings(roster, Status.EXPOSED, Status.INFERRED), *known.personal(roster), *people.findings]
         sums = _unless_stopped(known, lambda: PeopleSums(evidence, roster)) if gap else None
         alone = None if sums is None else _unless_stopped(known, lambda: said_alone(sums, findings, known.missed))
         findings += alone or []
@@ -70,7 +78,9 @@ class Judge:
         unjudged = (*evidence.unjudged, *(u for u in _unjudged(evidence, known) if u.number not in used))
         spoiled = bool(known.contradictions or people.contradictions or unjudged)
         tried = bool(known.missed | people.missed | gap) and sums is not None and not spoiled
-        why = _unless_stopped(known, lambda: self._not_exchanged(sums)) if tried and sums is not None else None
+        why = states.missing if states is not None and self.exchanges and not spoiled else None
+        if why != "" and tried and sums is not None:
+            why = _unless_stopped(known, lambda: self._not_exchanged(sums))
         missed = known.missed | people.missed | gap
         missed = set() if why == "" else missed - {RECORDS_GAP} | {why} if why and RECORDS_GAP in missed else missed
         refuted = Refuted(evidence, self.source)

@@ -21,6 +21,7 @@ from numpy.typing import NDArray
 
 from keyhole.auditing.people_sums import SURE, PeopleSums, Residual, Summand
 from keyhole.datasets import PrivateValues, Source
+from keyhole.encode.states import key_pattern
 from keyhole.gather.answers import finish
 from keyhole.model.cells import partition_column
 from keyhole.model.predicate import Has, Leaf, Opaque, quote_name
@@ -126,7 +127,7 @@ class Exchange:
             rows = order[start:end]
             if touched.isdisjoint(atom[rows].tolist()):
                 continue
-            key: tuple[object, ...] = (atom[rows].tobytes(), *(_pattern(at[rows]) for at in shared))
+            key: tuple[object, ...] = (atom[rows].tobytes(), *(key_pattern(at[rows]) for at in shared))
             alone = int(person[rows[0]]) < 0 or any((at[rows] == -2).any() for at in shared)
             found.setdefault((*key, int(rows[0])) if alone else key, []).append(rows)
         for people in found.values():
@@ -304,16 +305,6 @@ def answers_truly(source: Source, query: Query, answer: Answer) -> bool:
     dust = abs(Fraction(value)) / 10**9
     low = answer.lo is None or answer.lo <= Fraction(value) + dust
     return low and (answer.hi is None or answer.hi >= Fraction(value) - dust)
-
-
-def _pattern(at: NDArray[np.int64]) -> tuple[int, ...]:
-    """Which records share rows, whatever those are called.
-
-    >>> _pattern(np.array([7, -1, 9, 7]))
-    (0, -1, 1, 0)
-    """
-    seen: dict[int, int] = {}
-    return tuple(-1 if k < 0 else seen.setdefault(k, len(seen)) for k in at.tolist())
 
 
 def _statistic(query: Query, values: Sequence[Fraction]) -> Fraction | None:

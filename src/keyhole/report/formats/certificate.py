@@ -34,6 +34,10 @@ UNCERTIFIED: dict[str, Any] = {
     "kind": "none",
     "why": "counts of people by conditions on their records have no certificate yet",
 }
+ALL_RECORDS: dict[str, Any] = {
+    "kind": "none",
+    "why": "what follows of people with all their records together has no certificate yet",
+}
 PUBLIC_ROWS: dict[str, Any] = {
     "kind": "none",
     "why": 'counts by private columns of a table whose rows are public have no certificate yet: with private = "all" '
@@ -171,6 +175,8 @@ class Certifier:
     def _of_kind(self, proof: Proof) -> dict[str, Any]:
         if proof.counted is not None:
             counting, schema = self._exposure.evidence.counting, self._exposure.roster.schema
+            if "people" in proof.counted:
+                return ALL_RECORDS
             if "alone" in proof.counted:
                 return _certify_one_person(schema, proof.counted)
             made = None if counting is None else _certify_count(counting, schema, proof.counted)

@@ -9,16 +9,15 @@ with sums, quotients and comparisons, exactly as the engine defines them (`keyho
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from decimal import Decimal
 from fractions import Fraction
 from itertools import accumulate
 from math import ceil, floor
 
-from keyhole.auditing.known import Known
 from keyhole.encode.order import is_shown
-from keyhole.gather.answers import interval, largest_end, noise_compared, radius
+from keyhole.gather.answers import interval, largest_end, noise_compared
 from keyhole.gather.arithmetic import EXACT, Arithmetic, dyadic
 from keyhole.gather.evidence import ROUNDED, OrderFact
 from keyhole.model.meaning import OVER_ZERO, Value, compare_numbers, compute_value, find_ranks
@@ -34,7 +33,7 @@ class AnswerTest:
 
     entry: Entry
     scales: tuple[int, ...]
-    known: Known
+    dust: Callable[[Fraction], Fraction]  # of a printed number: how far it may lie from the true one
     arithmetic: Arithmetic = EXACT  # of what is compared with a constant
 
     def judge(self, rows: list[tuple[int, ...]]) -> Sequence[bool | None]:
@@ -90,7 +89,7 @@ class AnswerTest:
         answer = self.entry.answer
         assert answer is not None
         told = Fraction(answer.value) if isinstance(answer.value, Decimal) else largest_end(answer)
-        dust = Fraction(0) if told is None else self._dust(told)  # ends may be numbers that an engine printed
+        dust = Fraction(0) if told is None else self.dust(told)  # ends may be numbers that an engine printed
         said = interval(self.entry.query, answer, dust)
         if (said.lo is not None and v < said.lo) or (said.hi is not None and v > said.hi):
             return False
@@ -102,9 +101,6 @@ class AnswerTest:
             return True if inside else None
         inside = (said.lo is None or v >= said.lo + 2 * dust) and (said.hi is None or v <= said.hi - 2 * dust)
         return True if answer.value is None and inside else None
-
-    def _dust(self, at: Fraction) -> Fraction:
-        return radius(self.entry.query, at, self.known.evidence.n, self.known.schema, self.known.knowledge)
 
     def ends(self, per: Fraction | None) -> tuple[int | None, int | None]:
         """Between what the first total lies surely; `per` is the second one if it is public."""
@@ -118,7 +114,7 @@ class AnswerTest:
             return None, None
         if query.per and not per:
             return None, None
-        said = interval(query, answer, self._dust(Fraction(answer.value)))
+        said = interval(query, answer, self.dust(Fraction(answer.value)))
         times = self.scales[0] * (per if query.per and per is not None else Fraction(1))
         if said.lo is None or said.hi is None:
             return None, None
@@ -207,3 +203,45 @@ class OrderTest:
     def _at(self, counts: tuple[int, ...], rank: int) -> Fraction:
         """The value of a rank, from 1."""
         return next(v for v, so_far in zip(self.values, accumulate(counts), strict=True) if so_far >= rank)
+
+
+@dataclass(frozen=True, slots=True)
+class WeightCount:
+    """How many records under a condition have a public number that is beyond another one, or is it (None: any)."""
+
+    weight: str
+    where: Predicate
+    op: str = ""
+    at: Fraction | None = None
+
+    @classmethod
+    def of(cls, entry: Entry) -> Iterator[WeightCount]:
+        """Those that the least or the greatest public number of some people is about."""
+        query, answer, term = entry.query, entry.answer, entry.query.terms[0]
+        if answer is None or answer.null or answer.lo is None:
+            yield cls(term.weight or "", term.where)
+            return
+        above = (query.aggregate is Aggregate.MAX) == (term.factor > 0)
+        for op in (">" if above else "<", "="):
+            yield cls(term.weight or "", term.where, op, Fraction(answer.lo) / term.factor)
+
+    def counts(self, number: Fraction) -> bool:
+        """Does a record with this number count?"""
+        return self.at is None or compare_numbers(number, self.op, self.at)
+
+
+@dataclass(frozen=True, slots=True)
+class ExtremeTest:
+    """MIN or MAX of a public number under private conditions: nobody is beyond it, somebody has it."""
+
+    entry: Entry
+
+    additive = False
+
+    def judge(self, rows: list[tuple[int, ...]]) -> Sequence[bool | None]:
+        """True or False for each row of counts: NULL is over nobody."""
+        return [row[0] == 0 and (len(row) == 1 or row[1] > 0) for row in rows]
+
+    def ends(self) -> Mapping[int, tuple[int | None, int | None]]:
+        """Nobody is beyond it."""
+        return {0: (None, 0)}
