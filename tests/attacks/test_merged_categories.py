@@ -17,7 +17,7 @@ IDS, CATEGORIES = range(6), ("A", "B", "C", "D")
 Asked = list[tuple[str, list[int]]]
 
 
-def attack(truth: list[str], asked: Asked, private: str = "kind=A,B,C,D") -> dict[str, Any]:
+def attack(truth: list[str], asked: Asked, private: str = "kind=A,B,C,D", method: str = "auto") -> dict[str, Any]:
     """What the attack says of counts of single categories."""
     table = pa.table({"id": list(IDS), "kind": truth})
     lines = []
@@ -25,7 +25,9 @@ def attack(truth: list[str], asked: Asked, private: str = "kind=A,B,C,D") -> dic
         inside = ", ".join(map(str, ids))
         answer = sum(truth[i] == c for i in ids)
         lines.append((f"SELECT COUNT(*) FROM t WHERE kind = '{c}' AND id IN ({inside})", answer))
-    return keyhole.attack(lines, data=table.select(["id"]), table="t", id="id", private=private, truth=table).to_json()
+    return keyhole.attack(
+        lines, data=table.select(["id"]), table="t", id="id", private=private, truth=table, method=method
+    ).to_json()
 
 
 def chances(truth: list[str], asked: Asked, names: dict[str, str]) -> list[Counter[str]]:
@@ -52,6 +54,18 @@ def test_each_name_has_the_chance_that_all_tables_give_it(seed: int) -> None:
         right += each["value"] == names.get(truth[person], truth[person])
     assert told["score"]["exact"] == pytest.approx(right / len(IDS))
     assert told["score"]["prior_exact"] == (0.75 if seed % 2 else 0.5)
+
+
+@pytest.mark.parametrize("method", ["bounded", "l1", "least-squares"])
+@pytest.mark.parametrize("seed", range(3))
+def test_other_methods_name_them_together_too(method: str, seed: int) -> None:
+    rng = np.random.default_rng(seed)
+    truth = rng.choice(CATEGORIES, len(IDS)).tolist()
+    asked = [("C", sorted(rng.choice(len(IDS), 3, replace=False).tolist())) for _ in range(4)]
+    possible = chances(truth, asked, dict.fromkeys("ABD", "A, B or D"))
+    for each, counted in zip(attack(truth, asked, method=method)["estimates"], possible, strict=True):
+        assert each["value"] in ("C", "A, B or D")
+        assert each["confidence"] == pytest.approx(counted[each["value"]] / counted.total(), abs=1e-6)
 
 
 def test_many_categories_are_named_by_what_they_are_not() -> None:

@@ -3,18 +3,19 @@
 from __future__ import annotations
 
 import tempfile
+from collections import Counter
 from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import NDArray
 
-from keyhole.attacks.base import Floats, Reconstruction, Target, Watch, guess_from_prior
+from keyhole.attacks.base import Floats, Measure, Reconstruction, Target, Watch, guess_from_prior
 from keyhole.attacks.batch import DENSE_LIMIT, refuse_contradiction
 from keyhole.attacks.estimates.guess_errors import average_guess_errors
 from keyhole.attacks.estimates.matrix_free import SMALL
 from keyhole.attacks.estimates.maximum_likelihood import choose_losses, minimise_losses
 from keyhole.attacks.estimates.model_fit import fit_noise, warn_of_values_outside_range
-from keyhole.attacks.estimates.posterior import EVERY_VALUE
+from keyhole.attacks.estimates.posterior import EVERY_VALUE, merge_categories
 from keyhole.attacks.estimates.standard_errors import SPREAD_LIMIT, compute_standard_errors
 from keyhole.attacks.methods import BATCH, METHODS, STREAMING
 from keyhole.attacks.methods.integer import Integer
@@ -118,7 +119,25 @@ def run_attack(
         raise ContradictionError("; ".join(c.reason for c in evidence.contradictions[:5]))
     problem = assemble(target, evidence)
     with np.errstate(over="ignore", divide="ignore", invalid="ignore"):  # what is not finite is refused at the end
-        return _run(method, problem, watch, unstated, within)
+        choice, found = _run(method, problem, watch, unstated, within)
+    return choice, _name_together(problem, found)
+
+
+def _name_together(problem: Problem, found: Reconstruction) -> Reconstruction:
+    """A guessed category under the name of all that no answer tells from it, with their chance; where `integer`, which
+    weighs names against each other, has not done so.
+    """
+    dense = problem.csr is None and problem.m * problem.p <= DENSE_LIMIT
+    merged = merge_categories(problem) if dense and not found.merged else {}
+    if not merged or found.measure is not Measure.PROBABILITY:
+        return found
+    together = Counter(merged.values())
+    values, sure = found.values.copy(), found.confidence.copy()
+    for at, value in enumerate(values.tolist()):
+        if value in merged:
+            values[at] = merged[value]
+            sure[at] = min(1.0, sure[at] * together[merged[value]])
+    return replace(found, values=values, confidence=sure, merged=merged)
 
 
 def _run(
