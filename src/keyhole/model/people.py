@@ -7,7 +7,7 @@ conjunction of atoms, or of their negations, on the records that satisfy a publi
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from itertools import product
@@ -174,8 +174,3 @@ class Counting:
     ties: tuple[Tied, ...] = ()
     exclusive: tuple[tuple[int, ...], ...] = ()
     numbers: frozenset[str] = frozenset()  # of the queries that are judged here
-
-
-def has_only_public(conjuncts: Iterable[Conjunct]) -> bool:
-    """Does no private condition decide?"""
-    return not any(c.literals for c in conjuncts)
