@@ -80,6 +80,7 @@ def test_what_is_translated_there_is_what_would_be_translated_here(
     schema = server.gate.populations["staff"].schema
     there = server.gate.trials.translate("staff", sql, values, types, width)
     assert there == translate_question(sql, values, types, width, schema)
+    assert (("staff", there[0]) in server.gate.trials._known) is (there[1] == "")  # it was read there, too
 
 
 def test_memory_has_an_end() -> None:

@@ -96,11 +96,14 @@ class TrialReader:
             return ""
         if self._send({"population": population, "sql": sql}) is None:
             return TOO_MUCH
+        self._remember(population, sql)
+        return ""
+
+    def _remember(self, population: str, sql: str) -> None:
         self._known[population, sql] = None
         while len(self._known) > KNOWN:
             with suppress(KeyError):  # another thread was first
                 self._known.popitem(last=False)
-        return ""
 
     def translate(
         self, population: str, sql: str, parameters: Sequence[str | None], types: Sequence[int], width: int
@@ -108,7 +111,11 @@ class TrialReader:
         """A statement of PostgreSQL in the words of the data's engine and ""; or "" and why not."""
         job = {"population": population, "sql": sql, "parameters": parameters, "types": types, "width": width}
         said = self._send(job)
-        return ("", TOO_MUCH) if said is None else (said["sql"], said["reason"])
+        if said is None:
+            return "", TOO_MUCH
+        if not said["reason"]:
+            self._remember(population, said["sql"])  # it was read there, too
+        return said["sql"], said["reason"]
 
     def _send(self, job: Mapping[str, Any]) -> Any:
         process = self._idle.get()
