@@ -3,7 +3,7 @@
 The attacks themselves are in `attacks.methods`, designs of questions in `attacks.design`.
 """
 
-from keyhole.attacks.base import Attack, Measure, Reconstruction, Target, resume_attack, save_attack
+from keyhole.attacks.base import ActiveAttack, Attack, Measure, Reconstruction, Target, resume_attack, save_attack
 from keyhole.attacks.choose import Choice, choose_method, run_attack
 from keyhole.attacks.experiment import (
     ExactResponder,
@@ -20,6 +20,7 @@ from keyhole.attacks.streaming import Streaming
 from keyhole.model.transcript import Noise
 
 __all__ = [
+    "ActiveAttack",
     "Attack",
     "Choice",
     "ExactResponder",

@@ -20,6 +20,7 @@ from numpy.typing import NDArray
 from keyhole.errors import ConfigError, LogError
 from keyhole.gather.evidence import Evidence
 from keyhole.model.prior import Prior
+from keyhole.model.query import Query
 from keyhole.solve.status import SolverStatus
 
 Floats = NDArray[np.float64]
@@ -183,6 +184,13 @@ class Attack(Protocol):
 
     def resume(self, state: State) -> None:
         """Continue from a saved state."""
+
+
+class ActiveAttack(Attack, Protocol):
+    """An attack that chooses its own questions."""
+
+    def propose(self) -> Query | None:
+        """The next question; None: nothing left worth asking."""
 
 
 def guess_from_prior(target: Target) -> Reconstruction:

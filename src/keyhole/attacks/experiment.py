@@ -88,13 +88,16 @@ def play_attack(
 ) -> Reconstruction:
     """Ask up to `rounds` questions and give the estimate after the last.
 
-    The attack sees the roster's public half and the answers, nothing else. Cost: one grouping of the roster a question,
-    and what the attack does.
+    An active attack (one with `propose`) asks its own questions until it has none left worth asking; a passive one
+    hears the answers to `questions`. The attack sees the roster's public half and the answers, nothing else. Cost: one
+    grouping of the roster per question, and what the attack does.
     """
     if rounds < 0:
         raise ConfigError(f"rounds = {rounds} must not be negative")
+    propose: Callable[[], Query | None] | None = getattr(attack, "propose", None)
+    asked = questions if propose is None else iter(propose, None)
     known = knowledge or Knowledge({attack.target.column: attack.target.prior})
-    for number, query in enumerate(islice(questions, rounds), 1):
+    for number, query in enumerate(islice(asked, rounds), 1):
         answer = responder.answer(query)
         entry = Entry(str(number), query.label or query.canonical(), query, answer)
         attack.observe(gather(Transcript((entry,)), roster, known))
