@@ -7,7 +7,7 @@ from collections import Counter
 from pathlib import Path
 
 import pytest
-from tests.fuzz import comparisons, conditions, dashboards, enumeration, logs, mutants, nasty, streams
+from tests.fuzz import comparisons, conditions, dashboards, enumeration, logs, mixed, mutants, nasty, streams
 from tests.fuzz.soak import Play, attempt, line
 from tests.fuzz.statements import Made
 from tests.fuzz.twin import EveryTable
@@ -22,6 +22,8 @@ LONG = {
     "dashboards": 200,
     "comparisons": 200,
     "mutants": 60,
+    "mixed": 300,
+    "quotients": 300,
 }
 
 
@@ -113,6 +115,8 @@ def test_an_argument_that_is_not_read_is_noticed(monkeypatch: pytest.MonkeyPatch
         ("nasty", lambda seed: nasty.play(seed, None)),
         ("dashboards", dashboards.play),
         ("mutants", mutants.play),
+        ("mixed", mixed.play),
+        ("quotients", mixed.play_quotients),
     ],
     ids=lambda v: v if isinstance(v, str) else "",
 )
