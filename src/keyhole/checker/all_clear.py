@@ -30,6 +30,7 @@ MOST_RUNS = 20_000  # statements run on second tables
 MOST_CELLS = 4_000_000_000  # records x statements x tables
 FEW_CELLS = 60  # records x private columns up to which tables are looked for without a hint
 MOST_TRIED = 4_000  # tables of that search
+MOST_DRAWN = 10 * MOST_TRIED  # changes looked at for them: most may be outside what facts allow, or repeated
 BATCH = 64  # tables that are filled in together there
 UNASKED = 6  # fillings of a column that no statement names
 FEW_VALUES = 8  # of a domain, up to which all are tried
@@ -545,7 +546,7 @@ class AllClear:
     def _search(self) -> None:
         """Tables near the true one, and all tables where there are few: made together, run one by one."""
         tried, seen = 0, set[str]()
-        candidates = self._candidates()
+        candidates = islice(self._candidates(), MOST_DRAWN)
         while self.left and tried < MOST_TRIED:
             batch: list[Change] = []
             for change in candidates:
