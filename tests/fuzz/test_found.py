@@ -57,3 +57,11 @@ def test_a_file_and_the_tables_of_the_engine_are_not_taken_for_the_table(name: s
     verdict = keyhole.examine([f"SELECT SUM(x) FROM {name} WHERE name = 'Ann'"], data=people, private="x", id="name")
     assert verdict.exit_code == 3
     assert not list(verdict)
+
+
+@pytest.mark.parametrize("item", ["CEIL(SUM(x) / 2)", "CEIL(SUM(x) * 0.5)", "CEIL(100.0 * SUM(x) / COUNT(*) / 1000)"])
+def test_the_open_end_of_a_rounded_answer_is_no_second_value(item: str) -> None:
+    """CEIL is 1 only above 0; 0 lay inside the ends by less than their own dust, and B was called open."""
+    verdict = audit(f"SELECT {item} FROM t WHERE name = 'B'", x=[0, 1, 0, 1], private=("x:0..1:1",))
+    assert verdict.exit_code != 0
+    assert not verdict.complete

@@ -96,7 +96,7 @@ class AnswerTest:
         if said.exact and isinstance(answer.value, Decimal):
             return True if v == said.lo == said.hi else None
         if said.why == ROUNDED:
-            near = dust + abs(v) / 10**9
+            near = max(dust + abs(v) / 10**9, said.edge or Fraction(0))
             inside = said.lo is not None and said.hi is not None and said.lo + near < v < said.hi - near
             return True if inside else None
         inside = (said.lo is None or v >= said.lo + 2 * dust) and (said.hi is None or v <= said.hi - 2 * dust)
