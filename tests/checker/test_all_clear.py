@@ -290,3 +290,40 @@ def test_no_forged_all_clear_is_accepted(folder: Path, calm: Data, telling: Data
             if replayed(verdict, folder, log).exit_code == 0:
                 accepted.append(how)
     assert not accepted, accepted
+
+
+SMALL = {"pay": {"min": 0, "max": 50, "step": 1}}
+FAR = {"pay": {"min": 1000, "max": 2000, "step": 1000}}
+HIDDEN = [
+    ("SELECT COUNT(*) FILTER (WHERE t::VARCHAR LIKE '%2000%') FROM t WHERE name = 'a'", FAR, (1000, 2000, 1000)),
+    ("SELECT SUM(pay + 1e15) FROM t WHERE name = 'a'", SMALL, (10, 20, 30)),
+    ("SELECT AVG(pay + 1000000000000000) FROM t WHERE name = 'a'", SMALL, (10, 20, 30)),
+]
+
+
+def forge_small(
+    text: str, declared: dict[str, dict[str, Any]], held: tuple[int, ...], folder: Path, **more: Any
+) -> Replay:
+    """An all-clear over one statement that gives somebody away, made of that over a harmless one."""
+    data = folder / "t.csv"
+    data.write_text("name,pay\n" + "".join(f"{n},{v}\n" for n, v in zip("abc", held, strict=True)), encoding="utf-8")
+    ends = "..".join(str(declared["pay"][end]) for end in ("min", "max"))
+    private = [f"pay:{ends}:{declared['pay']['step']}"]
+    verdict = load(keyhole.examine(["SELECT COUNT(*) FROM t"], data=data, private=private, id="name").dumps())
+    verdict["witness"] |= {"statements": [{"sql": text}], "domains": declared, "parts": [], "whole": True}
+    return replay(
+        dumps(verdict | {"complete": True} | more), data, log=write_log((text,), folder / "l.jsonl"), declared=declared
+    )
+
+
+@pytest.mark.parametrize(("text", "declared", "held"), HIDDEN)
+def test_a_value_behind_a_large_constant_or_a_whole_row_is_no_open_one(
+    text: str, declared: dict[str, dict[str, Any]], held: tuple[int, ...], tmp_path: Path
+) -> None:
+    assert forge_small(text, declared, held, tmp_path).exit_code == 1
+
+
+@pytest.mark.parametrize("cells", [[], 3])
+def test_an_all_clear_that_says_it_is_of_published_tables_is_not_taken_on_trust(cells: Any, tmp_path: Path) -> None:
+    found = forge_small("SELECT SUM(pay) FROM t WHERE name = 'a'", SMALL, (10, 20, 30), tmp_path, cells=cells)
+    assert found.exit_code == 3

@@ -35,7 +35,7 @@ def test_what_it_writes_is_replayed_by_verify(tmp_path: Path) -> None:
     assert [(each["cell"], each["value"]) for each in data["exposed"]] == [({"town": "K"}, 3)]
     assert {"tables", "cells", "exposed", "inferred", "intervals", "contradictions"} <= data.keys()
     replayed = call_command("verify", str(verdict), "--data", str(cells))
-    assert (replayed.exit_code, replayed.output.splitlines()[0]) == (0, "5 of 5 proofs replayed: 5 hold, 0 fail.")
+    assert (replayed.exit_code, replayed.output.splitlines()[0]) == (3, "5 of 5 proofs replayed: 5 hold, 0 fail.")
     data["exposed"][0]["value"] = 4
     verdict.write_text(json.dumps(data))
     assert call_command("verify", str(verdict), "--data", str(cells)).exit_code == 1

@@ -20,6 +20,7 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from fractions import Fraction
 from itertools import combinations, islice, product
+from math import isfinite
 from random import Random
 from typing import Any, TypeAlias
 
@@ -193,6 +194,7 @@ class AllClear:
         doubles = any(engine.columns[name] in ("DOUBLE", "FLOAT") for name in engine.private)
         self.dust = DUST_OF_DOUBLES if doubles else DUST
         self.runs = 0
+        self.blurred = Fraction(0)  # the largest DOUBLE that an accepted table answers with other last digits
         self.most = max(len(asked), min(MOST_RUNS, MOST_CELLS // max(engine.n, 1)))  # runs of statements
         self.rejected = False
 
@@ -263,6 +265,7 @@ class AllClear:
 
     def _gives_the_answers(self) -> bool:
         """Does every statement answer as it did, on what is filled in now?"""
+        self.blurred = Fraction(0)
         for asked, before in zip(self.asked, self._answers, strict=True):
             self.runs += 1
             try:
@@ -271,6 +274,8 @@ class AllClear:
                 return False  # a made-up value does not fit its type
             if not same_rows(before, rows, self.dust, ordered=bool(ORDERED.search(asked.sql))):
                 return False
+            if not same_rows(before, rows, Fraction(0), ordered=bool(ORDERED.search(asked.sql))):
+                self.blurred = max(self.blurred, _largest_double(before))
         return True
 
     def _accepts(self, change: Change) -> bool:
@@ -309,12 +314,14 @@ class AllClear:
         return made
 
     def _note(self, change: Change) -> None:
+        """Who has another value by it, and more of it than the last digits of an answer may hide."""
+        blurred = self.blurred * APART
         for (name, row), value in change.items():
             before, after = self.at[name][row], _exact(value)
             if isinstance(before, Fraction) and isinstance(after, Fraction):
-                if abs(after - before) > self.apart[name]:
+                if abs(after - before) > max(self.apart[name], blurred):
                     self.left.discard((name, row))
-            elif before != after:
+            elif before != after and (not blurred or self.dust == DUST_OF_DOUBLES):
                 self.left.discard((name, row))
 
     def _accept_together(self, changes: list[Change], tried: int = 0) -> list[bool]:
@@ -336,21 +343,21 @@ class AllClear:
             if not any(n == name for n, _ in self.left):
                 continue
             word = re.compile(rf"(?<!\w){re.escape(name)}(?!\w)", re.IGNORECASE)
-            if not any(word.search(each.sql) for each in self.asked) and self._changes_nothing(name):
+            others = {(n, r): self._any_other((n, r)) for n, r in self.left if n == name}
+            change: Change = {cell: value for cell, value in others.items() if value is not None}
+            if not any(word.search(each.sql) for each in self.asked) and self._changes_nothing(name, change):
                 self.left = {cell for cell in self.left if cell[0] != name}
                 self.of = len(self.left)
                 continue
-            others = {(n, r): self._any_other((n, r)) for n, r in self.left if n == name}
-            change: Change = {cell: value for cell, value in others.items() if value is not None}
             if change:
                 self._accepts(change)
 
-    def _changes_nothing(self, name: str) -> bool:
-        """Do all statements answer the same whatever is in a column, possible or not?"""
-        for turn in range(UNASKED):
-            values = [self._made_up(name, v, turn) for v in self.truth[name]]
+    def _changes_nothing(self, name: str, change: Change) -> bool:
+        """Do all statements answer the same whatever is in a column: other possible values, and made-up ones?"""
+        made = ([self._made_up(name, v, turn) for v in self.truth[name]] for turn in range(UNASKED))
+        for table in (self._table(change), *({**self.truth, name: values} for values in made)):
             try:
-                self.engine.fill_tables([{**self.truth, name: values}])
+                self.engine.fill_tables([table])
             except Cannot:
                 return False
             if not self._gives_the_answers():
@@ -680,6 +687,13 @@ def _same(before: Sequence[tuple[Any, ...]], after: Sequence[tuple[Any, ...]], d
     return all(
         len(one) == len(two) and all(same_cell(a, b, dust) for a, b in zip(one, two, strict=True))
         for one, two in zip(before, after, strict=True)
+    )
+
+
+def _largest_double(rows: Sequence[tuple[Any, ...]]) -> Fraction:
+    """The largest DOUBLE of an answer, without its sign."""
+    return max(
+        (abs(Fraction(c)) for row in rows for c in row if isinstance(c, float) and isfinite(c)), default=Fraction(0)
     )
 
 

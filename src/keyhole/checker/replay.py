@@ -44,6 +44,7 @@ from .tables import EveryTable, Tables
 from .thresholds import Thresholds
 
 BITS = 50
+OF_CELLS = "the other cells of published tables are not shown to have another value"
 STEERING = re.compile(  # statements that change no answer: of a transaction, and SET to a constant
     r"""\s*(?:(?:begin|start|commit|end|rollback)\b[^()]*|set\s+[\w.]+\s*(?:=|\s+to\s)\s*(?:'[^']*'|[\w.]+))\s*;?\s*$""",
     re.IGNORECASE,
@@ -145,7 +146,9 @@ def replay(
                 )  # then the all-clear makes no difference
                 verdicts: list[Mapping[str, Any]] = [] if failed else [read.raw, *read.raw.get("by", ())]
                 for said in verdicts:
-                    if said.get("complete") is True and "cells" not in said:
+                    if said.get("complete") is True and "cells" in said:
+                        cleared.append(Cleared(0, 0, cannot=OF_CELLS))
+                    elif said.get("complete") is True:
                         whole = logged if said is read.raw else None
                         clearing = Clearing(said, roles, engine, whole, declared, facts, drawn)
                         cleared.append(clearing.replay(checker, checked))
