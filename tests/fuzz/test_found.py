@@ -65,3 +65,17 @@ def test_the_open_end_of_a_rounded_answer_is_no_second_value(item: str) -> None:
     verdict = audit(f"SELECT {item} FROM t WHERE name = 'B'", x=[0, 1, 0, 1], private=("x:0..1:1",))
     assert verdict.exit_code != 0
     assert not verdict.complete
+
+
+@pytest.mark.parametrize("key", ["ill", "CASE WHEN ill = 'flu' THEN 1 ELSE 0 END"])
+def test_the_key_of_a_group_that_is_not_shown_is_not_known(key: str) -> None:
+    """One row with a count of 1 does not say of which illness it is: A was said to have the flu."""
+    data = pa.table({"name": ["A", "B", "C"], "ill": ["flu", "cold", "flu"]})
+
+    def judge(text: str) -> Verdict:
+        return keyhole.examine([text], data=data, private=["ill=cold,flu"], id="name")
+
+    hidden = judge(f"SELECT COUNT(*) FROM t WHERE name = 'A' GROUP BY {key}")
+    assert (hidden.exit_code, hidden.findings) == (3, ())
+    shown = judge(f"SELECT {key} AS k, COUNT(*) FROM t WHERE name = 'A' GROUP BY {key}")
+    assert [(f.who, f.value) for f in shown.exposed] == [("A", "flu")]

@@ -219,6 +219,13 @@ def _tripped(error: Exception) -> str:
     return f"it could not be read ({type(error).__name__}); please report"
 
 
+def _hides_private_key(statement: Statement, schema: Schema) -> bool:
+    """Are there groups by private values of which the result does not say which they are?"""
+    secret = {column.name for column in schema.columns if column.secret}
+    hidden = [key for key in statement.keys if key.hidden(secret)]
+    return any(all(key.sql not in item.sql for item in statement.shown) for key in hidden)
+
+
 def _expanded(
     number: str,
     line: Line,
@@ -236,6 +243,8 @@ def _expanded(
         and any(s.certainty == FINER for s in statements)
     ):
         statements = [replace(s, certainty=FINER) for s in statements]  # its numbers are not told apart: none is used
+    if line.answer is ABSENT and any(_hides_private_key(s, roster.schema) for s in statements):
+        statements = [replace(s, certainty=FINER) for s in statements]  # whose numbers they are is not shown
     alone = len(statements) == 1 and statements[0].certainty != FINER
     if line.answer is not ABSENT and not alone:
         given = of_each(line.answer, statements)
