@@ -79,3 +79,12 @@ def test_the_key_of_a_group_that_is_not_shown_is_not_known(key: str) -> None:
     assert (hidden.exit_code, hidden.findings) == (3, ())
     shown = judge(f"SELECT {key} AS k, COUNT(*) FROM t WHERE name = 'A' GROUP BY {key}")
     assert [(f.who, f.value) for f in shown.exposed] == [("A", "flu")]
+
+
+def test_the_classes_of_a_witness_look_at_the_whole_condition_of_a_maximum(tmp_path: Path) -> None:
+    """Of MAX under a private condition the public one was left out: a true all-clear was called false."""
+    data = tmp_path / "t.csv"
+    data.write_text("name,g,x\nA,p,1\nB,p,2\nC,q,0\nD,q,3\n", encoding="utf-8")
+    log = ["SELECT MAX(x) FILTER (WHERE x < 2) FROM t WHERE g = 'p'"]
+    verdict = keyhole.examine(log, data=data, private=["x:0..3:1"], id="name")
+    assert (verdict.exit_code, replay(verdict.dumps(), data).exit_code) == (0, 0)

@@ -44,9 +44,14 @@ def describe_witness(exposure: Exposure) -> Witness | None:
         statements=tuple(map(_describe_line, exposure.log.lines)),
         domains={c.name: _describe_domain(exposure.evidence.prior(c.name)) for c in schema.of_role(Role.PRIVATE)},
         facts=tuple(map(describe_fact, evidence.knowledge.facts)),
-        whole=by_rank or all(number in shown for number in range(len(evidence.systems))),
+        whole=by_rank or all(number in shown and _sees_all(s) for number, s in enumerate(evidence.systems)),
         parts=tuple(parts),
     )
+
+
+def _sees_all(system: System) -> bool:
+    """Do the classes tell apart whom answers do? A MIN under a private condition has a public one that they do not."""
+    return all(fact.where is not None for fact in system.order)
 
 
 def _describe_line(line: Line) -> LoggedStatement:
@@ -86,8 +91,10 @@ def _describe_part(
     return AlikePart(
         columns=tuple(names),
         units=tuple(str(unit / next(iter(units.values()))) for unit in units.values()),
-        classes=tuple(_describe_classes(system.atoms.of)),
-        vectors=() if directions is None else tuple(_describe_vectors(directions, tuple(names), system.atoms.first)),
+        classes=tuple(_describe_classes(system.atoms.of)) if _sees_all(system) else (),
+        vectors=()
+        if directions is None or not _sees_all(system)
+        else tuple(_describe_vectors(directions, tuple(names), system.atoms.first)),
     )
 
 
