@@ -88,3 +88,32 @@ def test_the_classes_of_a_witness_look_at_the_whole_condition_of_a_maximum(tmp_p
     log = ["SELECT MAX(x) FILTER (WHERE x < 2) FROM t WHERE g = 'p'"]
     verdict = keyhole.examine(log, data=data, private=["x:0..3:1"], id="name")
     assert (verdict.exit_code, replay(verdict.dumps(), data).exit_code) == (0, 0)
+
+
+@pytest.mark.parametrize(
+    ("text", "private", "outcome"),
+    [
+        ("SELECT COUNT(*) FROM t WHERE ill LIKE 'f%' AND g = 'x'", "ill", 3),
+        ("SELECT COUNT(*) FROM t WHERE ill BETWEEN 'd' AND 'fz' AND g = 'x'", "ill", 0),
+        ("SELECT g, ill, COUNT(*) FROM t GROUP BY g, ill HAVING COUNT(*) > 1", "ill=cold,flu,gout", 3),
+    ],
+)
+def test_true_findings_about_texts_and_hidden_groups_are_not_called_false(
+    text: str, private: str, outcome: int, tmp_path: Path
+) -> None:
+    """What is not told of a text was compared with it, and a group that HAVING hid was taken for one of nobody."""
+    data = tmp_path / "t.csv"
+    data.write_text("name,g,ill\nA,x,flu\nB,x,flu\nC,y,cold\nD,y,cold\n", encoding="utf-8")
+    verdict = keyhole.examine([text], data=data, private=[private], id="name")
+    assert verdict.exit_code == 1
+    assert replay(verdict.dumps(), data).exit_code == outcome
+
+
+def test_a_finding_that_says_nothing_needs_a_value_that_is_excluded(tmp_path: Path) -> None:
+    data = tmp_path / "t.csv"
+    data.write_text("name,g,ill\nA,x,flu\nB,x,cold\nC,y,cold\n", encoding="utf-8")
+    log = ["SELECT COUNT(*) FROM t WHERE ill BETWEEN 'd' AND 'fz' AND name = 'A'"]
+    told = keyhole.examine(log, data=data, private=["ill"], id="name").dumps()
+    assert replay(told, data).exit_code == 0
+    forged = told.replace("name = 'A'", "g = 'x'")
+    assert replay(forged, data).exit_code == 1

@@ -51,11 +51,17 @@ class Counts:
         left = {choices[i][at] for i in possible[row]}
         if not left:
             raise Cannot("the answers contradict each other")
+        hidden = any("having" in (c.sql or "").casefold() for c in claim.proof)  # such a group is not one of nobody
+        wrong = Cannot if hidden else Fails
+        if claim.status == "inferred" and not tells(claim):
+            if left >= {choice[at] for choice in choices}:
+                raise wrong("the counts leave the person every value")
+            return
         for value in left:
             if not allows(claim, value):
-                raise Fails("the counts leave the person a value that is claimed to be impossible")
+                raise wrong("the counts leave the person a value that is claimed to be impossible")
         if claim.status == "exposed" and len(left) != 1:
-            raise Fails("the counts leave the person several values")
+            raise wrong("the counts leave the person several values")
 
     def _possible(
         self, claim: Claimed, rows: Sequence[Mapping[str, str]]
@@ -303,6 +309,11 @@ def narrowed(sums: Sequence[tuple[Added, Ends]], start: Sequence[set[int]]) -> l
                     changed |= after != held
                     possible[r] = after
     return possible
+
+
+def tells(claim: Claimed) -> bool:
+    """Does a claim say which values are left, or which are not?"""
+    return bool(claim.excluded or claim.allowed) or any(v is not None for v in (claim.value, claim.lo, claim.hi))
 
 
 def allows(claim: Claimed, value: Any) -> bool:

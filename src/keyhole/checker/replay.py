@@ -29,7 +29,7 @@ from .claims import (
     parse,
     read_json,
 )
-from .counts import Counts, allows
+from .counts import Counts, allows, tells
 from .dealt import DealtTables
 from .engine import Cannot, Engine, Fails, plain
 from .fillings import Maker
@@ -546,9 +546,8 @@ class Checker:
             room = max(abs(claimed), Fraction(1)) / 10**6 + self.sums.slack(claim)
             true = abs(said - claimed) <= room
         elif claim.status != "group" and not (claim.status == "exposed" and claim.value is None):
-            told = (claim.lo, claim.hi, claim.excluded, claim.allowed)
-            if claim.assumed and not any(each not in (None, ()) for each in told):
-                return  # what follows from assumed values is not told: there is nothing to compare
+            if (claim.assumed or claim.status == "inferred") and not tells(claim):
+                return  # what follows from assumed values, or of texts, is not told: there is nothing to compare
             true = allows(claim, held[0]) or self._nearly(claim, held[0])
         if not true:
             raise Fails("it is not true of the data, while the answers are")
