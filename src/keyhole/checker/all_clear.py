@@ -25,7 +25,7 @@ from random import Random
 from typing import Any, TypeAlias
 
 from .claims import fraction, number
-from .engine import INTEGERS, Cannot, Engine, Fails, plain
+from .engine import INTEGERS, Cannot, Engine, Fails, exact, plain
 
 MOST_RUNS = 20_000  # statements run on second tables
 MOST_CELLS = 4_000_000_000  # records x statements x tables
@@ -180,7 +180,7 @@ class AllClear:
         self.facts = [(engine.condition(str(fact["where"])), fact) for fact in facts]
         self.random, self.seed = Random(seed), seed
         self.truth: Values = {name: engine.real_values(name) for name in engine.private}
-        self.at = {name: [_exact(v) for v in held] for name, held in self.truth.items()}
+        self.at = {name: [exact(v) for v in held] for name, held in self.truth.items()}
         cells = [(name, r) for name, held in self.truth.items() for r, v in enumerate(held) if v is not None]
         for cell in cells:
             if self.at[cell[0]][cell[1]] not in self.domains[cell[0]]:
@@ -293,13 +293,13 @@ class AllClear:
 
     def _is_inside(self, change: Change) -> bool:
         """Is the changed table one of those that are possible: inside the domains, and by the facts?"""
-        if not all(_exact(value) in self.domains[name] for (name, _), value in change.items()):
+        if not all(exact(value) in self.domains[name] for (name, _), value in change.items()):
             return False
         return all(self._keeps(rows, fact, change) for rows, fact in self.facts)
 
     def _keeps(self, rows: Sequence[int], fact: Mapping[str, Any], change: Change) -> bool:
         name = str(fact["column"])
-        held = [_exact(change.get((name, r), self.truth[name][r])) for r in rows]
+        held = [exact(change.get((name, r), self.truth[name][r])) for r in rows]
         values = [v for v in held if isinstance(v, Fraction)]
         ends = (number(fact.get(end)) for end in ("min", "max", "sum_min", "sum_max"))
         least, most, least_total, most_total = ends
@@ -317,7 +317,7 @@ class AllClear:
         """Who has another value by it, and more of it than the last digits of an answer may hide."""
         blurred = self.blurred * APART
         for (name, row), value in change.items():
-            before, after = self.at[name][row], _exact(value)
+            before, after = self.at[name][row], exact(value)
             if isinstance(before, Fraction) and isinstance(after, Fraction):
                 if abs(after - before) > max(self.apart[name], blurred):
                     self.left.discard((name, row))
@@ -372,7 +372,7 @@ class AllClear:
         return self.random.randint(-99, 99) if turn % 2 else self.random.randint(0, 9)
 
     def _any_other(self, cell: Cell) -> Any:
-        return next((v for v in self._others(cell) if _exact(v) != self.at[cell[0]][cell[1]]), None)
+        return next((v for v in self._others(cell) if exact(v) != self.at[cell[0]][cell[1]]), None)
 
     # --- exchange -----------------------------------------------------------------------------------------------------
 
@@ -595,7 +595,7 @@ class AllClear:
             tables = [dict(zip(cells, values, strict=True)) for values in product(*listed)]
             self.random.shuffle(tables)
             for table in tables:
-                yield {cell: v for cell, v in table.items() if _exact(v) != self.at[cell[0]][cell[1]]}
+                yield {cell: v for cell, v in table.items() if exact(v) != self.at[cell[0]][cell[1]]}
             return
         yield from self._further(cells, others)
 
@@ -657,15 +657,6 @@ class AllClear:
 
 
 # --- answers ----------------------------------------------------------------------------------------------------------
-
-
-def _exact(value: Any) -> Any:
-    """A value as it can be compared: a DOUBLE by its shortest decimal.
-
-    >>> _exact(0.1), _exact(True), _exact("flu")
-    (Fraction(1, 10), True, 'flu')
-    """
-    return Fraction(repr(value)) if isinstance(value, float) else plain(value)
 
 
 def same_rows(

@@ -75,13 +75,12 @@ class Counts:
             self._narrowed[key] = (names, choices, narrowed(sums, start))
         return self._narrowed[key]
 
-    def choices(self, claim: Claimed, *, every: bool = False, plain: bool = True) -> tuple[list[str], list[Choice]]:
+    def choices(self, claim: Claimed, *, every: bool = False) -> tuple[list[str], list[Choice]]:
         """Values to try for each private column that the statements name, all combinations of them.
 
-        With `every` all values of a finite grid, else some of each cell; `plain`: statements must see cells alone.
+        With `every` all values of a finite grid, else some of each cell.
         """
-        if plain:
-            plainly(claim.proof, self.engine.private)
+        plainly(claim.proof, self.engine.private)
         declared = claim.certificate.get("declared") or {}
         texts = [c.sql for c in claim.proof if c.sql is not None]
         words = " ".join(texts).casefold()
@@ -150,7 +149,7 @@ class Counts:
             seen: dict[Choice, int] = {}
             mine = [(at, f) for at, f, rows in facts if r in rows and r not in self.engine.null[names[at]]]
             for i, choice in enumerate(choices):
-                if not all(_inside(choice[at], f) for at, f in mine):
+                if not all(inside_fact(choice[at], f) for at, f in mine):
                     continue
                 held = tuple(None if r in self.engine.null[n] else v for n, v in zip(names, choice, strict=True))
                 seen.setdefault(held, i)
@@ -220,10 +219,6 @@ class Counts:
             if (whole > 0) != (parts > 0) if null else whole != parts:
                 raise Cannot("the statement is no sum of what single people add")
         return [*found, [empty]]
-
-    def fill(self, names: Sequence[str], table: Sequence[Choice]) -> None:
-        """Give everybody these values of the columns named."""
-        self.engine.fill(self._values(names, table), keep=False)
 
     def _values(self, names: Sequence[str], chosen: Sequence[Choice]) -> dict[str, list[Any]]:
         made = {}
@@ -336,10 +331,10 @@ def _same_text(said: Any, value: Any) -> bool:
     return isinstance(said, str) and said == str(value)
 
 
-def _inside(value: Any, fact: Mapping[str, Any]) -> bool:
+def inside_fact(value: Any, fact: Mapping[str, Any]) -> bool:
     """Does a value lie between the ends of a fact?
 
-    >>> _inside(3, {"min": 2, "max": None}), _inside(3, {"min": None, "max": 2})
+    >>> inside_fact(3, {"min": 2, "max": None}), inside_fact(3, {"min": None, "max": 2})
     (True, False)
     """
     held, low, high = number(value), number(fact.get("min")), number(fact.get("max"))

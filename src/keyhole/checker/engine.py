@@ -229,7 +229,13 @@ class Engine:
         rows = [r for _ in tables for r in range(self.n)]
         values = {name: [v for table in tables for v in table[name]] for name in self.private}
         picks = [k for k in range(len(tables)) for _ in range(self.n)]
-        self._put(values, rows, "keyhole_tables", {name: self.columns[name] for name in self.private}, picks)
+        self._put(
+            values,
+            rows,
+            "keyhole_tables",
+            {name: self.columns.get(name, self.types[name]) for name in self.private},
+            picks,
+        )
         self.pick(0)
 
     def pick(self, k: int) -> None:
@@ -343,35 +349,7 @@ class Engine:
         """What the statement answers now in the cell that a proof cites: a value, None for NULL, or NOBODY."""
         if cited.sql is None:
             raise Cannot("the statement is not in the verdict: give --log")
-        names, rows = self._cells(cited.sql)
-        key = dict(cited.key or {})
-        low = [name.casefold() for name in names]
-        at = []
-        for name in key:
-            if low.count(name.casefold()) != 1:
-                raise Cannot("the answer does not show the key of its group")
-            at.append(low.index(name.casefold()))
-        if cited.besides is not None:
-            listed = {_key(other, low) for other in cited.besides}
-            shown = [
-                row for row in rows if all(plain(row[i]) == plain(v) for i, v in zip(at, key.values(), strict=True))
-            ]
-            return sum(_row_key(row, cited.besides, low) not in listed for row in shown) or None
-        rows = [row for row in rows if all(plain(row[i]) == plain(v) for i, v in zip(at, key.values(), strict=True))]
-        if cited.rows:
-            return len(rows) or NOBODY
-        if len(rows) > 1:
-            raise Cannot("several rows of the answer have this key")
-        if (cited.test or {}).get("shown"):
-            return bool(rows)
-        if not rows:
-            return NOBODY
-        rest = [i for i in range(len(names)) if i not in at]
-        if cited.column is not None and 1 <= cited.column <= len(names):
-            return rows[0][cited.column - 1]
-        if len(rest) == 1:
-            return rows[0][rest[0]]
-        raise Cannot("the verdict does not say which column of the answer is meant")
+        return read_cell(cited, *self._cells(cited.sql))
 
     # --- statements that hand out rows ----------------------------------------------------------------------------
 
@@ -403,16 +381,11 @@ class Engine:
         return all(each == Counter(repr(plain(row[column])) for row in self._cells(sql)[1]) for each in shown)
 
     def hands_out_rows(self, sql: str) -> bool:
-        """Does it show more rows where everybody is there twice, and other ones where private values are others?"""
+        """Does it show as many rows more as everybody is there more often, and other ones of other private values?"""
         try:
             shown = self.run_on_data(sql)[1]
-            twice = f"SELECT * FROM {self._table} UNION ALL SELECT * FROM {self._table}"
-            if "keyhole_twice" not in self._results:
-                self._con.execute(f"CREATE OR REPLACE TABLE keyhole_twice AS {twice}")
-            self._table = "keyhole_twice"
-            self._results.setdefault("keyhole_twice", {})
-            if len(self._cells(sql)[1]) == len(shown):
-                return False
+            if not shown or any(self._count_repeated(sql, times) != times * len(shown) for times in (2, 3)):
+                return False  # groups, perhaps more of them
             for values in self._other_values():
                 self.fill(values)
                 if Counter(map(repr, self._cells(sql)[1])) != Counter(map(repr, shown)):
@@ -420,6 +393,17 @@ class Engine:
         except Cannot:
             pass  # it is no SELECT that runs here
         return False
+
+    def _count_repeated(self, sql: str, times: int) -> int:
+        """How many rows a statement shows of the data where everybody is there several times."""
+        self.fill(None)
+        name = f"keyhole_times_{times}"
+        if name not in self._results:
+            repeated = " UNION ALL ".join([f"SELECT * FROM {self._table}"] * times)
+            self._con.execute(f"CREATE OR REPLACE TABLE {name} AS {repeated}")
+            self._results[name] = {}
+        self._table = name
+        return len(self._cells(sql)[1])
 
     def _other_values(self) -> list[dict[str, list[Any]]]:
         """Private values that nobody has: very small ones, and very large ones; other types stay as they are."""
@@ -477,6 +461,45 @@ class Engine:
                 shown = f"SELECT {listed} FROM {self._table}{only}"
                 self._con.execute(f"CREATE OR REPLACE VIEW {quoted(name)} AS {shown}")
                 self._views[name] = self._table
+
+
+def read_cell(cited: Addend, names: Sequence[str], rows: Sequence[tuple[Any, ...]]) -> Any:
+    """The cell that a proof cites, of an answer: a value, None for NULL, or NOBODY."""
+    key = dict(cited.key or {})
+    low = [name.casefold() for name in names]
+    at = []
+    for name in key:
+        if low.count(name.casefold()) != 1:
+            raise Cannot("the answer does not show the key of its group")
+        at.append(low.index(name.casefold()))
+    if cited.besides is not None:
+        listed = {_key(other, low) for other in cited.besides}
+        shown = [row for row in rows if all(plain(row[i]) == plain(v) for i, v in zip(at, key.values(), strict=True))]
+        return sum(_row_key(row, cited.besides, low) not in listed for row in shown) or None
+    rows = [row for row in rows if all(plain(row[i]) == plain(v) for i, v in zip(at, key.values(), strict=True))]
+    if cited.rows:
+        return len(rows) or NOBODY
+    if len(rows) > 1:
+        raise Cannot("several rows of the answer have this key")
+    if (cited.test or {}).get("shown"):
+        return bool(rows)
+    if not rows:
+        return NOBODY
+    rest = [i for i in range(len(names)) if i not in at]
+    if cited.column is not None and 1 <= cited.column <= len(names):
+        return rows[0][cited.column - 1]
+    if len(rest) == 1:
+        return rows[0][rest[0]]
+    raise Cannot("the verdict does not say which column of the answer is meant")
+
+
+def exact(value: Any) -> Any:
+    """A value as it can be compared: a DOUBLE by its shortest decimal.
+
+    >>> exact(0.1), exact(True), exact("flu")
+    (Fraction(1, 10), True, 'flu')
+    """
+    return Fraction(repr(value)) if isinstance(value, float) else plain(value)
 
 
 def _common_step(values: Sequence[Fraction]) -> Fraction:

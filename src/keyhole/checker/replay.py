@@ -136,7 +136,7 @@ def replay(
             _same_roles(roles, declared, unreviewed)
             with closing(DealtTables(data, engine.private)) as dealt:
                 checker = Checker(replace(roles, claims=claims), engine, logged, bits, dealt)
-                checker.declared = declared
+                checker.declared, checker.facts = declared, facts
                 checked += checker.checked()
             if not private:
                 others = {names or private_names for names in readings}
@@ -273,7 +273,7 @@ class Checker:
         self.sums = Sums(engine, maker, bits, verdict.priors)
         self.counts = Counts(engine, maker)
         self.tables = Tables(self.counts)
-        self.every = EveryTable(self.counts)
+        self.every = EveryTable(engine, maker)
         self.moments = Moments(self.sums)
         self.order = Order(engine, maker)
         thresholds = Thresholds(self.sums)
@@ -281,6 +281,7 @@ class Checker:
         self.ranges = RangeProofs(self.sums, thresholds)
         self.people, self.alone = PeopleCounts(dealt, maker), AloneSums(dealt)
         self.declared: Declared | None = None
+        self.facts: Sequence[Mapping[str, Any]] | None = None
         self._values: dict[str, list[Any]] = {}
         roles = (verdict.source.get(role) or () for role in ("id", "private", "hidden"))
         self._not_public = frozenset(str(name) for names in roles for name in names)
@@ -444,7 +445,6 @@ class Checker:
         return replace(claim, certificate={**claim.certificate, "declared": said})
 
     def _replay(self, claim: Claimed, rows: list[int]) -> None:
-        kind = claim.certificate.get("kind")
         self._as_declared(claim)
         claim = self._with_assumed(claim)
         if not claim.proof:
@@ -454,6 +454,63 @@ class Checker:
         if self.log is not None:
             for cited in _statements_of(claim):
                 self.log.check(cited, self.engine)
+        try:
+            self._by_certificate(claim, rows)
+        except Cannot as cannot:
+            self._by_every_table(claim, rows, cannot)
+
+    def _by_every_table(self, claim: Claimed, rows: list[int], cannot: Cannot) -> None:
+        """What the certificate does not show is looked up in every table with the answers that are cited."""
+        if claim.form or claim.column not in self.engine.private:
+            raise cannot
+        proof = [*claim.proof, *(self._with_text(c) for each in _rests_on(claim) for c in each.proof)]
+        try:
+            if any(c.query and c.sql is None for c in proof):
+                raise Cannot("a statement is not in the verdict: give --log")
+            self.every.check(claim, rows, proof, self._domains(claim), self._facts(claim, proof))
+        except Cannot as other:
+            by_tables = claim.certificate.get("every") or claim.certificate.get("kind") == "none"
+            raise (Cannot(f"{cannot}; by every table: {other}") if by_tables else cannot) from None
+        except Fails:
+            if claim.certificate.get("every") or self.facts is not None:
+                raise
+            raise cannot from None
+
+    def _domains(self, claim: Claimed) -> dict[str, Mapping[str, Any]]:
+        """What is declared of each private column, or assumed: by the settings, else by the verdict."""
+        how = claim.certificate
+        said: Mapping[str, Any] = how.get("declared") or {}
+        said = {claim.column: said} if how.get("kind") in OF_ONE_COLUMN else said
+        found: dict[str, Mapping[str, Any]] = {}
+        for name in self.engine.private:
+            ends = dict(zip(("min", "max"), self.verdict.priors.get(name, (None, None)), strict=True))
+            given = ends if self.declared is None else self.declared.get(name) or {}
+            given = {k: v for k, v in {**given, **(said.get(name) or {})}.items() if v is not None}
+            if claim.assumed and not given and how.get("assumed") is None:
+                given = self.engine.assumed_domain(name)
+            found[name] = given
+        return found
+
+    def _facts(self, claim: Claimed, proof: Sequence[Addend]) -> list[Mapping[str, Any]]:
+        """What is known besides: by the settings, else what the proof says of it."""
+        if self.facts is not None:
+            return list(self.facts)
+        stated = claim.certificate.get("stated") or ()
+        found: list[Mapping[str, Any]] = [] if isinstance(stated, Mapping) else [dict(f) for f in stated]
+        for each in found:
+            each.setdefault("column", claim.column)  # type: ignore[attr-defined]
+        for c in proof:
+            if c.fact is not None and "where" in c.fact:
+                total = c.fact.get("total")
+                low, high = (total, total) if c.ends is None else c.ends
+                found.append({"where": c.fact["where"], "column": c.fact["column"], "sum_min": low, "sum_max": high})
+            if c.bound is not None and "fact" in c.bound:
+                said = {"where": c.bound["where"], "column": c.bound["column"], c.bound["bound"]: c.bound["each"]}
+                found.append(said)
+        return found
+
+    def _by_certificate(self, claim: Claimed, rows: list[int]) -> None:
+        kind = claim.certificate.get("kind")
         if kind in ("identity", "part"):
             if claim.status not in ("exposed", "inferred") and kind == "part":
                 raise Fails("a sum of answers proves a value or a total")
@@ -469,7 +526,9 @@ class Checker:
         elif kind == "counts":
             self.counts.check(claim, rows[0], rows=claim.certificate["rows"])
         elif kind == "cases":
-            (self.every if claim.certificate.get("every") else self.tables).check(claim, rows[0])
+            if claim.certificate.get("every"):
+                raise Cannot("people cannot be looked at one by one")
+            self.tables.check(claim, rows[0])
         elif kind == "order":
             self.order.check(claim, rows[0], self._before(claim))
         elif kind == "rest":
@@ -563,6 +622,13 @@ class Checker:
         lo, hi = number(claim.lo), number(claim.hi)
         inside = (lo is None or lo - near <= at) and (hi is None or at <= hi + near)
         return inside and not claim.excluded and (lo is not None or hi is not None)
+
+
+def _rests_on(claim: Claimed) -> Iterator[Claimed]:
+    """The claims that a claim rests on, and those that they rest on."""
+    for each in known_before(claim):
+        yield each
+        yield from _rests_on(each)
 
 
 def plainly_equal(one: Any, two: Any) -> bool:
@@ -683,6 +749,8 @@ def _logged_cell(answer: Any, cited: Addend, engine: Engine) -> Any:
         if len(engine.names(cited.sql or "")) != 1:
             raise Cannot("the answer in the log does not show its columns")
         return answer
+    if answer and not any(isinstance(cell, list | Mapping) and "values" in cell for cell in answer):
+        answer = [{"values": answer}]  # one row
     if not all(isinstance(row, Mapping) and isinstance(row.get("values"), list) for row in answer):
         raise Cannot("the answer in the log is not read here")
     folded = [{k.casefold(): plain(v) for k, v in (row.get("key") or {}).items()} for row in answer]

@@ -15,22 +15,24 @@ statement whose answer is not in the verdict rules nothing out.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
 from fractions import Fraction
 from itertools import product
 from math import prod
 from typing import Any
 
-from .claims import UNSETTLED, Addend, Claimed, number
-from .counts import Added, Choice, Counts, allows
-from .engine import NOBODY, Cannot, Fails
+from .claims import STATUSES, UNSETTLED, Addend, Claimed, number
+from .counts import Added, Choice, Counts, allows, inside_fact, keys, listed
+from .engine import INTEGER, NOBODY, Cannot, Engine, Fails, Result, exact, read_cell
+from .fillings import COMMENTS, WORDS, Maker, constants, plainly
+from .rounding import between
 
 LIMIT = 100_000  # cases after one person
 STEPS = 3_000_000  # of one proof
-MOST_TABLES = 1_000  # that are filled in one by one
+MOST_TABLES = 10_000  # on which statements are run
 DUST = Fraction(1, 10**11)  # of a quotient, in whatever order it is added up
 
 Totals = tuple[Fraction, ...]
+Table = tuple[Choice, ...]  # what everybody has in the columns that are looked at
 
 
 class Tables:
@@ -172,63 +174,182 @@ def _meets(totals: Totals, target: Totals) -> bool:
 
 
 class EveryTable:
-    """Replays proofs by all tables; which tables are left is kept for the claims that follow."""
+    """Replays claims by every table of a finite domain; what each statement answers on each of them is kept."""
 
-    def __init__(self, counts: Counts) -> None:
-        self.counts = counts
-        self._left: dict[str, tuple[list[str], list[tuple[Choice, ...]]]] = {}
+    def __init__(self, engine: Engine, maker: Maker) -> None:
+        self.engine, self.maker = engine, maker
+        self._made: dict[str, list[Table]] = {}
+        self._ran: dict[tuple[str, str], dict[int, Result]] = {}
+        self._left: dict[str, tuple[list[str], list[Table]]] = {}
+        self._filled = ""
 
-    def check(self, claim: Claimed, row: int) -> None:
-        """Does every table that gives the answers have what is claimed, and is there one?"""
-        if claim.status not in ("exposed", "inferred", *UNSETTLED):
+    def check(
+        self,
+        claim: Claimed,
+        rows: Sequence[int],
+        proof: Sequence[Addend],
+        domains: Mapping[str, Mapping[str, Any]],
+        facts: Sequence[Mapping[str, Any]],
+    ) -> None:
+        """Does every table with the answers that are cited have what is claimed, and is there one?"""
+        if claim.status not in ("group", *STATUSES):
             raise Fails("this proof is of a value, or of what a value is not")
-        if row in self.counts.engine.null[claim.column]:
+        if any(r in self.engine.null[claim.column] for r in rows):
             raise Fails("somebody who has no value is said to have one")
-        how = claim.certificate
-        own = self.counts.own_constants(claim, every=True)
-        key = repr((claim.proof, how.get("declared"), how.get("stated"), own))
-        if key not in self._left:
-            self._left[key] = self._tables(claim)
-        names, left = self._left[key]
-        if claim.column not in names:
-            raise Fails("the statements do not look at this column")
-        values = {table[row][names.index(claim.column)] for table in left}
-        if not values:
+        names, left = self.left(claim, proof, domains, facts)
+        at = names.index(claim.column)
+        if not left:
             raise Cannot("the answers contradict each other")
+        if len(rows) > 1 or claim.status == "group":
+            totals = {sum((number(table[r][at]) or Fraction(0) for r in rows), Fraction(0)) for table in left}
+            if totals != {number(claim.value)}:
+                raise Fails("there is a table with these answers in which it is not so")
+            return
+        values = {table[rows[0]][at] for table in left}
+        if claim.assumed and not any(v not in (None, ()) for v in (claim.value, claim.lo, claim.hi, *_lists(claim))):
+            if claim.status == "exposed" or len(values) == len(self._choices(claim.column, domains, proof)):
+                raise Fails("the answers leave every value that was assumed")
+            return
         if not all(allows(claim, value) for value in values):
             raise Fails("there is a table with these answers in which it is not so")
         if claim.status == "exposed" and len(values) != 1:
             raise Fails("there are tables with these answers and different values")
 
-    def _tables(self, claim: Claimed) -> tuple[list[str], list[tuple[Choice, ...]]]:
-        """The tables that give all answers of the proof."""
-        if not all(c.query or c.fact is not None for c in claim.proof):
-            raise Cannot("more than answers is used")
-        names, choices = self.counts.choices(claim, every=True, plain=False)
-        declared = claim.certificate.get("declared") or {}
-        if any(self.counts.cells_sampled(claim, name, declared.get(name) or {}) for name in names):
-            raise Cannot("a column has values without end")
-        held = [sorted(each) for each in self.counts.start(names, choices, claim.certificate.get("stated") or ())]
-        if prod(map(len, held)) > MOST_TABLES:
-            raise Cannot(f"it takes more than {MOST_TABLES} tables")
-        cited = [c for c in claim.proof if c.answered]
-        every = (tuple(choices[i] for i in table) for table in product(*held))
-        return names, [table for table in every if self._gives(names, table, cited)]
+    def left(
+        self,
+        claim: Claimed,
+        proof: Sequence[Addend],
+        domains: Mapping[str, Mapping[str, Any]],
+        facts: Sequence[Mapping[str, Any]],
+    ) -> tuple[list[str], list[Table]]:
+        """The private columns that are looked at, and the tables that give all answers of a proof."""
+        cited = [c for c in proof if c.query and c.answered]
+        names = self._looked_at(claim.column, [c.sql or "" for c in cited], facts)
+        key = repr((names, proof, domains, facts))
+        if key not in self._left:
+            tables = self._every(names, proof, domains, facts)
+            made = repr((names, domains, facts))
+            left: Sequence[int] = range(len(tables))
+            for sql in dict.fromkeys(c.sql or "" for c in cited):
+                ran = self._run(made, names, tables, sql, left)
+                mine = [c for c in cited if (c.sql or "") == sql]
+                left = [k for k in left if all(answers_as(c, read_cell(c, *ran[k])) for c in mine)]
+            self._true_among(names, tables, left)
+            self._left[key] = names, [tables[k] for k in left]
+        return self._left[key]
 
-    def _gives(self, names: Sequence[str], table: Sequence[Choice], cited: Sequence[Addend]) -> bool:
-        self.counts.fill(names, table)
-        return all(self._same(each) for each in cited)
+    def _looked_at(self, column: str, texts: Sequence[str], facts: Sequence[Mapping[str, Any]]) -> list[str]:
+        """The private columns on which an answer may depend: those that are named, or all."""
+        words = {w.casefold().strip('"') for sql in texts for w in WORDS.findall(COMMENTS.sub(" ", sql))}
+        stars = any("*" in sql.casefold().replace("count(*)", "") for sql in texts)
+        every = stars or bool(words & {"columns", "natural", "summarize", "pivot", "unpivot"})
+        named = {column, *(str(fact["column"]) for fact in facts)}
+        return [name for name in self.engine.private if every or name in named or name.casefold() in words]
 
-    def _same(self, cited: Addend) -> bool:
-        """Is the answer now what was answered?"""
-        if isinstance(cited.answer, bool) and cited.column is None:  # of a HAVING: is the group shown?
-            return (self.counts.engine.answer(replace(cited, column=1, test=None)) is not NOBODY) is cited.answer
-        said = self.counts.engine.answer(cited)
-        if cited.besides is not None:
-            return bool((said or 0) == cited.answer)
-        if said is NOBODY or said is None or cited.answer is None:  # a group that is not there answers nothing
-            return said is None and cited.answer is None
-        return _equal(said, cited.answer if cited.exactly is None else cited.exactly)
+    def _choices(self, name: str, domains: Mapping[str, Mapping[str, Any]], proof: Sequence[Addend]) -> list[Any]:
+        """All values of a column; of texts without a list those that are named, and one that is not."""
+        said = domains.get(name) or {}
+        if not self.engine.numeric(name) and self.engine.types[name] != "BOOLEAN" and said.get("values") is None:
+            plainly(proof, self.engine.private)
+        words = constants([c.sql for c in proof if c.sql is not None], keys(proof, name))[1]
+        found: list[Any] = []
+        for cell in self.maker.cells(name, [], words, said):
+            gridded = self.engine.types[name] == INTEGER or "numbers" in said or said.get("step") is not None
+            values = listed(cell) if gridded or cell.point is not None else None
+            if values is None:
+                raise Cannot("a column has values without end")
+            found += values
+        return found
+
+    def _every(
+        self,
+        names: Sequence[str],
+        proof: Sequence[Addend],
+        domains: Mapping[str, Mapping[str, Any]],
+        facts: Sequence[Mapping[str, Any]],
+    ) -> list[Table]:
+        key = repr((names, domains, facts))
+        if key not in self._made:
+            pools = {name: self._choices(name, domains, proof) for name in names}
+            told = [(names.index(str(f["column"])), f, set(self.engine.condition(str(f["where"])))) for f in facts]
+            held: list[list[Choice]] = []
+            for r in range(self.engine.n):
+                mine = [(at, f) for at, f, rows in told if r in rows and r not in self.engine.null[names[at]]]
+                pool = [[None] if r in self.engine.null[name] else pools[name] for name in names]
+                held.append([c for c in product(*pool) if all(inside_fact(c[at], f) for at, f in mine)])
+            if prod(map(len, held)) > MOST_TABLES:
+                raise Cannot(f"it takes more than {MOST_TABLES} tables")
+            self._made[key] = [t for t in product(*held) if all(_adds_up(t, at, f, rows) for at, f, rows in told)]
+        return self._made[key]
+
+    def _run(
+        self, key: str, names: Sequence[str], tables: Sequence[Table], sql: str, left: Sequence[int]
+    ) -> Mapping[int, Result]:
+        """What a statement answers on each of the tables that are left."""
+        ran = self._ran.setdefault((key, sql), {})
+        wanted = [k for k in left if k not in ran]
+        if wanted and self._filled != key:
+            self._fill(names, tables)
+            self._filled = key
+        for k in wanted:
+            self.engine.pick(k)
+            ran[k] = self.engine.run(sql)
+        return ran
+
+    def _fill(self, names: Sequence[str], tables: Sequence[Table]) -> None:
+        """All tables beside each other; columns that no statement names are the same in each."""
+        if any(
+            n not in self.engine.columns and self.engine.types[n].startswith("DECIMAL") for n in self.engine.private
+        ):
+            raise Cannot("the data do not have the private columns, which are decimals")
+        filled = []
+        other = {n: [self.maker.values(self.maker.cells(n, [], ["a"]))[0]] * self.engine.n for n in self.engine.private}
+        for table in tables:
+            filled.append(other | {name: [choice[at] for choice in table] for at, name in enumerate(names)})
+        self.engine.fill_tables(filled)
+
+    def _true_among(self, names: Sequence[str], tables: Sequence[Table], left: Sequence[int]) -> None:
+        """Cannot, where the real table is not one of those that are left: then the answers are read in another way."""
+        if not all(name in self.engine.columns for name in names):
+            return
+        values = [[exact(v) for v in self.engine.real_values(name)] for name in names]
+        real = tuple(zip(*values, strict=True))
+        if not any(tuple(tuple(exact(v) for v in choice) for choice in tables[k]) == real for k in left):
+            raise Cannot("the data do not give the answers that are cited")
+
+
+def _lists(claim: Claimed) -> tuple[Any, ...]:
+    return (*claim.allowed, *claim.excluded)
+
+
+def _adds_up(table: Table, at: int, fact: Mapping[str, Any], rows: set[int]) -> bool:
+    """Is the total of these people between the ends of a fact?"""
+    low, high = number(fact.get("sum_min")), number(fact.get("sum_max"))
+    if low is None and high is None:
+        return True
+    total = sum((number(table[r][at]) or Fraction(0) for r in rows), Fraction(0))
+    return (low is None or total >= low) and (high is None or total <= high)
+
+
+def answers_as(cited: Addend, said: Any) -> bool:
+    """Is the cell that a statement gives one that may have been answered so?
+
+    >>> one = Addend(Fraction(1), answer={"lo": 1, "hi": None}, noise=Fraction(1))
+    >>> answers_as(one, 0), answers_as(one, -1), answers_as(replace(one, answer=None), NOBODY)
+    (True, False, True)
+    """
+    if (cited.test or {}).get("shown") or (isinstance(cited.answer, bool) and isinstance(said, bool)):
+        return said is cited.answer
+    if isinstance(cited.answer, bool) and cited.column is None:  # of a HAVING: is the group shown?
+        return (said is not NOBODY) is cited.answer
+    if said is NOBODY or said is None or cited.answer is None:  # a group that is not there answers nothing
+        return (said is NOBODY or said is None or not said) and not cited.answer
+    if isinstance(cited.answer, Mapping) or cited.noise:
+        low, high = between(cited)
+        off, at = (cited.noise if isinstance(cited.answer, Mapping) else Fraction(0)), number(said)
+        dust = DUST * max(Fraction(1), *(abs(end) for end in (low, high, at) if end is not None))
+        return at is not None and (low is None or at >= low - off - dust) and (high is None or at <= high + off + dust)
+    return _equal(said, cited.answer if cited.exactly is None else cited.exactly)
 
 
 def _equal(said: Any, answer: Any) -> bool:
@@ -243,4 +364,4 @@ def _equal(said: Any, answer: Any) -> bool:
     one, two = number(said), number(answer)
     if one is None or two is None:
         return str(said) == str(answer)
-    return abs(one - two) <= DUST * max(abs(one), abs(two))
+    return abs(one - two) <= DUST * max(Fraction(1), abs(one), abs(two))
