@@ -14,7 +14,8 @@ statement whose answer is not in the verdict rules nothing out.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+import re
+from collections.abc import Callable, Mapping, Sequence
 from fractions import Fraction
 from itertools import product
 from math import prod
@@ -30,6 +31,8 @@ LIMIT = 100_000  # cases after one person
 STEPS = 3_000_000  # of one proof
 MOST_TABLES = 10_000  # on which statements are run
 DUST = Fraction(1, 10**11)  # of a quotient, in whatever order it is added up
+
+CUT = re.compile(r"median|quantile|percentile", re.IGNORECASE)
 
 Totals = tuple[Fraction, ...]
 Table = tuple[Choice, ...]  # what everybody has in the columns that are looked at
@@ -224,21 +227,43 @@ class EveryTable:
     ) -> tuple[list[str], list[Table]]:
         """The private columns that are looked at, and the tables that give all answers of a proof."""
         cited = [c for c in proof if c.query and c.answered]
-        names = self._looked_at(claim.column, [c.sql or "" for c in cited], facts)
-        key = repr((names, proof, domains, facts))
+        return self.possible(claim.column, cited, domains, facts, [(c.sql or "", self._matches(c)) for c in cited])
+
+    def possible(
+        self,
+        column: str | None,
+        proof: Sequence[Addend],
+        domains: Mapping[str, Mapping[str, Any]],
+        facts: Sequence[Mapping[str, Any]],
+        answers: Sequence[tuple[str, Callable[[Result], bool]]],
+    ) -> tuple[list[str], list[Table]]:
+        """The same of statements with what their answers must be; `column` is looked at in any case."""
+        names = self._looked_at(column, [sql for sql, _ in answers], facts)
+        key = repr((names, proof, [sql for sql, _ in answers], domains, facts))
         if key not in self._left:
             tables = self._every(names, proof, domains, facts)
             made = repr((names, domains, facts))
             left: Sequence[int] = range(len(tables))
-            for sql in dict.fromkeys(c.sql or "" for c in cited):
-                ran = self._run(made, names, tables, sql, left)
-                mine = [c for c in cited if (c.sql or "") == sql]
-                left = [k for k in left if all(answers_as(c, read_cell(c, *ran[k])) for c in mine)]
+            looked = {sql: self._looked_at(None, [sql], ()) for sql, _ in answers}
+            for sql in sorted(looked, key=lambda each: len(looked[each])):
+                same = alike(tables, [names.index(name) for name in looked[sql]])
+                ran = self._run(made, names, tables, sql, sorted({same[k] for k in left}))
+                mine = [test for text, test in answers if text == sql]
+                fits = {k: all(test(ran[k]) for test in mine) for k in {same[k] for k in left}}
+                left = [k for k in left if fits[same[k]]]
             self._true_among(names, tables, left)
             self._left[key] = names, [tables[k] for k in left]
         return self._left[key]
 
-    def _looked_at(self, column: str, texts: Sequence[str], facts: Sequence[Mapping[str, Any]]) -> list[str]:
+    def _matches(self, cited: Addend) -> Callable[[Result], bool]:
+        """May a table with this answer have given the one that is cited? A group that the data hide stays hidden."""
+        hidden: bool | None = None
+        if self.engine.real and not cited.answer:
+            self.engine.fill(None)
+            hidden = self.engine.answer(cited) is NOBODY
+        return lambda result: answers_as(cited, read_cell(cited, *result), hidden=hidden)
+
+    def _looked_at(self, column: str | None, texts: Sequence[str], facts: Sequence[Mapping[str, Any]]) -> list[str]:
         """The private columns on which an answer may depend: those that are named, or all."""
         words = {w.casefold().strip('"') for sql in texts for w in WORDS.findall(COMMENTS.sub(" ", sql))}
         stars = any("*" in sql.casefold().replace("count(*)", "") for sql in texts)
@@ -291,6 +316,9 @@ class EveryTable:
         if wanted and self._filled != key:
             self._fill(names, tables)
             self._filled = key
+        absent = any(t.startswith("DECIMAL") and n not in self.engine.columns for n, t in self.engine.types.items())
+        if absent and CUT.search(sql):
+            raise Cannot("an engine cuts it to the decimals of the column, which the data do not have")
         for k in wanted:
             self.engine.pick(k)
             ran[k] = self.engine.run(sql)
@@ -298,10 +326,6 @@ class EveryTable:
 
     def _fill(self, names: Sequence[str], tables: Sequence[Table]) -> None:
         """All tables beside each other; columns that no statement names are the same in each."""
-        if any(
-            n not in self.engine.columns and self.engine.types[n].startswith("DECIMAL") for n in self.engine.private
-        ):
-            raise Cannot("the data do not have the private columns, which are decimals")
         filled = []
         other = {n: [self.maker.values(self.maker.cells(n, [], ["a"]))[0]] * self.engine.n for n in self.engine.private}
         for table in tables:
@@ -318,6 +342,16 @@ class EveryTable:
             raise Cannot("the data do not give the answers that are cited")
 
 
+def alike(tables: Sequence[Table], places: Sequence[int]) -> list[int]:
+    """For each table the first one that is the same in these columns.
+
+    >>> alike([((1, 2),), ((1, 3),), ((4, 2),)], [0])
+    [0, 0, 2]
+    """
+    first: dict[tuple[Choice, ...], int] = {}
+    return [first.setdefault(tuple(tuple(c[p] for p in places) for c in table), k) for k, table in enumerate(tables)]
+
+
 def _lists(claim: Claimed) -> tuple[Any, ...]:
     return (*claim.allowed, *claim.excluded)
 
@@ -331,19 +365,23 @@ def _adds_up(table: Table, at: int, fact: Mapping[str, Any], rows: set[int]) -> 
     return (low is None or total >= low) and (high is None or total <= high)
 
 
-def answers_as(cited: Addend, said: Any) -> bool:
-    """Is the cell that a statement gives one that may have been answered so?
+def answers_as(cited: Addend, said: Any, *, hidden: bool | None = None) -> bool:
+    """Is the cell that a statement gives one that may have been answered so? `hidden`: its group is not shown.
 
     >>> one = Addend(Fraction(1), answer={"lo": 1, "hi": None}, noise=Fraction(1))
     >>> answers_as(one, 0), answers_as(one, -1), answers_as(replace(one, answer=None), NOBODY)
     (True, False, True)
+    >>> answers_as(replace(one, answer=0, noise=Fraction(0)), NOBODY, hidden=False)
+    False
     """
     if (cited.test or {}).get("shown") or (isinstance(cited.answer, bool) and isinstance(said, bool)):
         return said is cited.answer
     if isinstance(cited.answer, bool) and cited.column is None:  # of a HAVING: is the group shown?
         return (said is not NOBODY) is cited.answer
-    if said is NOBODY or said is None or cited.answer is None:  # a group that is not there answers nothing
-        return (said is NOBODY or said is None or not said) and not cited.answer
+    if said is NOBODY or hidden:  # a group that is not there counts nobody
+        return hidden is not False and not isinstance(cited.answer, bool) and not cited.answer and said in (NOBODY, 0)
+    if said is None or cited.answer is None:
+        return said is None and (cited.answer is None or (cited.besides is not None and not cited.answer))
     if isinstance(cited.answer, Mapping) or cited.noise:
         low, high = between(cited)
         off, at = (cited.noise if isinstance(cited.answer, Mapping) else Fraction(0)), number(said)
