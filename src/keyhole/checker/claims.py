@@ -261,6 +261,7 @@ class Claimed:
     unknown: str = ""  # a field of the entry that is not among those of docs/json.md
     private: tuple[str, ...] = ()  # the private columns, where they are others than those of the verdict
     assumed: bool = False  # said to hold if only the values that the data have are possible
+    first: str = ""  # the statement that is said to have completed it
 
     @property
     def who(self) -> str:
@@ -467,6 +468,7 @@ def _claim(entry: Mapping[str, Any], where: str, ends: Mapping[str, Any], value:
         singled_out=entry.get("singled_out"),
         assumed=entry.get("assumed") is True,
         prior=None if prior is None else (prior[0], prior[1]),
+        first=str((entry.get("first") or {}).get("query") or ""),
         unknown=half or unknown_field(entry, where) or (unknown_field(ends, "intervals") if ends is not entry else ""),
         private=_private(entry),
     )
@@ -539,6 +541,7 @@ def _form(e: Mapping[str, Any], where: str) -> Claimed:
         str(e.get("grade", "")),
         e.get("singled_out"),
         assumed=e.get("assumed") is True,
+        first=str((e.get("first") or {}).get("query") or ""),
         unknown=unknown,
         private=_private(e),
     )
@@ -547,7 +550,8 @@ def _form(e: Mapping[str, Any], where: str) -> Claimed:
 def _group(g: Mapping[str, Any]) -> Claimed:
     total, found, unknown = g["total"], _proof(g["proof"], g), unknown_field(g, "groups")
     about = (tuple(g["records"]), None, g["column"], total, total, total, (), ())
-    return Claimed("group", *about, *found, _rows(g["rows"]), unknown=unknown, private=_private(g))
+    first = str((g.get("first") or {}).get("query") or "")
+    return Claimed("group", *about, *found, _rows(g["rows"]), first=first, unknown=unknown, private=_private(g))
 
 
 def _rows(listed: Sequence[Any]) -> tuple[int, ...]:

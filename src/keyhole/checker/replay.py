@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import functools
 import re
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import closing
 from dataclasses import dataclass, replace
 from enum import StrEnum
@@ -13,7 +13,7 @@ from pathlib import Path
 from random import SystemRandom
 from typing import Any
 
-from .all_clear import AllClear, Asked, Cleared, Part, agrees, domains_of
+from .all_clear import DUST_OF_DOUBLES, AllClear, Asked, Cleared, Part, agrees, domains_of, same_rows
 from .alone import AloneSums
 from .claims import (
     STATUSES,
@@ -31,7 +31,7 @@ from .claims import (
 )
 from .counts import Counts, allows, tells
 from .dealt import DealtTables
-from .engine import Cannot, Engine, Fails, plain
+from .engine import Cannot, Engine, Fails, Result, plain
 from .fillings import Maker
 from .moments import Moments
 from .order import Ends, Order
@@ -329,6 +329,7 @@ class Checker:
                     continue
                 self._as_a_whole(claim, rows)
                 self._true_of_the_data(claim, rows)
+                self._completed(claim, rows)
                 yield Checked(claim, Outcome.HOLDS)
             except Fails as fails:
                 yield Checked(claim, Outcome.FAILS, str(fails))
@@ -482,6 +483,33 @@ class Checker:
             self._by_certificate(claim, rows)
         except Cannot as cannot:
             self._by_every_table(claim, rows, cannot)
+
+    def _completed(self, claim: Claimed, rows: list[int]) -> None:
+        """Does the claim follow from the statements up to the one that is said to have completed it?"""
+        if not claim.first or claim.first.partition(".")[0] in {c.query.partition(".")[0] for c in claim.proof}:
+            return
+        cannot = Cannot(f"statement {claim.first} is said to have completed it, and is not in the proof")
+        if self.log is None or self.log.others or claim.form or not claim.first.isdigit():
+            raise cannot
+        asked = self.log.asked[: int(claim.first)]
+        proof = [Addend(Fraction(1), query=str(k), sql=each.sql) for k, each in enumerate(asked, 1)]
+        answers = [(each.sql, self._answered(each)) for each in asked]
+        claim = self._with_assumed(claim)
+        try:
+            domains = self._domains(claim)
+            names, left = self.every.possible(claim.column, proof, domains, self._facts(claim, claim.proof), answers)
+            self.every.compare(claim, rows, names, left, len(self.every.choices(claim.column, domains, proof)))
+        except (Cannot, Fails):
+            raise cannot from None
+
+    def _answered(self, asked: Asked) -> Callable[[Result], bool]:
+        """May a table with this answer have given the one of the log, or of the data?"""
+        if asked.answered:
+            return functools.partial(agrees, asked)
+        if not self.engine.real:
+            raise Cannot("the data do not have the private columns, and the log does not have all answers")
+        _, before = self.engine.run_on_data(asked.sql)
+        return lambda result: same_rows(before, result[1], DUST_OF_DOUBLES, ordered=True)
 
     def _by_every_table(self, claim: Claimed, rows: list[int], cannot: Cannot) -> None:
         """What the certificate does not show is looked up in every table with the answers that are cited."""

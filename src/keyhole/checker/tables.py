@@ -200,6 +200,12 @@ class EveryTable:
         if any(r in self.engine.null[claim.column] for r in rows):
             raise Fails("somebody who has no value is said to have one")
         names, left = self.left(claim, proof, domains, facts)
+        self.compare(claim, rows, names, left, len(self.choices(claim.column, domains, proof)))
+
+    def compare(
+        self, claim: Claimed, rows: Sequence[int], names: Sequence[str], left: Sequence[Table], assumed: int
+    ) -> None:
+        """Is it so in each of these tables? `assumed`: how many values are possible without an answer."""
         at = names.index(claim.column)
         if not left:
             raise Cannot("the answers contradict each other")
@@ -210,7 +216,7 @@ class EveryTable:
             return
         values = {table[rows[0]][at] for table in left}
         if claim.assumed and not any(v not in (None, ()) for v in (claim.value, claim.lo, claim.hi, *_lists(claim))):
-            if claim.status == "exposed" or len(values) == len(self._choices(claim.column, domains, proof)):
+            if claim.status == "exposed" or len(values) == assumed:
                 raise Fails("the answers leave every value that was assumed")
             return
         if not all(allows(claim, value) for value in values):
@@ -271,7 +277,7 @@ class EveryTable:
         named = {column, *(str(fact["column"]) for fact in facts)}
         return [name for name in self.engine.private if every or name in named or name.casefold() in words]
 
-    def _choices(self, name: str, domains: Mapping[str, Mapping[str, Any]], proof: Sequence[Addend]) -> list[Any]:
+    def choices(self, name: str, domains: Mapping[str, Mapping[str, Any]], proof: Sequence[Addend]) -> list[Any]:
         """All values of a column; of texts without a list those that are named, and one that is not."""
         said = domains.get(name) or {}
         if not self.engine.numeric(name) and self.engine.types[name] != "BOOLEAN" and said.get("values") is None:
@@ -295,7 +301,7 @@ class EveryTable:
     ) -> list[Table]:
         key = repr((names, domains, facts))
         if key not in self._made:
-            pools = {name: self._choices(name, domains, proof) for name in names}
+            pools = {name: self.choices(name, domains, proof) for name in names}
             told = [(names.index(str(f["column"])), f, set(self.engine.condition(str(f["where"])))) for f in facts]
             held: list[list[Choice]] = []
             for r in range(self.engine.n):
