@@ -12,8 +12,8 @@ import pyarrow as pa
 import pytest
 
 import keyhole
+from keyhole.gather.answers import OneSided
 from keyhole.gather.arithmetic import Arithmetic, Computed, SummedPart
-from keyhole.gather.comparisons import OneSided
 from keyhole.model.meaning import compare_numbers
 from keyhole.model.prior import Knowledge, Prior
 from keyhole.model.query import Aggregate, Query, Term, Threshold

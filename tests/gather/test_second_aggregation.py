@@ -16,7 +16,7 @@ from tests.laws.brute import rank
 import keyhole
 from keyhole.auditing import Status
 from keyhole.checker.replay import replay
-from keyhole.gather import second_aggregation
+from keyhole.gather import whole_table
 from keyhole.gather.answers import ULP
 from keyhole.sql.rewriting.second_aggregation import SecondAggregation
 
@@ -171,9 +171,9 @@ def test_too_many_terms_or_another_answer_of_the_engine_leave_it_as_if_all_group
     log = [f"SELECT AVG(t) FROM ({GROUPS.format('AVG(pay)', where)})" for where in ("", " WHERE dept = 'c'")]
     assert set(exposed(audit(log, STAFF))) == {"p5"}
     if cause == "divisors":
-        monkeypatch.setattr(second_aggregation, "MAX_DIVISORS", 0)
+        monkeypatch.setattr(whole_table, "MAX_DIVISORS", 0)
     elif cause == "columns":
-        monkeypatch.setattr(second_aggregation, "MAX_COLUMNS", 0)
+        monkeypatch.setattr(whole_table, "MAX_COLUMNS", 0)
     else:
         written = SecondAggregation.over_records
         monkeypatch.setattr(SecondAggregation, "over_records", lambda s, v: written(s, v).replace("/ 1", "/ 3"))

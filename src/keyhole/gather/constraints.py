@@ -10,8 +10,7 @@ from typing import Literal
 
 from keyhole.gather.answers import ULP, Interval, described, finish, interval, largest_end, radius
 from keyhole.gather.arithmetic import Arithmetic, Computed, SummedPart
-from keyhole.gather.evidence import GIVEN, ROUNDED, Constraint, Unjudged
-from keyhole.gather.notes import Notes
+from keyhole.gather.evidence import GIVEN, ROUNDED, Constraint, Notes, Unjudged
 from keyhole.gather.quotients import Quotients
 from keyhole.gather.totals import Evaluated, Totals
 from keyhole.model.forms import (

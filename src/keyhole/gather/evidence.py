@@ -18,7 +18,7 @@ from keyhole.model.people import Counting
 from keyhole.model.predicate import Predicate
 from keyhole.model.prior import Knowledge, Prior
 from keyhole.model.query import Query
-from keyhole.model.transcript import Answer, Noise, Transcript
+from keyhole.model.transcript import Answer, Entry, Noise, Transcript
 
 ROUNDED = "a rounded answer"
 GIVEN = "an interval"  # an answer whose ends are possible answers themselves
@@ -254,3 +254,25 @@ def _merge(a: System, b: System) -> System:
         bounds=(*a.bounds, *(x for x in b.bounds if x.fact not in known)),
         equal=(*a.equal, *b.equal),
     )
+
+
+# --- notes ------------------------------------------------------------------------------------------------------------
+# What is noticed on the way from answers to constraints, beside the constraints themselves.
+
+
+@dataclass(slots=True)
+class Notes:
+    """Answers as they are used (given or computed), contradictions, and what is not judged, collected as found."""
+
+    answers: dict[str, Answer] = field(default_factory=dict)
+    contradictions: list[Contradiction] = field(default_factory=list)
+    unjudged: list[Unjudged] = field(default_factory=list)
+    nobody: list[Unjudged] = field(default_factory=list)  # statements that ask about nobody: judged, but look twice
+
+    def contradict(self, reason: str, *numbers: str) -> None:
+        """The named queries cannot all be true."""
+        self.contradictions.append(Contradiction(numbers, reason))
+
+    def leave(self, entry: Entry, reason: str) -> None:
+        """A query is not judged."""
+        self.unjudged.append(Unjudged(entry.number, entry.sql, reason))

@@ -15,8 +15,7 @@ from fractions import Fraction
 
 from keyhole.datasets import Source
 from keyhole.gather.answers import ULP, around, around_ends, described, interval
-from keyhole.gather.evidence import OrderFact
-from keyhole.gather.notes import Notes
+from keyhole.gather.evidence import Notes, OrderFact
 from keyhole.model.predicate import Predicate
 from keyhole.model.prior import Prior
 from keyhole.model.query import CUT, ORDERED, Aggregate, Query

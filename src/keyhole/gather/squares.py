@@ -10,8 +10,7 @@ from math import ceil, floor
 
 from keyhole.datasets import Source
 from keyhole.gather.answers import ULP, double, dust_of, squared
-from keyhole.gather.evidence import Constraint, Equal
-from keyhole.gather.notes import Notes
+from keyhole.gather.evidence import Constraint, Equal, Notes
 from keyhole.gather.quotients import Quotients
 from keyhole.gather.totals import Totals
 from keyhole.model.forms import Part, has_private_condition

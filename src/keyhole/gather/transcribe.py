@@ -16,9 +16,8 @@ from sqlglot import exp
 from keyhole.datasets import GroupKey, Roster, Source
 from keyhole.errors import DIFFERS, LogError, ParseError, QueryError, pass_on_interruption
 from keyhole.gather.answers import given_answer
-from keyhole.gather.cut_off import Certain, certain, group_of
 from keyhole.gather.having import named, told
-from keyhole.gather.union_rows import of_each, told_apart
+from keyhole.gather.shown_rows import Certain, certain, group_of, of_each, told_apart
 from keyhole.gather.whole_table import WholeTableReader, read_over
 from keyhole.model.forms import find_private_leaves
 from keyhole.model.predicate import FALSE, Scalar, make_and, make_not, make_or

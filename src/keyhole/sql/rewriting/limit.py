@@ -2,7 +2,7 @@
 
 `LIMIT n OFFSET m`, `TOP n`, `FETCH FIRST n ROWS` and `QUALIFY ROW_NUMBER() OVER (ORDER BY ...) <= n` all show the rows
 m + 1 to m + n of an order. Where the order looks at public keys and counts only, everybody knows which groups those are
-(`keyhole.gather.cut_off`).
+(`keyhole.gather.transcribe`).
 """
 
 from __future__ import annotations
