@@ -16,8 +16,7 @@ from typing import Any
 import numpy as np
 
 from keyhole.basis.bits import pack
-from keyhole.solve.rowspace.direct_sum import DirectSum
-from keyhole.solve.rowspace.online import OnlineRowSpace
+from keyhole.solve.rowspace.online import DirectSum, OnlineRowSpace
 from keyhole.solve.rowspace.versions import VersionSpace
 
 

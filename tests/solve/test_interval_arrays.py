@@ -12,18 +12,16 @@ import numpy as np
 import pytest
 
 from keyhole.solve.interval import Polytope
-from keyhole.solve.interval.connected import connected
 from keyhole.solve.interval.interior import _restricted
 from keyhole.solve.interval.polytope import End, inside
-from keyhole.solve.interval.projection import Band
-from keyhole.solve.interval.projection_kernels import Sparse
+from keyhole.solve.interval.projection import Band, weighted_gram
+from keyhole.solve.interval.projection_kernels import Sparse, connected
 from keyhole.solve.interval.propagate import Propagation
-from keyhole.solve.interval.weighted_gram import weighted_gram
 
 SEEDS = range(60)
 POLYTOPE = import_module("keyhole.solve.interval.polytope")
 PROJECTION = import_module("keyhole.solve.interval.projection")
-GRAM = import_module("keyhole.solve.interval.weighted_gram")
+GRAM = import_module("keyhole.solve.interval.projection")
 
 
 def world(seed: int) -> tuple[Polytope, list[Fraction]]:

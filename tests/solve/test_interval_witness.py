@@ -11,11 +11,9 @@ import pytest
 
 from keyhole.model.grid import Grid
 from keyhole.solve.interval import Polytope, RangeProblem, Ranges, ValueRange, ranges
-from keyhole.solve.interval.pivoted_cholesky import independent
 from keyhole.solve.interval.polytope import End
-from keyhole.solve.interval.projection import Band, Projection
+from keyhole.solve.interval.projection import Band, Projection, independent, inverted
 from keyhole.solve.interval.projection_kernels import Floats
-from keyhole.solve.interval.triangular import inverted
 from keyhole.solve.interval.witness import Witnesses
 
 REALS = Grid(None)

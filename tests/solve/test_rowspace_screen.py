@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from tests.support.effort import effort
 
 from keyhole.solve.rowspace import RowMatrix, RowSpace
-from keyhole.solve.rowspace.screen import plausible
+from keyhole.solve.rowspace.space import plausible
 
 
 @settings(max_examples=effort(150), deadline=None)

@@ -11,8 +11,7 @@ from tests.laws.brute import rank
 
 from keyhole.solve.rowspace import online as rowspace_online
 from keyhole.solve.rowspace import versions as rowspace_versions
-from keyhole.solve.rowspace.direct_sum import DirectSum
-from keyhole.solve.rowspace.online import OnlineRowSpace
+from keyhole.solve.rowspace.online import DirectSum, OnlineRowSpace
 from keyhole.solve.rowspace.versions import VersionSpace
 
 Rows = list[list[int]]

@@ -12,7 +12,7 @@ import pytest
 from keyhole.model.grid import Grid
 from keyhole.solve.interval import Polytope, RangeProblem, ranges
 from keyhole.solve.interval.polytope import End
-from keyhole.solve.interval.unimodular import unimodular
+from keyhole.solve.interval.ranges import unimodular
 
 WHOLE = Grid(Fraction(1))
 

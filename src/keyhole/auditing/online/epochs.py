@@ -23,8 +23,7 @@ from keyhole.auditing.online.packed import Sparse, bits_of, packed, packed_bits,
 from keyhole.auditing.online.population import Population
 from keyhole.basis.bits import Words, pack, unpack
 from keyhole.errors import ConfigError, LogError
-from keyhole.solve.rowspace.direct_sum import DirectSum
-from keyhole.solve.rowspace.online import OnlineRowSpace
+from keyhole.solve.rowspace.online import DirectSum, OnlineRowSpace
 from keyhole.solve.rowspace.versions import VersionSpace
 
 Ints: TypeAlias = NDArray[np.int64]

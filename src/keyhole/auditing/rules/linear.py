@@ -19,7 +19,7 @@ from keyhole.auditing.matrix import SystemMatrix
 from keyhole.auditing.numbers import shown_value
 from keyhole.auditing.rules.settle import settled, tells
 from keyhole.gather.evidence import Contradiction, System
-from keyhole.solve.rowspace.screen import plausible
+from keyhole.solve.rowspace.space import plausible
 
 
 def linear(system: System, known: Known) -> Iterator[Claim | Contradiction]:

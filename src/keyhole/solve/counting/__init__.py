@@ -1,7 +1,6 @@
 """Sums of yes-or-no formulas: what they force, by propagation, by differences, and exactly where they are few."""
 
-from keyhole.solve.counting.components import components, decide, simple
-from keyhole.solve.counting.fixed_point import solve
+from keyhole.solve.counting.components import components, decide, simple, solve
 from keyhole.solve.counting.network import Network
 from keyhole.solve.counting.propagate import OPEN, Conflict, Forced
 from keyhole.solve.counting.rank import settle_by_rank

@@ -18,6 +18,7 @@ from numpy.typing import NDArray
 from keyhole.model.people import Counting, Formula
 from keyhole.solve.counting.network import SumGate, whole_end
 from keyhole.solve.counting.propagate import OPEN, Conflict, Forced
+from keyhole.solve.counting.rank import settle_by_rank
 
 Truth: TypeAlias = Callable[[int], NDArray[np.int8]]  # an atom on each record: 1 where it is true
 MOST_ATOMS, MOST_COUNTS, MOST_VARIABLES = 12, 8, 10
@@ -391,3 +392,21 @@ def _inside(rest: Vector, mine: Vector, lo: Sequence[int | None], hi: Sequence[i
         if (low is not None and r + m < low) or (high is not None and r + m > high):
             return False
     return True
+
+
+# --- fixed point ------------------------------------------------------------------------------------------------------
+# Counts of people to a fixed point: forced first, then differences, then small components exactly; again.
+
+
+def solve(counting: Counting, state: Forced, truth: Truth | None) -> bool:
+    """To a fixed point; True if every component was decided exactly. Raises `Conflict` where nothing is possible."""
+    while True:
+        state.run()
+        if settle_by_rank(state):
+            continue
+        decided = True
+        for part in components(counting, state):
+            if not simple(counting, state, part):
+                decided &= decide(counting, state, part, truth)
+        if not state.changed:
+            return decided

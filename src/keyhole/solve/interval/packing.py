@@ -78,3 +78,172 @@ def packed(
         if taken >= most:
             break
     return side
+
+
+# --- forcing ----------------------------------------------------------------------------------------------------------
+# Packing with propagation: a push takes along whatever the short rows then force.
+# To reach an end inside a row of two or three columns the others must give all they have, so the packing by loads
+# never tries it. Here the end is fixed, its consequences are propagated through all short rows (work list, trail),
+# and the push is taken back if some column is left no value, or if a long row could no longer be made up for. Columns
+# that end up with one value are pushed to it too. A heuristic, as `packing`: nothing rests on it. Cost: the short
+# rows that pushes touch.
+
+
+Box = tuple[Floats, Floats]
+
+SLIP = 1e-9  # widths are about 1
+MOST_MOVES = 20_000  # of ends, for one push
+
+
+@njit(cache=True, nogil=True)
+def _moved(box: Box, j: int, low: float, high: float, trail: tuple[Ints, Floats, Floats], at: int) -> int:
+    """Narrow a column and note what it was; the new length of the trail, -1 if no value is left, -2 if it is full."""
+    if low <= box[0][j] + SLIP and high >= box[1][j] - SLIP:
+        return at
+    if at >= len(trail[0]):
+        return -2
+    trail[0][at], trail[1][at], trail[2][at] = j, box[0][j], box[1][j]
+    box[0][j], box[1][j] = max(low, box[0][j]), min(high, box[1][j])
+    if box[0][j] > box[1][j]:
+        if box[0][j] > box[1][j] + 10 * SLIP:
+            box[0][j], box[1][j] = trail[1][at], trail[2][at]
+            return -1
+        box[0][j] = box[1][j]
+    return at + 1
+
+
+@njit(cache=True, nogil=True)
+def _through(
+    short: Sparse, ends: Box, i: int, box: Box, trail: tuple[Ints, Floats, Floats], at: int
+) -> tuple[int, bool]:
+    """What a row says of its columns; the length of the trail, and whether it clashed."""
+    start, columns, entries = short
+    plain = len(entries) == 0
+    least = most = 0.0
+    for e in range(start[i], start[i + 1]):
+        a, j = (1.0 if plain else entries[e]), columns[e]
+        least += a * (box[0][j] if a > 0 else box[1][j])
+        most += a * (box[1][j] if a > 0 else box[0][j])
+    if least > ends[1][i] + 10 * SLIP or most < ends[0][i] - 10 * SLIP:
+        return at, True
+    above, below = ends[1][i] - least, most - ends[0][i]  # what is left to give
+    for e in range(start[i], start[i + 1]):
+        a, j = (1.0 if plain else entries[e]), columns[e]
+        low, high = box[0][j], box[1][j]
+        if abs(a) * (high - low) <= min(above, below) + SLIP:
+            continue
+        if a > 0:
+            then = _moved(box, j, high - below / a, low + above / a, trail, at)
+        else:
+            then = _moved(box, j, high + above / a, low - below / a, trail, at)
+        if then < 0:
+            return at, True
+        at = then
+    return at, False
+
+
+@njit(cache=True, nogil=True)
+def _spread(
+    short: Sparse, by_column: Sparse, ends: Box, box: Box, trail: tuple[Ints, Floats, Floats], at: int, queued: Ints
+) -> tuple[int, bool]:
+    """Propagate from the columns on the trail until nothing moves."""
+    start, rows, _ = by_column
+    waiting = [0]
+    waiting.pop()
+    seen, clash = 0, False
+    while not clash and (seen < at or len(waiting) > 0):
+        while seen < at:
+            j = trail[0][seen]
+            for e in range(start[j], start[j + 1]):
+                if queued[rows[e]] == 0:
+                    queued[rows[e]] = 1
+                    waiting.append(int(rows[e]))
+            seen += 1
+        if len(waiting) > 0:
+            i = waiting.pop()
+            queued[i] = 0
+            at, clash = _through(short, ends, i, box, trail, at)
+    for i in waiting:
+        queued[i] = 0
+    return at, clash
+
+
+@njit(cache=True, nogil=True)
+def _charged(
+    long: Sparse, j: int, delta: float, room: Box, books: tuple[Floats, Floats, Floats, Floats], sign: float
+) -> None:
+    """Book a pushed column into the long rows (sign 1) or out of them (-1)."""
+    start, rows, entries = long
+    load, lower, raised, pushed = books
+    for e in range(start[j], start[j + 1]):
+        a, r = (1.0 if len(entries) == 0 else entries[e]), rows[e]
+        load[r] += sign * a * delta
+        lower[r] -= sign * abs(a) * (room[0][j] if a > 0 else room[1][j])
+        raised[r] -= sign * abs(a) * (room[1][j] if a > 0 else room[0][j])
+        pushed[r] += sign
+
+
+@njit(cache=True, nogil=True)
+def _bearable(
+    long: Sparse, j: int, books: tuple[Floats, Floats, Floats, Floats], sizes: Ints, limits: tuple[float, float]
+) -> bool:
+    start, rows, _ = long
+    load, lower, raised, pushed = books
+    for e in range(start[j], start[j + 1]):
+        r = rows[e]
+        give = lower[r] if load[r] > 0 else raised[r]
+        if abs(load[r]) > limits[0] * give + SLIP or pushed[r] > limits[1] * sizes[r]:
+            return False
+    return True
+
+
+@njit(cache=True, nogil=True)
+def forced(
+    short: tuple[Sparse, Sparse],  # by rows, by columns
+    ends: Box,  # of the short rows
+    long: Sparse,  # by columns
+    order: Ints,
+    targets: Box,
+    box: Box,  # overwritten
+    centre: Floats,
+    books: tuple[
+        Floats, Floats, Floats, Floats
+    ],  # load, what can be lowered and raised, how many are pushed: overwritten
+    sizes: Ints,
+    limits: tuple[float, float, int],  # share of the room, share of pushed columns, most pushes
+) -> tuple[NDArray[np.int8], NDArray[np.bool_]]:
+    """-1, 0 or 1 for every end that is aimed at, and the columns that are left one value in `box`."""
+    K = len(centre)
+    side, settled = np.zeros(K, dtype=np.int8), box[1] - box[0] <= SLIP
+    room = centre - box[0], box[1] - centre
+    trail = np.zeros(MOST_MOVES, dtype=np.int64), np.zeros(MOST_MOVES), np.zeros(MOST_MOVES)
+    queued, taken = np.zeros(len(ends[0]), dtype=np.int64), 0
+    for code in order:
+        k, up = code // 2, code % 2 == 1
+        goal = targets[1][k] if up else targets[0][k]
+        if side[k] != 0 or settled[k] or goal > box[1][k] + SLIP or goal < box[0][k] - SLIP:
+            continue
+        at = _moved(box, k, goal if up else -np.inf, np.inf if up else goal, trail, 0)
+        at, clash = _spread(short[0], short[1], ends, box, trail, max(at, 0), queued)
+        newly = [k]
+        for s in range(at):
+            j = trail[0][s]
+            if not clash and not settled[j] and j != k and box[1][j] - box[0][j] <= SLIP:
+                settled[j] = True
+                newly.append(j)
+        fits = not clash
+        for j in newly:
+            _charged(long, j, (goal if j == k else box[0][j]) - centre[j], room, books, 1.0)
+        for j in newly:
+            fits = fits and _bearable(long, j, books, sizes, (limits[0], limits[1]))
+        if fits:
+            settled[k], side[k], taken = True, 1 if up else -1, taken + 1
+            if taken >= limits[2]:
+                break
+            continue
+        for j in newly:
+            _charged(long, j, (goal if j == k else box[0][j]) - centre[j], room, books, -1.0)
+            settled[j] = False
+        for s in range(at - 1, -1, -1):
+            box[0][trail[0][s]], box[1][trail[0][s]] = trail[1][s], trail[2][s]
+    return side, settled

@@ -237,7 +237,7 @@ def _labels(start: Ints, columns: Ints, full: Ints, K: int) -> Ints:
     if not len(full):
         return labels
     if len(columns) >= MANY:
-        from keyhole.solve.interval.connected import connected
+        from keyhole.solve.interval.projection_kernels import connected
 
         return connected(start, columns, K)
     counts = np.diff(start)[full]

@@ -19,18 +19,18 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from keyhole.solve.interval.pivoted_cholesky import independent
+from keyhole.solve.decode.bitrows import overlaps, words_for
 from keyhole.solve.interval.projection_kernels import (
     Floats,
     Sparse,
     along,
+    as_bits,
     clipped,
     gathered,
+    gram,
     product,
     transposed,
 )
-from keyhole.solve.interval.triangular import inverted
-from keyhole.solve.interval.weighted_gram import weighted_gram
 
 TOLERANCE = 1e-9
 NEWTONS = 40
@@ -246,3 +246,174 @@ class _Newton:
             else:
                 above = middle
         return below or above
+
+
+# --- pivoted cholesky -------------------------------------------------------------------------------------------------
+# Pivoted Cholesky: which rows of a positive semidefinite matrix are independent, the largest diagonal first.
+# Blocks of columns are factored one by one with diagonal pivoting, and what is left is updated by one product a block
+# (the algorithm of LAPACK's xPSTRF): in stripes of rows, below the diagonal only, and over the rows that are still
+# left. It ends where no diagonal is above its floor: the rank is a decision in floating point. The factor of the rows
+# chosen is kept, so that nothing is factored twice. Cost: about n^2 r - n r^2 + r^3 / 3 for rank r, nearly all of it
+# in matrix products. Reference: [higham1990].
+
+
+BLOCK = 128
+STRIPE = 256  # rows that are updated by one product
+SHRINK = 0.8  # share of the rows left at which the others are taken out
+
+Ints = NDArray[np.int64]
+Flags = NDArray[np.bool_]
+
+
+def independent(matrix: Floats, floor: Floats, tick: Callable[[], None] = lambda: None) -> tuple[Ints, Floats]:
+    """The rows chosen, in order of choice, and their factor L: L L' is the matrix over these rows.
+
+    A row of which no more than its `floor` is left depends on those before it. Of `matrix` what is on and below the
+    diagonal is read, and overwritten; `tick` is called now and then.
+
+    >>> chosen, L = independent(np.array([[1.0, 1.0, 0.0], [1.0, 1.0, 0.0], [0.0, 0.0, 4.0]]), np.full(3, 1e-9))
+    >>> chosen.tolist(), L.tolist()
+    ([2, 0], [[2.0, 0.0], [0.0, 1.0]])
+    """
+    chosen: list[int] = []
+    panels: list[tuple[Ints, Floats]] = []
+    names, diagonal = np.arange(len(matrix)), np.diag(matrix).copy()
+    left = np.ones(len(matrix), dtype=np.bool_)
+    while left.any():
+        tick()
+        panel, taken = _panel(matrix, diagonal, left, floor)
+        chosen += names[taken].tolist()
+        panels.append((names, panel[:, : len(taken)]))
+        if len(taken) < panel.shape[1]:
+            break
+        if left.sum() < SHRINK * len(left):
+            kept = np.flatnonzero(left)
+            matrix, panel = matrix[np.ix_(kept, kept)], panel[kept]
+            names, diagonal, left, floor = names[kept], diagonal[kept], left[kept], floor[kept]
+        _update(matrix, panel)
+    return np.array(chosen, dtype=np.int64), _factor(chosen, panels)
+
+
+def _panel(matrix: Floats, diagonal: Floats, left: Flags, floor: Floats) -> tuple[Floats, list[int]]:
+    """The next columns of the factor, one for each pivot; fewer pivots than columns where no more are above."""
+    panel = np.zeros((len(matrix), min(BLOCK, int(left.sum()))))
+    taken: list[int] = []
+    for c in range(panel.shape[1]):
+        pivot = int(np.argmax(np.where(left & (diagonal > floor), diagonal, -np.inf)))
+        if not left[pivot] or diagonal[pivot] <= floor[pivot]:
+            break
+        column = np.concatenate([matrix[pivot, :pivot], matrix[pivot:, pivot]])
+        column -= panel[:, :c] @ panel[pivot, :c]
+        column *= left
+        column /= np.sqrt(diagonal[pivot])
+        panel[:, c] = column
+        diagonal -= column * column
+        left[pivot] = False
+        taken.append(pivot)
+    return panel, taken
+
+
+def _update(matrix: Floats, panel: Floats) -> None:
+    """matrix -= panel panel', below the diagonal."""
+    for first in range(0, len(matrix), STRIPE):
+        last = first + STRIPE
+        matrix[first:last, :last] -= panel[first:last] @ panel[:last].T
+
+
+def _factor(chosen: list[int], panels: list[tuple[Ints, Floats]]) -> Floats:
+    """The factor over the rows chosen, from the panels over the rows that were left."""
+    found, begin = np.zeros((len(chosen), len(chosen))), 0
+    place = np.full(1 + max((int(names.max(initial=0)) for names, _ in panels), default=0), -1, dtype=np.int64)
+    place[chosen] = np.arange(len(chosen))
+    for names, panel in panels:
+        at = place[names]
+        found[at[at >= 0], begin : begin + panel.shape[1]] = panel[at >= 0]
+        begin += panel.shape[1]
+    return found
+
+
+# --- triangular -------------------------------------------------------------------------------------------------------
+# The inverse of L L' from its triangular factor, in single precision: a preconditioner, so a few digits are enough.
+# L is inverted in halves: of [A 0; B C] the inverse is [A^-1 0; -C^-1 B A^-1 C^-1]. The product L^-T L^-1 is made in
+# stripes that leave out the zeros. Cost: about r^3, in matrix products. Reference: [higham2002].
+
+
+LEAF = 64  # rows that are inverted as they are
+
+
+def inverted(
+    factor: NDArray[np.float64], scale: NDArray[np.float64], tick: Callable[[], None] = lambda: None
+) -> NDArray[np.float32]:
+    """S (L L')^-1 S for the diagonal S; `factor` is overwritten, `tick` is called now and then.
+
+    >>> inverted(np.array([[2.0, 0.0], [1.0, 1.0]]), np.ones(2)).tolist()
+    [[0.5, -0.5], [-0.5, 1.0]]
+    """
+    _halved(factor, tick)
+    factor *= scale
+    low = factor.astype(np.float32)
+    n = len(low)
+    found = np.empty((n, n), dtype=np.float32)
+    for first in range(0, n, STRIPE):
+        last = min(first + STRIPE, n)
+        found[first:last, :last] = low[first:, first:last].T @ low[first:, :last]
+        found[:first, first:last] = found[first:last, :first].T
+    return found
+
+
+def _halved(factor: NDArray[np.float64], tick: Callable[[], None]) -> None:
+    """A lower triangular matrix, replaced by its inverse."""
+    n = len(factor)
+    if n <= LEAF:
+        factor[:] = np.tril(np.linalg.inv(factor)) if n else factor
+        return
+    half = n // 2
+    _halved(factor[:half, :half], tick)
+    _halved(factor[half:, half:], tick)
+    tick()
+    factor[half:, :half] = -factor[half:, half:] @ (factor[half:, :half] @ factor[:half, :half])
+
+
+# --- weighted gram ----------------------------------------------------------------------------------------------------
+# A W A' of a sparse matrix: columns of ones that share a weight are counted as bits, the others are multiplied out.
+# Two rows of bits have popcount(a & b) columns in common, and a column of c entries costs c^2 / 2 additions; for
+# every weight the cheaper way is taken. Cost: at most that of multiplying out. Exact up to the last sum of floats.
+
+
+WORDS_AN_ADDITION = 4  # of two rows that are compared while one number is added
+MOST_ROWS = 4_000  # of a matrix whose rows are compared in pairs: 8 bytes a pair
+MOST_WEIGHTS = 8  # that are treated apart
+
+
+def weighted_gram(by_row: Sparse, by_column: Sparse, weight: Floats) -> Floats:
+    """A W A', symmetric.
+
+    >>> rows = np.array([0, 2, 4]), np.array([0, 1, 1, 2]), np.zeros(0)
+    >>> columns = np.array([0, 1, 3, 4]), np.array([0, 0, 1, 1]), np.zeros(0)
+    >>> weighted_gram(rows, columns, np.array([1.0, 2.0, 3.0])).tolist()
+    [[3.0, 2.0], [2.0, 5.0]]
+    """
+    m = len(by_row[0]) - 1
+    found, left = np.zeros((m, m)), weight.copy()
+    for value, columns in _shared(by_column, weight, m):
+        place = np.full(len(weight), -1, dtype=np.int64)
+        place[columns] = np.arange(len(columns))
+        found += value * overlaps(as_bits(by_row, place, words_for(len(columns))))
+        left[columns] = 0.0
+    if left.any():
+        rest = np.zeros((m, m))
+        gram(by_column, left, rest)
+        found += rest + np.tril(rest, -1).T
+    return found
+
+
+def _shared(by_column: Sparse, weight: Floats, m: int) -> list[tuple[float, NDArray[np.int64]]]:
+    """The weights of so many long columns that bits are cheaper, each with its columns."""
+    start, _, entries = by_column
+    if len(entries) or not 0 < m <= MOST_ROWS:
+        return []
+    values, of, sizes = np.unique(weight, return_inverse=True, return_counts=True)
+    additions = np.bincount(of, weights=np.diff(start).astype(np.float64) ** 2, minlength=len(values))
+    gain = additions - float(m) ** 2 * -(-sizes // 64) / WORDS_AN_ADDITION
+    best = np.argsort(-gain, kind="stable")[:MOST_WEIGHTS]
+    return [(float(values[v]), np.flatnonzero(of == v)) for v in best.tolist() if gain[v] > 0]

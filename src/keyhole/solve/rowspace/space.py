@@ -13,7 +13,8 @@ Floats are used only where they are exact (integers below 2^53); nothing here ha
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping
 from fractions import Fraction
 
 import numpy as np
@@ -22,12 +23,8 @@ from numpy.typing import NDArray
 from keyhole.solve.certify import Combination
 from keyhole.solve.rowspace.factor import Factor, Progress, shadow_columns
 from keyhole.solve.rowspace.matrix import RowMatrix
-from keyhole.solve.rowspace.parts import Component, split
 from keyhole.solve.rowspace.peel import Peeling, peel
-from keyhole.solve.rowspace.short import ShortProofs
-from keyhole.solve.rowspace.verify import verify
-
-__all__ = ["RowMatrix", "RowSpace", "verify"]
+from keyhole.solve.rowspace.verify import verify, verify_integers
 
 Ints = NDArray[np.int64]
 Words = NDArray[np.uint64]
@@ -233,3 +230,237 @@ def _oriented(relation: Weights) -> Weights:
     relation = dict(sorted(relation.items()))
     first = next(iter(relation.values()), Fraction(1))
     return relation if first > 0 else {i: -w for i, w in relation.items()}
+
+
+# --- parts ------------------------------------------------------------------------------------------------------------
+# Components of the graph of queries and columns: systems that share no unknown are solved apart.
+
+
+_BUNDLE = 64  # rows
+
+
+class Component:
+    """A sub-matrix with the names its rows and columns have in the whole."""
+
+    def __init__(self, matrix: RowMatrix, rows: Ints, columns: Ints) -> None:
+        self.matrix, self.rows, self.columns = matrix, rows, columns
+
+    def place(self, column: int) -> int:
+        """Position of a column of the whole in this part, or -1."""
+        at = int(np.searchsorted(self.columns, column))
+        return at if at < len(self.columns) and self.columns[at] == column else -1
+
+    def localise(self, target: Mapping[int, int]) -> dict[int, int]:
+        """The part of a functional that lies in this part's columns."""
+        return {self.place(k): v for k, v in target.items() if self.place(k) >= 0}
+
+    def over_rows(self, weights: Mapping[int, Fraction]) -> dict[int, Fraction]:
+        """Weights over this part's rows as weights over the rows of the whole."""
+        return {int(self.rows[i]): w for i, w in weights.items()}
+
+
+def split(matrix: RowMatrix, rows: Ints, known: Ints) -> list[Component]:
+    """The components of `matrix` restricted to `rows` and without the columns `known`.
+
+    A small matrix is left in one piece: its dense factorisation costs less than looking. Columns in no query belong
+    to no component. Cost O(non-zeros) at worst; a matrix in one piece is noticed in one pass over its words.
+    """
+    if matrix.is_small:
+        if not len(rows):
+            return []
+        return [Component(matrix.restricted(rows, known), rows, np.arange(matrix.K))]
+    if not len(rows):
+        return []
+    open_matrix = matrix.restricted(rows, known)
+    labels = _labels(open_matrix)
+    names, sizes = np.unique(labels, return_counts=True)
+    if len(names) == 1 and len(known) * 2 < matrix.K:
+        return [Component(open_matrix, rows, np.arange(matrix.K))]
+    order = np.argsort(labels, kind="stable")
+    out: list[Component] = []
+    ends = np.cumsum(sizes)
+    # tiny components are bundled, block-diagonal, to spare the fixed cost of a factorisation each
+    cuts = [
+        int(e) for e, last in zip(ends, np.append(-_BUNDLE, ends[:-1]) // _BUNDLE, strict=True) if e // _BUNDLE > last
+    ]
+    for members in np.split(order, cuts):
+        if not len(members):
+            continue
+        piece, columns = open_matrix.restricted(members, known[:0]).squeeze()
+        out.append(Component(piece, rows[members], columns))
+    return out
+
+
+def _labels(matrix: RowMatrix) -> Ints:
+    """A component label for each row."""
+    from keyhole.solve.rowspace import peel_kernels as kernels
+
+    support = matrix.support_bits()
+    member = np.zeros(matrix.m, dtype=bool)
+    sample = support[:, :: max(1, support.shape[1] // 512)]
+    densest = int(np.argmax(np.bitwise_count(sample).sum(axis=1, dtype=np.int64)))
+    kernels.sweep(support, densest, member)
+    labels = np.full(matrix.m, matrix.m, dtype=np.int64)
+    rest = np.flatnonzero(~member)
+    if len(rest):
+        labels[rest] = kernels.link(support, rest, matrix.K)
+    return labels
+
+
+# --- short ------------------------------------------------------------------------------------------------------------
+# Shorter proofs when the queries are dependent: two- and three-query proofs by hashing, then greedy exchange.
+
+
+_TRIPLES_UP_TO = 1200  # rows; the table of pair sums has 2 m^2 words
+_RELATIONS = 256  # dependencies used in an exchange, the shortest ones
+
+
+class ShortProofs:
+    """Looks for proofs of at most three queries with weights +-1, else exchanges against dependencies.
+
+    With a secret shadow column g and h = A g (mod 2^64), "Q_a - Q_b = target" is a look-up of h_a - h_b; three
+    queries take a sorted table of pair sums. Hits are verified over all columns. The search for three is complete
+    up to `_TRIPLES_UP_TO` rows, the exchange is a heuristic. Cost O(m log m) a target for pairs and triples after
+    O(m^2 log m) once.
+
+    >>> A = RowMatrix.from_dense([[1, 1, 0, 0], [0, 0, 1, 1], [1, 1, 1, 1], [1, 1, 0, 1]])
+    >>> relation = {0: Fraction(1), 1: Fraction(1), 2: Fraction(-1)}
+    >>> g = np.random.default_rng(0).integers(0, 1 << 64, size=(4, 3), dtype=np.uint64)
+    >>> S = ShortProofs(A, lambda: [relation], g, A.sums(g))
+    >>> S.improve({0: Fraction(-1), 1: Fraction(0), 3: Fraction(1)}, {3: 1})
+    {0: Fraction(-1, 1), 3: Fraction(1, 1)}
+    """
+
+    def __init__(self, matrix: RowMatrix, relations: Callable[[], list[Weights]], shadow: Words, sums: Words) -> None:
+        self._matrix = matrix
+        self._relations = relations
+        self._shortest: list[Weights] | None = None
+        self._shadow = shadow[:, 0]
+        h = sums[:, 0]
+        signed = np.concatenate([h, np.uint64(0) - h])  # entry j < m is +row j, entry m + j is -row j
+        self._signed = signed
+        self._order = np.argsort(signed, kind="stable")
+        self._sorted = signed[self._order]
+        self._pair_sums: Words | None = None
+
+    def improve(self, weights: Weights, wanted: Mapping[int, int]) -> Weights:
+        """The shortest proof found; never longer than `weights`. Exact whenever `weights` is."""
+        weights = {i: w for i, w in sorted(weights.items()) if w}
+        if len(weights) <= 1:
+            return weights
+        total = sum((int(self._shadow[k]) * v for k, v in wanted.items()), 0)
+        goal = np.uint64(total % (1 << 64))
+        for length, search in ((1, self._one), (2, self._two), (3, self._three)):
+            if length >= len(weights):
+                return weights
+            for found in search(goal):
+                if verify_integers(self._matrix, found, wanted):
+                    return {i: Fraction(c) for i, c in sorted(found.items())}
+        return self._exchange(weights)
+
+    def _one(self, goal: np.uint64) -> list[dict[int, int]]:
+        return [self._proof(j) for j in self._hits(np.array([goal]))[1].tolist()]
+
+    def _two(self, goal: np.uint64) -> list[dict[int, int]]:
+        asked, hits = self._hits(goal - self._signed)
+        return [self._proof(a, b) for a, b in zip(asked.tolist(), hits.tolist(), strict=True) if a < b][:8]
+
+    def _three(self, goal: np.uint64) -> list[dict[int, int]]:
+        m = self._matrix.m
+        if m > _TRIPLES_UP_TO:
+            return []
+        if self._pair_sums is None:
+            signed = self._signed
+            self._pair_sums = np.sort(np.concatenate([signed[j] + signed[j + 1 :] for j in range(2 * m)]))
+        asked = goal - self._signed
+        at = np.minimum(np.searchsorted(self._pair_sums, asked), len(self._pair_sums) - 1)
+        out: list[dict[int, int]] = []
+        for c in np.flatnonzero(self._pair_sums[at] == asked)[:64].tolist():
+            # only the sums were sorted, which is quick; the few hits find their pair again
+            first, second = self._hits(asked[c] - self._signed)
+            for a, b in zip(first.tolist(), second.tolist(), strict=True):
+                proof = self._proof(a, b, c)
+                if len(proof) == 3:
+                    out.append(proof)
+                    break
+        return out[:8]
+
+    def _hits(self, asked: Words) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+        """(position in `asked`, signed row) for one signed row that matches each asked sum."""
+        at = np.minimum(np.searchsorted(self._sorted, asked), len(self._sorted) - 1)
+        hit = np.flatnonzero(self._sorted[at] == asked)
+        return hit, self._order[at[hit]]
+
+    def _proof(self, *signed: int) -> dict[int, int]:
+        m = self._matrix.m
+        out: dict[int, int] = {}
+        for j in signed:
+            out[j % m] = out.get(j % m, 0) + (1 if j < m else -1)
+        return {i: c for i, c in out.items() if c}
+
+    def _exchange(self, weights: Weights) -> Weights:
+        """Add multiples of dependencies as long as the support shrinks."""
+        if self._shortest is None:
+            self._shortest = sorted(self._relations(), key=len)[:_RELATIONS]
+        for _ in range(8):
+            best, best_size = None, len(weights)
+            for relation in self._shortest:
+                ratios = Counter(weights[i] / v for i, v in relation.items() if i in weights)
+                if not ratios:
+                    continue
+                factor, gone = ratios.most_common(1)[0]
+                size = len(weights.keys() | relation.keys()) - gone
+                if size < best_size:
+                    best, best_size = (relation, factor), size
+            if best is None:
+                break
+            relation, factor = best
+            mixed = dict(weights)
+            for i, v in relation.items():
+                mixed[i] = mixed.get(i, Fraction(0)) - factor * v
+            weights = {i: w for i, w in sorted(mixed.items()) if w}
+        return weights
+
+
+# --- screen -----------------------------------------------------------------------------------------------------------
+# Which of many functionals can lie in a row space: all of them screened at once.
+
+
+def plausible(
+    space: RowSpace, label: NDArray[np.int64], count: int, *, rng: np.random.Generator | None = None
+) -> NDArray[np.bool_]:
+    """For each of `count` targets, the sum of the columns that carry its label (-1: none): may it be in the row space?
+
+    A functional in the row space vanishes on every null vector. Two random null vectors are drawn per component, modulo
+    its prime: a target that is in the row space always passes, one that is not passes with probability about 1/p^2 (p
+    about 2^22), and is then rejected by `RowSpace.express`. Cost: O(K) after the factorisation.
+
+    >>> from keyhole.solve.rowspace import RowMatrix
+    >>> S = RowSpace(RowMatrix.from_dense([[1, 1, 0], [0, 0, 0]]))
+    >>> plausible(S, np.array([0, 0, 1]), 2).tolist()
+    [True, False]
+    """
+    chosen = rng if rng is not None else np.random.default_rng()
+    settled = np.zeros(space.matrix.K, dtype=np.bool_)
+    known = list(space._known)
+    settled[known] = True
+    label = label.copy()
+    label[known] = -1  # determined alone: they vanish on every null vector
+    found = np.ones(count, dtype=np.bool_)
+    for part, factor in zip(space._parts, space._factors, strict=True):
+        settled[part.columns] = True
+        p = factor.field.p
+        shadow = shadow_columns(factor.matrix.K, chosen)
+        z = (shadow[:, 1:] % np.uint64(p)).astype(np.float64)
+        if factor.rank:
+            z[factor.pivot_cols] = factor._null_vector(shadow, factor.matrix.sums(shadow)) % p
+        here = label[part.columns]
+        use = here >= 0
+        for lane in range(2):
+            total = np.bincount(
+                here[use], weights=z[use, lane], minlength=count
+            )  # below 2**53: fewer than 2**30 columns
+            found &= total % p == 0
+    loose = label[~settled]
+    found[loose[loose >= 0]] = False
+    return found
