@@ -24,8 +24,9 @@ from math import isfinite
 from random import Random
 from typing import Any, TypeAlias
 
+from .answers import DUST, DUST_OF_DOUBLES, Asked, agrees, same_rows
 from .claims import fraction, number
-from .engine import INTEGERS, Cannot, Engine, Fails, Result, exact, plain
+from .engine import INTEGERS, Cannot, Engine, Fails, exact, plain
 
 MOST_RUNS = 20_000  # statements run on second tables
 MOST_CELLS = 4_000_000_000  # records x statements x tables
@@ -36,26 +37,11 @@ BATCH = 64  # tables that are filled in together there
 UNASKED = 6  # fillings of a column that no statement names
 FEW_VALUES = 8  # of a domain, up to which all are tried
 ORDERED = re.compile(r"\border\b", re.IGNORECASE)
-DUST, DUST_OF_DOUBLES, APART = Fraction(1, 2**44), Fraction(1, 2**42), Fraction(1, 2**36)
+APART = Fraction(1, 2**36)
 
 Cell: TypeAlias = tuple[str, int]  # a private column and a row
 Change: TypeAlias = dict[Cell, Any]  # what a table has there instead
 Values: TypeAlias = dict[str, list[Any]]
-
-
-@dataclass(frozen=True)
-class Asked:
-    """One statement, and the answer that the log has (`answered`), with its noise."""
-
-    sql: str
-    answered: bool = False
-    answer: Any = None
-    noise: Mapping[str, Any] | None = None
-
-    @property
-    def leaves_several(self) -> bool:
-        """Was it answered with noise, or with two ends: so that several numbers may be the true one?"""
-        return self.answered and (self.noise is not None or isinstance(self.answer, Mapping))
 
 
 @dataclass(frozen=True)
@@ -664,31 +650,6 @@ class AllClear:
         yield from dict.fromkeys(v for v in listed if v is not None and v != value and v in domain)
 
 
-# --- answers ----------------------------------------------------------------------------------------------------------
-
-
-def same_rows(
-    before: Sequence[tuple[Any, ...]], after: Sequence[tuple[Any, ...]], dust: Fraction, *, ordered: bool
-) -> bool:
-    """Are two answers the same, up to dust; and up to the order of their rows, where none was asked for?
-
-    >>> same_rows([("a", 1), ("b", 2)], [("b", 2), ("a", 1)], DUST, ordered=False)
-    True
-    """
-    if len(before) != len(after):
-        return False
-    if _same(before, after, dust):
-        return True
-    return not ordered and _same(sorted(before, key=_row_order), sorted(after, key=_row_order), dust)
-
-
-def _same(before: Sequence[tuple[Any, ...]], after: Sequence[tuple[Any, ...]], dust: Fraction) -> bool:
-    return all(
-        len(one) == len(two) and all(same_cell(a, b, dust) for a, b in zip(one, two, strict=True))
-        for one, two in zip(before, after, strict=True)
-    )
-
-
 def _largest_double(rows: Sequence[tuple[Any, ...]]) -> Fraction:
     """The largest DOUBLE of an answer, without its sign."""
     return max(
@@ -696,84 +657,7 @@ def _largest_double(rows: Sequence[tuple[Any, ...]]) -> Fraction:
     )
 
 
-def _row_order(row: tuple[Any, ...]) -> tuple[tuple[bool, str], ...]:
-    texts = [(isinstance(cell, float), f"{cell:.9e}" if isinstance(cell, float) else repr(plain(cell))) for cell in row]
-    return tuple(sorted(texts, key=lambda each: each[0]))
-
-
-def same_cell(one: Any, two: Any, dust: Fraction) -> bool:
-    """Are two cells of an answer the same? Only DOUBLEs have dust.
-
-    >>> same_cell(0.1 + 0.2, 0.3, DUST), same_cell(1, 2, DUST), same_cell(None, 0, DUST)
-    (True, False, False)
-    """
-    if one is two or one == two:
-        return isinstance(one, bool) is isinstance(two, bool)
-    if not (isinstance(one, float) and isinstance(two, float)):
-        return bool(plain(one) == plain(two)) and isinstance(one, bool) is isinstance(two, bool)
-    return abs(one - two) <= float(dust) * max(abs(one), abs(two))
-
-
-def agrees(asked: Asked, result: Result, dust: Fraction = DUST) -> bool:
-    """Is what a table answers what the log says was answered?"""
-    names, rows = result
-    off = Fraction(0)
-    if asked.noise is not None:
-        if asked.noise.get("kind") not in ("uniform", "rounded"):
-            raise Cannot("an answer with noise that has no bound")
-        off = Fraction(str(asked.noise["scale"]))
-    answer = asked.answer
-    if not isinstance(answer, list):
-        return len(rows) == 1 and len(rows[0]) == 1 and _is_answer(rows[0][0], answer, off, dust)
-    if not all(isinstance(each, Mapping) for each in answer):
-        return (
-            len(rows) == 1
-            and len(rows[0]) == len(answer)
-            and all(_is_answer(cell, said, off, dust) for cell, said in zip(rows[0], answer, strict=True))
-        )
-    if len(rows) != len(answer):
-        return False
-    return all(_has_row(each, names, rows, off, dust) for each in answer)
-
-
-def _has_row(
-    said: Mapping[str, Any], names: Sequence[str], rows: Sequence[tuple[Any, ...]], off: Fraction, dust: Fraction
-) -> bool:
-    key = {str(name).casefold(): plain(value) for name, value in (said.get("key") or {}).items()}
-    folded = [name.casefold() for name in names]
-    if not key.keys() <= set(folded):
-        raise Cannot("the answer in the log is not read here")
-    places = [i for i, name in enumerate(folded) if name not in key]
-    values = list(said.get("values") or ())
-    if len(values) != len(places):
-        raise Cannot("the answer in the log is not read here")
-    for row in rows:
-        if all(_has_key(row[folded.index(name)], value) for name, value in key.items()) and all(
-            _is_answer(row[i], value, off, dust) for i, value in zip(places, values, strict=True)
-        ):
-            return True
-    return False
-
-
-def _has_key(cell: Any, value: Any) -> bool:
-    return bool(plain(cell) == value or str(cell) == str(value))
-
-
-def _is_answer(cell: Any, said: Any, off: Fraction, dust: Fraction) -> bool:
-    if isinstance(said, Mapping):
-        low, high = said["suppressed"] if "suppressed" in said else (said.get("lo"), said.get("hi"))
-        at = number(cell)
-        lo, hi = number(low), number(high)
-        return at is not None and (lo is None or at >= lo - off) and (hi is None or at <= hi + off)
-    if cell is None or said is None or isinstance(cell, bool) or isinstance(said, bool):
-        return (cell is None) == (said is None) and (cell is None or bool(cell) == bool(said))
-    one, two = number(cell), number(said)
-    if one is None or two is None:
-        return str(cell) == str(said)
-    if off and not dust:  # of a made-up table: it must be inside
-        return abs(one - two) <= off
-    near = off + max(abs(one), abs(two)) * (Fraction(1, 10**9) if isinstance(cell, float) or off else dust)
-    return abs(one - two) <= near
+# --- what is possible ------------------------------------------------------------------------------------------------
 
 
 def domains_of(

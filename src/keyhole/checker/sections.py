@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 from .engine import Cannot, Engine, plain
 
 if TYPE_CHECKING:
-    from .replay import Log
+    from .answers import Log
 
 CLAIMED = ("exposed", "features", "groups", "intervals")
 WITHOUT_PROOF = ("advice", "by_rule", "suggestion")  # what follows from no proof of the verdict
