@@ -289,14 +289,17 @@ class Examination:
         evidence = replace(evidence, nobody=(*evidence.nobody, *self._strays(read)))
         found = irreducible(self.judge.examine(evidence, roster), self._of_answers)
         found = with_firsts(found, self._again, lambda: self.heard.append(True))
-        again = partial(self._assuming, evidence.transcript)
+        again = partial(self._assuming, evidence)
         found = with_assumptions(found, roster, self.opened.values, again, exchanges=self.judge.exchanges)
         return replace(found, missed=(*found.missed, *self.doubts), doubts=tuple(self.doubts))
 
-    def _assuming(self, transcript: Transcript, knowledge: Knowledge) -> Exposure:
+    def _assuming(self, evidence: Evidence, knowledge: Knowledge) -> Exposure:
         """The same log, where more is known of private columns; ranges are searched for a part of the time."""
         roster, source = self.opened.roster, self.opened.source
-        return self.assuming.examine(gather(transcript, roster, knowledge, source=source), roster)
+        made = gather(evidence.transcript, roster, knowledge, source=source)
+        entered = {entry.number for entry in evidence.transcript.entries}
+        unread = (u for u in evidence.unjudged if u.number not in entered)
+        return self.assuming.examine(replace(made, unjudged=(*unread, *made.unjudged)), roster)
 
     def _gathered(self, read: Log, transcript: Transcript) -> Evidence:
         """The evidence, with what the log itself lists as refused and not judged."""

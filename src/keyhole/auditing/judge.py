@@ -38,7 +38,7 @@ NOT_LINEAR = (
     "it is no equation, and ranges are not searched here (conditions on private values, squares, too many rows)"
 )
 Searching = TypeVar("Searching")
-Settled: TypeAlias = dict[int, tuple[System, Known]]  # by the identity of a system, which is held
+Settled: TypeAlias = dict[tuple[object, ...], tuple[System, Known]]  # by the classes and answers of a system
 
 
 @dataclass(frozen=True, slots=True)
@@ -114,9 +114,9 @@ class Judge:
     def _narrow(self, known: Known, settled: Settled) -> None:
         """All rules in a row, until none of them narrows anything; Ctrl-C keeps what was proved."""
         for number, system in enumerate(known.evidence.systems):
-            if id(system) in settled:
-                known.adopt(settled[id(system)][1], number)
-        systems = [system for system in known.evidence.systems if id(system) not in settled]
+            if (held := settled.get(_answers_of(system, known.evidence))) is not None:
+                known.adopt(held[1], number)
+        systems = [s for s in known.evidence.systems if _answers_of(s, known.evidence) not in settled]
         finished, news = 0, not self.stopped
         if self.stopped:
             _note_interruption(known)
@@ -133,7 +133,7 @@ class Judge:
                 if number in known.searched and number not in known.shown:
                     look_for_second_tables(known.searched[number], known.unopened(system))
             if known.evidence.counting is None and not known.contradictions:
-                settled.update((id(system), (system, known)) for system in systems)
+                settled.update((_answers_of(system, known.evidence), (system, known)) for system in systems)
         except KeyboardInterrupt:
             if not finished and not known.something:
                 raise
@@ -146,6 +146,13 @@ class Judge:
         if not self.exchanges or asked != {e.number for e in sums.entries}:
             return None
         return Exchange(sums, self.source).gap()
+
+
+def _answers_of(system: System, evidence: Evidence) -> tuple[object, ...]:
+    """What a system says: equal where its classes are the same object, and so are its answers."""
+    asked = (e.number for e in evidence.transcript.entries if not e.query.named_columns.isdisjoint(system.columns))
+    said = (each.number for listed in (system.constraints, system.order, system.equal) for each in listed)
+    return id(system.atoms), tuple(asked), tuple(said)
 
 
 def _but(findings: list[Finding], without: list[tuple[Finding, Contradiction]]) -> list[Finding]:

@@ -37,6 +37,10 @@ def examine_shown(examine: Examine, evidence: Evidence, roster: Roster) -> Expos
     What stands beside a statement because it tells more is left out where the statement itself is judged, unless the
     verdict is complete only with it.
     """
+    return replace(_examine_read(examine, _without_unread(evidence), roster), evidence=evidence)
+
+
+def _examine_read(examine: Examine, evidence: Evidence, roster: Roster) -> Exposure:
     beside = _beside(evidence)
     if not beside:
         return _examine_all(examine, evidence, roster)
@@ -57,11 +61,23 @@ def _examine_spared(
     found = _examine_all(examine, _without(evidence, spare), roster)
     if found.complete or found.findings or found.groups or interrupted(found):
         return found
+    if found.refused or any(u.number.partition(".")[0] not in beside for u in found.unjudged):
+        return found  # nothing that tells more of other statements makes it complete
     try:
         whole = _examine_all(examine, evidence, roster)
     except KeyboardInterrupt:
         return _interrupted(found)
     return whole if whole.complete else found
+
+
+def _without_unread(evidence: Evidence) -> Evidence:
+    """The evidence without what tells more and could not be put in: it says nothing, and that is listed."""
+    left_out = {u.number for u in evidence.unjudged}
+    entries = evidence.transcript.entries
+    kept = tuple(e for e in entries if e.certainty != FINER or e.number not in left_out)
+    if len(kept) == len(entries):
+        return evidence
+    return replace(evidence, transcript=replace(evidence.transcript, entries=kept))
 
 
 def _beside(evidence: Evidence) -> dict[str, set[str]]:

@@ -49,12 +49,12 @@ class Totals:
     ) -> None:
         self._atoms = atoms
         self._features = features
-        self._partitions = partitions
+        self._partitions = {part.column.name: part for part in partitions}
         self._source = source
         self._matrix = RowMatrix.from_bits(atoms.table, atoms.K)
         self._columns: dict[str, PrivateValues] = {}
         self._there: dict[tuple[int, int, str | None], PrivateTotal] = {}
-        self._cells: list[NDArray[np.int64]] | None = None
+        self._cell_numbers: dict[str, NDArray[np.int64]] = {}
         self._per_atom: dict[int, tuple[NDArray[Any], int, NDArray[np.float64] | None]] = {}
         self._dots: dict[int, list[int] | list[float]] = {}
         self._absolute: dict[int, list[float]] = {}
@@ -230,7 +230,7 @@ class Totals:
                 wanted.setdefault(part.feature, {})[mark] = part
         for number, marks in wanted.items():
             feature = self._features[number]
-            if self._partitions:
+            if feature.conditioned:
                 self._inside(feature)  # says that private conditions are not looked up there
             questions = [self._weights_of_atoms(part, at) for (_, at, _), part in marks.items()]
             assert feature.column is not None
@@ -258,22 +258,31 @@ class Totals:
     def _inside(self, feature: Feature) -> NDArray[np.bool_]:
         """Which records lie in the feature's private cells."""
         n = len(self._atoms.of)
-        if not self._partitions:
+        if not feature.conditioned:
             return np.ones(n, dtype=np.bool_)
-        if self._cells is None:
-            assert self._source is not None
-            self._cells = [_cell_numbers(part, self._source, n) for part in self._partitions]
-        inside = np.zeros(n, dtype=np.bool_)
+        parts = [self._partitions[name] for name in feature.conditioned]
+        code = np.zeros(n, dtype=np.int64)
+        for part in parts:
+            code = code * (len(part.cells) + 1) + self._cells(part) + 1
+        wanted = []
         for joint in feature.cells:
-            here = np.ones(n, dtype=np.bool_)
-            for part, cell, numbers in zip(self._partitions, joint, self._cells, strict=True):
-                here &= numbers == part.cells.index(cell)
-            inside |= here
-        return inside
+            at = 0
+            for part, cell in zip(parts, joint, strict=True):
+                at = at * (len(part.cells) + 1) + part.cells.index(cell) + 1
+            wanted.append(at)
+        return np.isin(code, wanted)
+
+    def _cells(self, part: Partition) -> NDArray[np.int64]:
+        """The cell of each record."""
+        name = part.column.name
+        if name not in self._cell_numbers:
+            assert self._source is not None
+            self._cell_numbers[name] = cell_numbers(part, self._source, len(self._atoms.of))
+        return self._cell_numbers[name]
 
 
-def _cell_numbers(part: Partition, source: Source, n: int) -> NDArray[np.int64]:
-    """The cell of each record, from the truths of the conditions that made the cells."""
+def cell_numbers(part: Partition, source: Source, n: int) -> NDArray[np.int64]:
+    """The cell of each record, from the truths of the conditions that made the cells; -1: none."""
     truths = source.truths(part.leaves)
     code = np.full(n, -1, dtype=np.int64)
     table = np.column_stack([truths[leaf] for leaf in part.leaves])

@@ -8,6 +8,7 @@ from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from decimal import Decimal, InvalidOperation
+from math import prod
 from typing import Any, TypeAlias
 
 import sqlglot
@@ -19,7 +20,7 @@ from keyhole.gather.answers import given_answer
 from keyhole.gather.having import named, told
 from keyhole.gather.shown_rows import Certain, certain, group_of, of_each, told_apart
 from keyhole.gather.whole_table import WholeTableReader, read_over
-from keyhole.model.forms import find_private_leaves
+from keyhole.model.forms import MAX_JOINT_CELLS, find_private_leaves
 from keyhole.model.predicate import FALSE, Scalar, make_and, make_not, make_or
 from keyhole.model.query import (
     COUNTED_ROWS,
@@ -47,6 +48,9 @@ from keyhole.sql.statements.clock import read_time_stamp
 from keyhole.sql.statements.engine_guess import describe_guess
 
 Asked: TypeAlias = tuple[Query, Answer | None, str]  # with the certainty that it was shown
+TOO_MANY_CELLS = (
+    f"what tells as much, how many people have each combination of private values, is more than {MAX_JOINT_CELLS} cells"
+)
 CUT_PRIVATELY = "which groups there are depends on private values, and not all of them are listed: leave the LIMIT out"
 DROPPED = "groups that are not shown may have been left out for their noise: nothing is read from their absence"
 NO_ROW = "a SELECT without GROUP BY always has one row, and the answer has {}: the log has lost it"
@@ -295,6 +299,8 @@ def _expand(
     if statement.certainty == IF_SHOWN and line.answer is not ABSENT:
         rows = _cut_off(statement, asked, shown, roster, noisy=bits is not None)
         return rows, CUT_PRIVATELY if statement.having else ""
+    if _has_too_many_cells(statement, shown, roster):
+        return [], TOO_MANY_CELLS
     tells, present = False, None
     if statement.having:
         if line.answer is ABSENT:
@@ -500,6 +506,13 @@ def _hides(statement: Statement, roster: Roster) -> bool:
     secret = {c.name for c in roster.schema.columns if c.secret}
     looks = find_private_leaves(statement.where, frozenset(secret))
     return any(k.hidden(secret) for k in statement.keys) or bool(looks)
+
+
+def _has_too_many_cells(statement: Statement, shown: Sequence[GroupKey], roster: Roster) -> bool:
+    """Are its groups more combinations of private values than are put into one system?"""
+    secret = {c.name for c in roster.schema.columns if c.secret}
+    hidden = [key.name for key in statement.keys if key.hidden(secret)]
+    return prod(len({key[name] for key in shown}) for name in hidden) > MAX_JOINT_CELLS
 
 
 def _groups(answer: Any, statement: Statement, schema: Schema) -> list[tuple[GroupKey, list[Any]]]:

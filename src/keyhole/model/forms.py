@@ -42,7 +42,8 @@ _CONSTANTS = {truth: Constant(truth) for truth in (True, False, None)}
 UNIT = Fraction(1)
 ONE = -1  # the feature that is 1 for every record: public knowledge
 
-Family = tuple[str | None, int]
+Unknown = tuple[str | None, int]  # column and power; None: an indicator
+Family = tuple[str | None, int, tuple[str, ...]]  # column, power, and whose cells are told apart
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,13 +51,18 @@ class Feature:
     """An unknown per record: `column ** power` restricted to some private cells, or their 0/1 indicator (column None).
 
     `guard` is the public condition (which private columns are NULL) under which the feature exists for a record, None
-    for always. `cells` are joint cells: one Cell per conditioned private column of the system.
+    for always. `cells` are joint cells: one Cell for each private column that conditions on this unknown look at.
     """
 
     column: str | None
     power: int
     cells: tuple[tuple[Cell, ...], ...]
     guard: Predicate | None = None
+
+    @property
+    def conditioned(self) -> tuple[str, ...]:
+        """The private columns whose cells it tells apart; features of one column that share them add up."""
+        return tuple(cell.column for cell in self.cells[0]) if self.cells else ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -151,37 +157,41 @@ class _Group:
 class Unknowns:
     """The features of all terms that are solved together, and the form of any of their queries.
 
-    Private conditions are refined to common cells first: SUM(x) = SUM(x*1[x>5]) + SUM(x*1[x<=5]). One indicator for
-    each pattern of NULLs is left out, since they add up to one; it reappears as a public part.
+    Private conditions are refined to common cells first: SUM(x) = SUM(x*1[x>5]) + SUM(x*1[x<=5]). Indicators are made
+    column by column, and of joint cells only where some condition ties columns: counts of other columns say nothing
+    linear of them. One indicator of each such set is left out for each pattern of NULLs, since they add up to one; it
+    reappears as a public part.
     """
 
     def __init__(self, terms: Iterable[Term], schema: Schema, knowledge: Knowledge) -> None:
         self._secret = frozenset(c.name for c in schema.columns if c.secret)
-        self._wheres: dict[Family, dict[Predicate, int]] = {}
         conditions: dict[str, list[Leaf]] = {}
+        asked: dict[tuple[Unknown, Predicate], set[str]] = {}
         for term in terms:
             found = find_private_leaves(term.where, self._secret)
             for leaf in found:
                 assert not isinstance(leaf, Opaque)
                 conditions.setdefault(leaf.column, []).append(leaf)
             if term.column is not None or found:
-                family = self._wheres.setdefault((term.column, term.power if term.column else 1), {})
-                family.setdefault(term.where, len(family))
+                asked[_unknown(term), term.where] = {leaf.column for leaf in found}
         columns = {name: schema.find(name) for name in sorted(conditions)}
         self.partitions: tuple[Partition, ...] = tuple(
             partition_column(column, conditions[name], knowledge.prior(name))
             for name, column in columns.items()
             if column is not None
         )
-        if prod(len(p.cells) for p in self.partitions) > MAX_JOINT_CELLS:
+        self._parts = {part.column.name: part for part in self.partitions}
+        self._family: dict[tuple[Unknown, Predicate], Family] = _families(asked)
+        wheres: dict[Family, list[Predicate]] = {}
+        for (_, where), family in self._family.items():
+            wheres.setdefault(family, []).append(where)
+        if any(prod(len(self._parts[name].cells) for name in names) > MAX_JOINT_CELLS for *_, names in wheres):
             raise UnsupportedQuery(
                 f"the private conditions cut the data into more than {MAX_JOINT_CELLS} cells: audit fewer together"
             )
-        self._joint = list(product(*(p.cells for p in self.partitions)))
         self.features: list[Feature] = []
-        self._groups: dict[Family, list[_Group]] = {
-            family: self._grouped(family, tuple(wheres)) for family, wheres in self._wheres.items()
-        }
+        self._groups = {family: self._grouped(family, tuple(each)) for family, each in wheres.items()}
+        self._numbers = {family: {where: at for at, where in enumerate(each)} for family, each in wheres.items()}
 
     def form(self, query: Query) -> Form:
         """The form of a query whose terms were given."""
@@ -194,8 +204,8 @@ class Unknowns:
             if term.column is None and not find_private_leaves(term.where, self._secret):
                 parts.append(Part(ONE, term.where, term.factor, term.weight))
                 continue
-            family: Family = (term.column, term.power if term.column else 1)
-            number, groups = self._wheres[family][term.where], self._groups[family]
+            family = self._family[_unknown(term), term.where]
+            number, groups = self._numbers[family][term.where], self._groups[family]
             for g in groups:
                 if g.reads[number] == FALSE:
                     continue
@@ -207,39 +217,63 @@ class Unknowns:
         return combine_parts(parts)
 
     def _grouped(self, family: Family, wheres: tuple[Predicate, ...]) -> list[_Group]:
-        indicator = family[0] is None
-        patterns = list(dict.fromkeys(_pattern(joint) for joint in self._joint))
+        column, power, names = family
+        parts = [self._parts[name] for name in names]
+        joined = list(product(*(part.cells for part in parts)))
+        patterns = list(dict.fromkeys(_pattern(joint) for joint in joined))
         classes: dict[tuple[tuple[Predicate, ...], tuple[bool, ...]], list[tuple[Cell, ...]]] = {}
-        for joint in self._joint:
-            truth = self._truth(joint)
+        for joint in joined:
+            truth = _truths(parts, joint)
             reads = tuple(_read(where, truth) for where in wheres)
-            classes.setdefault((reads, _pattern(joint) if indicator else ()), []).append(joint)
+            classes.setdefault((reads, _pattern(joint) if column is None else ()), []).append(joint)
         last = {key[1]: key for key in classes}
         grouped = []
         for key, joints in classes.items():
             values = list(dict.fromkeys(_pattern(joint) for joint in joints))
-            guard = TRUE if len(values) == len(patterns) else make_or(*(self._guard(p) for p in values))
+            guard = TRUE if len(values) == len(patterns) else make_or(*(_guard(parts, p) for p in values))
             number = ONE
-            if not indicator or last[key[1]] is not key:
+            if column is not None or last[key[1]] is not key:
                 number = len(self.features)
-                self.features.append(Feature(*family, tuple(joints), None if guard == TRUE else guard))
+                self.features.append(Feature(column, power, tuple(joints), None if guard == TRUE else guard))
             grouped.append(_Group(tuple(joints), key[0], guard, values[0], number))
         return grouped
 
-    def _truth(self, joint: Sequence[Cell]) -> dict[Leaf, Constant]:
-        """Each private condition on a cell."""
-        found: dict[Leaf, Constant] = {}
-        for part, cell in zip(self.partitions, joint, strict=True):
-            found.update(zip(part.leaves, map(_CONSTANTS.__getitem__, cell.truths), strict=True))
-        return found
 
-    def _guard(self, pattern: tuple[bool, ...]) -> Predicate:
-        parts: list[Predicate] = []
-        for part, null in zip(self.partitions, pattern, strict=True):
-            if part.column.nullable:
-                asked = IsNull(part.column.name)
-                parts.append(asked if null else make_not(asked))
-        return make_and(*parts)
+def _unknown(term: Term) -> Unknown:
+    return term.column, term.power if term.column else 1
+
+
+def _families(asked: Mapping[tuple[Unknown, Predicate], set[str]]) -> dict[tuple[Unknown, Predicate], Family]:
+    """The family of each unknown under a condition: all conditions on one column are one, on indicators those tied."""
+    tied: dict[Unknown, list[set[str]]] = {}
+    for (unknown, _), names in asked.items():
+        sets = tied.setdefault(unknown, [])
+        near = [each for each in sets if unknown[0] is not None or each & names]
+        tied[unknown] = [*(each for each in sets if each not in near), names.union(*near)]
+    return {
+        (unknown, where): (
+            *unknown,
+            next(tuple(sorted(each)) for each in tied[unknown] if unknown[0] is not None or each & names),
+        )
+        for (unknown, where), names in asked.items()
+    }
+
+
+def _truths(parts: Sequence[Partition], joint: Sequence[Cell]) -> dict[Leaf, Constant]:
+    """Each private condition on a cell."""
+    found: dict[Leaf, Constant] = {}
+    for part, cell in zip(parts, joint, strict=True):
+        found.update(zip(part.leaves, map(_CONSTANTS.__getitem__, cell.truths), strict=True))
+    return found
+
+
+def _guard(parts: Sequence[Partition], pattern: tuple[bool, ...]) -> Predicate:
+    asked: list[Predicate] = []
+    for part, null in zip(parts, pattern, strict=True):
+        if part.column.nullable:
+            is_null = IsNull(part.column.name)
+            asked.append(is_null if null else make_not(is_null))
+    return make_and(*asked)
 
 
 def _read(where: Predicate, truth: Mapping[Leaf, Constant]) -> Predicate:

@@ -221,8 +221,11 @@ def compute_features(problem: Problem, values: NDArray[np.object_]) -> tuple[Flo
 def _joint_features(problem: Problem, values: NDArray[np.object_]) -> tuple[Floats, NDArray[np.bool_]]:
     """The same by the joint cell of the other columns, (features, values, cells)."""
     column, features = problem.target.column, problem.features
-    usable = np.array([feature.column in (None, column) for feature in features], dtype=bool)
-    rests = {tuple(c for c in joint if c.column != column) for feature in features for joint in feature.cells} - {()}
+    usable = np.array(
+        [f.column == column or (f.column is None and column in f.conditioned) for f in features], dtype=bool
+    )
+    mine = (feature for feature, told in zip(features, usable, strict=True) if told)
+    rests = {tuple(c for c in joint if c.column != column) for feature in mine for joint in feature.cells} - {()}
     place = {rest: k for k, rest in enumerate(rests)}
     cells = min(problem.beside, len(rests) + 1) if len(features) * len(values) * (len(rests) + 1) <= JOINT else 1
     phi = np.zeros((len(features), len(values), cells))
@@ -230,11 +233,11 @@ def _joint_features(problem: Problem, values: NDArray[np.object_]) -> tuple[Floa
         feature = features[f]
         inside = np.zeros((len(values), cells))
         for joint in feature.cells:
-            mine = [c for c in joint if c.column == column]
+            own = [c for c in joint if c.column == column]
             rest = tuple(c for c in joint if c.column != column)
             if rest and cells == 1:
                 usable[f] = False
-            held = [not any(c.null or not holds_value(c, value) for c in mine) for value in values]
+            held = [not any(c.null or not holds_value(c, value) for c in own) for value in values]
             at = place[rest] if rest and cells > 1 else slice(None)
             inside[:, at] = np.maximum(inside[:, at], np.array(held, dtype=np.float64)[(..., *[None] * (not rest))])
         if not feature.cells:

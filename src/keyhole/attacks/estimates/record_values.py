@@ -61,7 +61,7 @@ def _read_cells(problem: Problem, shaped: Floats) -> tuple[NDArray[Any], Floats,
     common = dict(zip(target.categories or (), target.rates.tolist(), strict=False))
     left, counted = np.ones(problem.K), set()
     for f, feature in enumerate(problem.features):
-        if feature.column is not None:
+        if feature.column is not None or column not in feature.conditioned:
             continue
         cells = {c for joint in feature.cells for c in joint if c.column == column and not c.null}
         labels = list(dict.fromkeys(label for cell in sorted(cells, key=str) for label in _labels(cell, problem)))

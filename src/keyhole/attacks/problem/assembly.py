@@ -64,7 +64,7 @@ def assemble(target: Target, evidence: Evidence) -> Problem:
         target, system.atoms.of, system.atoms.sizes.astype(np.float64), features, bits, dense, y, lo, hi, scale, law,
         tuple(_name(r) for r in rows), lower, upper, absent, wishes, cells, least, most, csr,
         *read_order_answers(target, system),
-        prod(len(p.cells) for p in system.partitions if p.column.name != target.column),
+        _cells_beside(target, system),
     )  # fmt: skip
     return _equalities(found, system, answers)
 
@@ -108,10 +108,20 @@ def _entries(row: Row) -> tuple[NDArray[np.int64], Floats]:
     return columns, values.astype(np.float64) / float(row.scale)
 
 
+def _cells_beside(target: Target, system: System) -> int:
+    """How many joint cells there are of other columns that some condition ties to the target."""
+    about = (f for f in system.features if f.column == target.column or target.column in f.conditioned)
+    tied = {name for f in about for name in f.conditioned}
+    return prod(len(p.cells) for p in system.partitions if p.column.name in tied - {target.column})
+
+
 def _whole_first(target: Target, system: System) -> tuple[Feature, ...]:
     """The features, with no cells where one covers them all: the column itself."""
-    every = prod(len(p.cells) for p in system.partitions)
-    found = tuple(replace(f, cells=()) if len(f.cells) == every else f for f in system.features)
+    cells = {p.column.name: len(p.cells) for p in system.partitions}
+    found = tuple(
+        replace(f, cells=()) if len(f.cells) == prod(cells[name] for name in f.conditioned) else f
+        for f in system.features
+    )
     return found or plain_feature(target)
 
 

@@ -26,9 +26,12 @@ def build_cell_rows(problem: Problem) -> tuple[Floats, Floats, Floats]:
     if len(features) < 2:
         return none
     found: list[tuple[dict[int, float], float | Floats, float | Floats]] = []
-    shares = [f for f, feature in enumerate(features) if feature.column is None]
-    if len(shares) > 1:
-        found.append((dict.fromkeys(shares, 1.0), -np.inf, 1.0))
+    every = [f for f, feature in enumerate(features) if feature.column is None]
+    for names in dict.fromkeys(features[f].conditioned for f in every):
+        together = [f for f in every if features[f].conditioned == names]
+        if len(together) > 1:
+            found.append((dict.fromkeys(together, 1.0), -np.inf, 1.0))
+    shares = [f for f in every if target.column in features[f].conditioned]
     summed = [f for f, x in enumerate(features) if x.column == target.column and x.power == 1]
     guarded = any(feature.guard is not None for feature in features)  # NULLs: whose share is whose is not one sum
     if shares and problem.cells and not guarded:

@@ -2,14 +2,15 @@
 
 **Exchange.** No statement of the log tells the people of a class apart, so two of them may swap their private values:
 every answer is as before, whatever is computed from the values, medians and squares too. Whoever shares a class with
-somebody of another value has two values, in every domain that holds the data.
+somebody of another value has two values, in every domain that holds the data. Of a column that conditions look at,
+each of its cells is asked: everybody needs somebody in his class in each of them.
 
 **Null vectors.** Whoever has no such equal moves along an integer vector that leaves every sum as it is, if all whom it
 touches have room in the domain (`keyhole.solve.rowspace.null_vectors`). Only sums allow that: nobody is moved of whom
 an order statistic was asked.
 
 Both need the true table, answers that are those of it, nothing known of single people, and statistics that do not
-depend on the order of the records: variances do. Sums of DOUBLEs do in their last digits, of which the verdict speaks
+depend on the order of the records. Variances and sums of DOUBLEs do in their last digits, of which the verdict speaks
 apart (`promise.last_digits_gap`). Comparisons are left to other rules.
 Cost: a pass over the records of each column, one query for each answer that the log has, and one echelon form.
 """
@@ -19,7 +20,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
-from math import lcm
+from math import lcm, prod
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -33,6 +34,8 @@ from keyhole.auditing.promise import beyond_rank
 from keyhole.basis.bits import unpack
 from keyhole.datasets import PrivateValues, Source
 from keyhole.gather.evidence import Constraint, System
+from keyhole.gather.totals import Totals, cell_numbers
+from keyhole.model.cells import Partition
 from keyhole.model.grid import Grid
 from keyhole.model.predicate import quote_name
 from keyhole.model.query import ORDERED, Aggregate, Query
@@ -41,8 +44,10 @@ from keyhole.solve.rowspace.null_vectors import NullVectors, moving_columns
 
 Mask: TypeAlias = NDArray[np.bool_]
 Ints: TypeAlias = NDArray[np.int64]
+SYMMETRIC = (*ORDERED, Aggregate.VAR)  # of what they are about, and no sums
 LARGEST = 1 << 40  # steps of one value, so that sums of them are machine words
 MOST_FLOATS = 100_000  # records up to which DOUBLE values are added as fractions
+NULL, OUTSIDE = -1, -2  # cells of whoever has no value, or one that was declared impossible
 LARGEST_TOTAL = 1 << 62  # of a column, in its units
 
 
@@ -74,22 +79,33 @@ def show_open(system: System, known: Known, source: Source) -> Mapping[str, Mask
     """column -> who has no value, or another one in a second table; None where nothing can be shown this way."""
     if not _is_plain(system, known):
         return None
-    values = {name: source.values(name) for name in system.columns}
+    cells = {part.column.name: _cells_held(part, source) for part in system.partitions}
+    if any((held == OUTSIDE).any() for held in cells.values()):
+        return None
+    values = {name: source.values(name) if known.numeric(name) else _coded(cells[name]) for name in system.columns}
     if any(np.asarray(v.units).dtype == object for v in values.values() if v.units is not None):
         return None  # beyond 64 bits
     alike, owner = _classes(system, values), _owners(known)
     found = {name: _shares_a_class(alike, owner, each) for name, each in values.items()}
+    single = ((part.column.name,) for part in system.partitions)
+    for names in dict.fromkeys((*single, *(f.conditioned for f in system.features if f.conditioned))):
+        asked = [part for part in system.partitions if part.column.name in names]
+        every = _has_every_cell(alike, [cells[part.column.name] for part in asked], list(map(_how_many_cells, asked)))
+        for name in names:
+            found[name] &= every
     if owner is None and not all((found[name] | ~asked_rows(system, name)).all() for name in found):
         _move(system, known, values, found)
     return found if _answers_are_true(system, known, source, values) else None
 
 
 def _is_plain(system: System, known: Known) -> bool:
-    """Are there public conditions, sums and order statistics alone, over records, and no facts?"""
-    several = known.evidence.counting is not None or (known.schema.repeated and len(system.columns) > 1)
-    ordered = all(f.where is not None and f.query.aggregate in ORDERED for f in system.order)
-    private = several or known.knowledge.facts or system.partitions or system.equal or system.bounds
-    return not private and ordered and all(map(known.numeric, system.columns))
+    """Are there sums, counts, variances and order statistics alone, over records, and no facts?"""
+    tied = len(system.columns) > 1 or bool(system.partitions)
+    several = known.evidence.counting is not None or (known.schema.repeated and tied)
+    ordered = all(f.where is not None and f.query.aggregate in SYMMETRIC for f in system.order)
+    cut = {part.column.name for part in system.partitions}
+    facts = several or known.knowledge.facts or system.bounds
+    return not facts and ordered and all(known.numeric(name) or name in cut for name in system.columns)
 
 
 # exchange
@@ -136,6 +152,36 @@ def _shares_a_class(alike: Ints, owner: Ints | None, values: PrivateValues) -> M
     return found
 
 
+def _cells_held(part: Partition, source: Source) -> Ints:
+    """Which cell each record has, of those that are no NULL; NULL, or OUTSIDE of what is declared."""
+    of_all = cell_numbers(part, source, source.n)
+    numbers = np.cumsum([not cell.null for cell in part.cells]) - 1
+    numbers[[cell.null for cell in part.cells]] = NULL
+    held: Ints = np.append(numbers, OUTSIDE)[of_all]
+    return held
+
+
+def _how_many_cells(part: Partition) -> int:
+    return sum(not cell.null for cell in part.cells)
+
+
+def _coded(cells: Ints) -> PrivateValues:
+    """The cells of a column as values: of texts nothing else is asked."""
+    return PrivateValues(cells != NULL, cells, 0, cells.astype(np.float64))
+
+
+def _has_every_cell(alike: Ints, held: Sequence[Ints], sizes: Sequence[int]) -> Mask:
+    """Who is in a class with somebody in each joint cell of some columns; whoever has no value in one of them, too."""
+    there = np.logical_and.reduce([each != NULL for each in held])
+    code, count = np.zeros(len(alike), dtype=np.int64), prod(sizes)
+    for each, size in zip(held, sizes, strict=True):
+        code = code * size + each
+    pairs = np.unique(alike[there] * count + code[there])
+    full = np.bincount(pairs // count, minlength=int(alike.max(initial=-1)) + 1) == count
+    every: Mask = full[alike] | ~there
+    return every
+
+
 def _how_many(*keys: Ints) -> Ints:
     """How many records have the same keys as each."""
     _, of, counts = np.unique(np.stack(keys, axis=1), axis=0, return_inverse=True, return_counts=True)
@@ -146,7 +192,7 @@ def _how_many(*keys: Ints) -> Ints:
 def asked_rows(system: System, name: str) -> Mask:
     """The records that an answer about a column may depend on."""
     K, touched = system.atoms.K, np.zeros(system.atoms.K, dtype=np.bool_)
-    of_column = np.array([feature.column == name for feature in system.features], dtype=np.bool_)
+    of_column = np.array([name in (f.column, *f.conditioned) for f in system.features], dtype=np.bool_)
     for constraint in system.constraints:
         made = system.row(constraint)
         if made.masks is not None:
@@ -172,19 +218,28 @@ def _answers_are_true(system: System, known: Known, source: Source, values: Mapp
         return False
     computed = known.evidence.computed
     others = [e for e in entries if e.number not in rows and e.number not in computed]
-    doubles = not all(map(known.exact, values))  # a sum of them may cross an end by its dust alone
+    doubles = not all(
+        known.exact(name) for name in values if known.numeric(name)
+    )  # a sum of them may cross an end by its dust alone
     told = [row for row in system.constraints if row.number not in computed or (doubles and not row.exact)]
-    if len(others) > MOST_QUERIES or not _gives_answers(system, told, values):
+    if len(others) > MOST_QUERIES or not _gives_answers(system, told, values, source):
         return False
     return all(e.answer is not None and answers_truly(source, e.query, e.answer) for e in others)
 
 
-def _gives_answers(system: System, rows: Sequence[Constraint], values: Mapping[str, PrivateValues]) -> bool:
+def _gives_answers(
+    system: System, rows: Sequence[Constraint], values: Mapping[str, PrivateValues], source: Source
+) -> bool:
     """Does the true table satisfy some rows, inside their ends by the edge of each?"""
     if not rows:
         return True
     K, totals = system.atoms.K, list[tuple[NDArray[Any], Fraction]]()
-    for feature in system.features:
+    for f, feature in enumerate(system.features):
+        if feature.conditioned:
+            of_cells = Totals(system.atoms, system.features, system.partitions, source).of_atoms(f)
+            over = lcm(*(each.denominator for each in of_cells))
+            totals.append((np.array([int(each * over) for each in of_cells], dtype=object), Fraction(1, over)))
+            continue
         total = _totals(system, values[feature.column], feature.power) if feature.column else None
         if total is None:
             return False
@@ -234,9 +289,9 @@ def _weighted(weights: NDArray[Any], totals: NDArray[Any]) -> int:
 
 
 def _any_order(query: Query, row: Constraint | None) -> bool:
-    """Is a sum the same in whatever order it is added? Order statistics are."""
+    """Is a sum the same in whatever order it is added? Order statistics and variances are, but for last digits."""
     if query.aggregate is not Aggregate.SUM or row is None:
-        return query.aggregate in ORDERED
+        return query.aggregate in SYMMETRIC
     terms = (*query.terms, *query.per)
     whole = all(t.weight is None and t.power == 1 and t.factor.denominator == 1 for t in terms)
     return row.lo is not None and (row.lo == row.hi or whole)
@@ -265,7 +320,7 @@ def _move(system: System, known: Known, values: Mapping[str, PrivateValues], fou
 
     Nobody is moved where an answer is a quotient of private sums: its equation still holds where its denominator is 0.
     """
-    if any(row.scale == 0 and row.fact is None for row in system.constraints):
+    if system.partitions or any(row.scale == 0 and row.fact is None for row in system.constraints):
         return
     if any(f.power != 1 or f.guard is not None or f.column is None for f in system.features) or not system.constraints:
         return

@@ -66,7 +66,7 @@ def integer(within: Within | None = None) -> Rule:
 
     def rule(system: System, known: Known) -> Iterator[Claim | Contradiction | ShownOpen]:
         number = known.number(system)
-        if number in known.split or known.decided(system):
+        if number in known.split or known.decided(system) or _is_told_nothing(system, known):
             return  # it looks at answers and knowledge alone, and they do not change
         if system.order and known.encoded.get(number, NOT_PUT_IN) != NOT_PUT_IN:
             known.split[number] = known.encoded[number]
@@ -90,6 +90,11 @@ def integer(within: Within | None = None) -> Rule:
                 yield ShownOpen(number)
 
     return rule
+
+
+def _is_told_nothing(system: System, known: Known) -> bool:
+    """Is everybody shown open in every cell where nothing is declared, so that there is no range to tell?"""
+    return known.number(system) in known.shown and all(known.evidence.prior(n) == Prior() for n in system.columns)
 
 
 @dataclass(slots=True)

@@ -71,7 +71,8 @@ class Factor:
         E = Echelon(A.m, self.field)
         if A.is_small:
             self._dense = A.residues(p)
-            order = rng.permutation(A.K)
+            mix = rng.integers(0, 1 << 63, size=A.m, dtype=np.uint64)  # equal columns have equal sums, others hardly
+            order = rng.permutation(np.unique(mix @ self._dense.astype(np.uint64), return_index=True)[1])
             width = self.field.panel
             for s in range(0, A.K, width):
                 if E.rank == A.m:
