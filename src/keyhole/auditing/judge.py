@@ -58,6 +58,9 @@ class Judge:
 
     def _examine(self, settled: Settled, evidence: Evidence, roster: Roster) -> Exposure:
         """The verdict; `settled` has what was proved before of systems with the same answers, and gets what is."""
+        evidence = replace(
+            evidence, systems=tuple(_as_settled(system, evidence, settled) for system in evidence.systems)
+        )
         known = Known.prior(evidence, roster, self.progress, self.source)
         self._narrow(known, settled)
         people = _unless_stopped(known, lambda: shown_people(evidence, known, roster, self.source)) or ShownPeople()
@@ -153,6 +156,12 @@ def _answers_of(system: System, evidence: Evidence) -> tuple[object, ...]:
     asked = (e.number for e in evidence.transcript.entries if not e.query.named_columns.isdisjoint(system.columns))
     said = (each.number for listed in (system.constraints, system.order, system.equal) for each in listed)
     return id(system.atoms), tuple(asked), tuple(said)
+
+
+def _as_settled(system: System, evidence: Evidence, settled: Settled) -> System:
+    """A system, as the object that was judged before where its answers are the same."""
+    held = settled.get(_answers_of(system, evidence))
+    return system if held is None else held[0]
 
 
 def _but(findings: list[Finding], without: list[tuple[Finding, Contradiction]]) -> list[Finding]:

@@ -35,9 +35,18 @@ def examine_shown(examine: Examine, evidence: Evidence, roster: Roster) -> Expos
     nobody else is found when everything is taken as shown. Cost: one audit more for each way in which that differs.
 
     What stands beside a statement because it tells more is left out where the statement itself is judged, unless the
-    verdict is complete only with it.
+    verdict is complete only with it; and where it could not be put in, which is listed.
     """
-    return replace(_examine_read(examine, _without_unread(evidence), roster), evidence=evidence)
+    left_out = {u.number for u in evidence.unjudged}
+    entries = evidence.transcript.entries
+    unread = {e.number for e in entries if e.certainty == FINER and e.number in left_out}
+    if not unread:
+        return _examine_read(examine, evidence, roster)
+    read = replace(evidence.transcript, entries=tuple(e for e in entries if e.number not in unread))
+    found = _examine_read(examine, replace(evidence, transcript=read), roster)
+    kept = unread.union(e.number for e in found.evidence.transcript.entries)
+    whole = replace(found.evidence.transcript, entries=tuple(e for e in entries if e.number in kept))
+    return replace(found, evidence=replace(found.evidence, transcript=whole))
 
 
 def _examine_read(examine: Examine, evidence: Evidence, roster: Roster) -> Exposure:
@@ -68,16 +77,6 @@ def _examine_spared(
     except KeyboardInterrupt:
         return _interrupted(found)
     return whole if whole.complete else found
-
-
-def _without_unread(evidence: Evidence) -> Evidence:
-    """The evidence without what tells more and could not be put in: it says nothing, and that is listed."""
-    left_out = {u.number for u in evidence.unjudged}
-    entries = evidence.transcript.entries
-    kept = tuple(e for e in entries if e.certainty != FINER or e.number not in left_out)
-    if len(kept) == len(entries):
-        return evidence
-    return replace(evidence, transcript=replace(evidence.transcript, entries=kept))
 
 
 def _beside(evidence: Evidence) -> dict[str, set[str]]:

@@ -3,7 +3,8 @@
 **Exchange.** No statement of the log tells the people of a class apart, so two of them may swap their private values:
 every answer is as before, whatever is computed from the values, medians and squares too. Whoever shares a class with
 somebody of another value has two values, in every domain that holds the data. Of a column that conditions look at,
-each of its cells is asked: everybody needs somebody in his class in each of them.
+each of its cells is asked: everybody needs somebody in his class in each of them. Short lists are not refuted by an
+exchange inside them: where nothing else looks for them, the class needs more values than a list.
 
 **Null vectors.** Whoever has no such equal moves along an integer vector that leaves every sum as it is, if all whom it
 touches have room in the domain (`keyhole.solve.rowspace.null_vectors`). Only sums allow that: nobody is moved of whom
@@ -47,6 +48,8 @@ Ints: TypeAlias = NDArray[np.int64]
 SYMMETRIC = (*ORDERED, Aggregate.VAR)  # of what they are about, and no sums
 LARGEST = 1 << 40  # steps of one value, so that sums of them are machine words
 MOST_FLOATS = 100_000  # records up to which DOUBLE values are added as fractions
+LISTED = 3  # values of a short list
+FEW_VALUES = 10  # a list of three says little where there are no more possible values
 NULL, OUTSIDE = -1, -2  # cells of whoever has no value, or one that was declared impossible
 LARGEST_TOTAL = 1 << 62  # of a column, in its units
 
@@ -93,6 +96,11 @@ def show_open(system: System, known: Known, source: Source) -> Mapping[str, Mask
         every = _has_every_cell(alike, [cells[part.column.name] for part in asked], list(map(_how_many_cells, asked)))
         for name in names:
             found[name] &= every
+    squared = {f.query.terms[0].column for f in system.order if f.query.aggregate is Aggregate.VAR}
+    squared |= {feature.column for feature in system.features if feature.power != 1}
+    for name in filter(known.numeric, system.columns if system.partitions else sorted(n for n in squared if n)):
+        if not _has_few_values(known, name):
+            found[name] &= _is_beyond_lists(alike, values[name])
     if owner is None and not all((found[name] | ~asked_rows(system, name)).all() for name in found):
         _move(system, known, values, found)
     return found if _answers_are_true(system, known, source, values) else None
@@ -180,6 +188,25 @@ def _has_every_cell(alike: Ints, held: Sequence[Ints], sizes: Sequence[int]) -> 
     full = np.bincount(pairs // count, minlength=int(alike.max(initial=-1)) + 1) == count
     every: Mask = full[alike] | ~there
     return every
+
+
+def _has_few_values(known: Known, name: str) -> bool:
+    """Are so few values of a column possible that a list of some of them says little?"""
+    grid, numbers = known.grid(name), known.evidence.prior(name).numbers
+    if numbers is not None:
+        return len(numbers) <= FEW_VALUES
+    if grid.step is None or grid.lo is None or grid.hi is None:
+        return False
+    return (grid.hi - grid.lo) / grid.step + 1 <= FEW_VALUES
+
+
+def _is_beyond_lists(alike: Ints, values: PrivateValues) -> Mask:
+    """Whose class has more values than a short list: exchange inside one would not refute it. NULL is public."""
+    held = values.floats if values.units is None else np.asarray(values.units)
+    rows = np.flatnonzero(values.present)
+    pairs = np.unique(np.stack([alike[rows], np.unique(held[rows], return_inverse=True)[1].ravel()]), axis=1)
+    many: Mask = np.bincount(pairs[0], minlength=int(alike.max(initial=-1)) + 1) > LISTED
+    return many[alike] | ~values.present
 
 
 def _how_many(*keys: Ints) -> Ints:

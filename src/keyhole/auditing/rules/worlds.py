@@ -13,6 +13,7 @@ from dataclasses import dataclass, field, replace
 from fractions import Fraction
 
 from keyhole.auditing.base import SHORT_LIST, OrderSteps, Proof, RankUsed, Status, query_order
+from keyhole.auditing.exchange.records import FEW_VALUES, LISTED
 from keyhole.auditing.known import Claim, Known, Rule, ShownOpen
 from keyhole.auditing.numbers import Within, written
 from keyhole.auditing.rules.settle import settled
@@ -26,8 +27,6 @@ IN_EVERY_TABLE = "in every table that gives these answers it is the same"
 PAIR = "one of the two has the least value and the other the greatest"
 MOST_PEOPLE = 60  # of a part that hangs together
 FEW_PEOPLE = 14  # of a part whose ranges and lists are searched
-LISTED = 3  # values of a short list
-FEW_VALUES = 10  # a list of three says little where there are no more possible values
 DUST = 1000  # times the radii of floating-point sums: what is no difference between two values
 TOO_MANY = "the tables that give the order statistics are too many to look at"
 UNSURE = "some answer is rounded or compared, and no table was found that surely gives it"
