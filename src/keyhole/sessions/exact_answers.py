@@ -27,7 +27,8 @@ from keyhole.model.query import Aggregate, Key, OrderTerm, Query, Statement
 from keyhole.model.transcript import Answer, Entry, Line
 from keyhole.sessions.reply import ExactAnswer
 from keyhole.sql import lower_statement
-from keyhole.sql.statements.parse import parse_select, strip_parentheses
+from keyhole.sql.statements.parse import parse_select
+from keyhole.sql.statements.tree import strip_parentheses
 
 DIGITS = 17  # of a quotient that has no end
 Row: TypeAlias = tuple[Scalar | None, ...]

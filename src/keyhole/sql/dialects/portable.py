@@ -16,12 +16,13 @@ from keyhole.model.schema import Kind, Schema, fold_name
 from keyhole.sql.dialects.engine import EngineDialect
 from keyhole.sql.dialects.portable_functions import PortableFunctions, is_part_of_day
 from keyhole.sql.dialects.translator import COMPARED, ORDER_OF_TEXTS, ORDERED, UNLIKE, name_node
+from keyhole.sql.statements.tree import LOGIC, SPREADS
 
 MAY_IGNORE_CASE = (
     ", and some engines compare texts without regard to case: name the engine, or put the comparison into a view as a "
     "column"
 )
-_LOGICAL = (*COMPARED, exp.And, exp.Or, exp.Not)
+_LOGICAL = (*COMPARED, *LOGIC)
 _NUMERIC = (exp.Add, exp.Sub, exp.Mul, exp.Neg)
 _PLAIN = (
     *(exp.Select, exp.From, exp.Where, exp.Group, exp.Having, exp.Order, exp.Ordered, exp.With, exp.CTE),
@@ -31,7 +32,7 @@ _PLAIN = (
     *_LOGICAL,
     *_NUMERIC,
 )
-_STATISTICAL = (exp.Avg, exp.Variance, exp.VariancePop, exp.Stddev, exp.StddevSamp, exp.StddevPop, exp.Coalesce)
+_STATISTICAL = (exp.Avg, *SPREADS, exp.Coalesce)
 _ALLOWED = frozenset((*_PLAIN, *_STATISTICAL))
 # arguments that are no nodes, and change nothing that is judged
 _FLAGS = frozenset({"this", "quoted", "is_string", "desc", "nulls_first", "big_int", "negate", "materialized"})

@@ -19,6 +19,7 @@ from sqlglot import exp
 
 from keyhole.model.schema import Kind, Schema, fold_name
 from keyhole.sql.dialects.engine import EngineDialect
+from keyhole.sql.statements.tree import read_whole_number
 
 MAX_TEXTS = 20_000
 _TEXTS = (exp.Substring, exp.Left, exp.Right, exp.Concat, exp.DPipe, exp.Add, exp.Upper, exp.Lower, exp.Coalesce)
@@ -89,9 +90,9 @@ class PortableFunctions:
         )
 
     def _cut(self, node: exp.Expr) -> frozenset[str] | None:
-        first = _read_number(node.args.get("start")) if isinstance(node, exp.Substring) else 1
+        first = read_whole_number(node.args.get("start")) if isinstance(node, exp.Substring) else 1
         asked = node.args.get("length" if isinstance(node, exp.Substring) else "expression")
-        many = 10**9 if asked is None else _read_number(asked)
+        many = 10**9 if asked is None else read_whole_number(asked)
         if first is None or many is None or not first >= 1 or not many >= 1:
             return None
         if isinstance(node, exp.Right):
@@ -128,7 +129,7 @@ class PortableFunctions:
     def _over(self, node: exp.Expr) -> int | None:
         """The constant by which a whole column is divided."""
         column = isinstance(node.this, exp.Column) and fold_name(node.this.name) in self.whole
-        over = _read_number(node.expression)
+        over = read_whole_number(node.expression)
         return over if column and over else None
 
     def _plain(self, node: exp.Expr) -> exp.Expr:
@@ -176,10 +177,6 @@ def _decode_as_case(node: exp.DecodeCase) -> exp.Expr:
 def _strip_text_cast(node: exp.Expr) -> exp.Expr:
     """Without the cast to text that the parser of SQL Server puts around arguments."""
     return node.this if isinstance(node, exp.Cast) and node.to.this is exp.DType.TEXT else node
-
-
-def _read_number(node: object) -> int | None:
-    return int(node.name) if isinstance(node, exp.Literal) and not node.is_string and node.name.isdigit() else None
 
 
 # --- parts of a day ---------------------------------------------------------------------------------------------------

@@ -29,7 +29,7 @@ from keyhole.sql.dialects.types import (
     widest_type,
 )
 from keyhole.sql.lowering.date_arithmetic import read_interval, shift_date
-from keyhole.sql.statements.parse import strip_parentheses
+from keyhole.sql.statements.tree import SPREADS, strip_parentheses
 
 _T = exp.DataType.Type
 _WHOLE = (_T.SMALLINT, _T.INT, _T.BIGINT)
@@ -337,9 +337,7 @@ class PostgresTranslator(Translator):
         **dict.fromkeys((exp.Floor, exp.Ceil), _whole),
         **dict.fromkeys((exp.Greatest, exp.Least), _extremum),
         **dict.fromkeys((exp.Upper, exp.Lower, exp.ILike, exp.Initcap), _letters),
-        **dict.fromkeys(
-            (exp.Variance, exp.VariancePop, exp.Stddev, exp.StddevSamp, exp.StddevPop), Translator._statistic
-        ),
+        **dict.fromkeys(SPREADS, Translator._statistic),
         exp.Avg: _average,
         **dict.fromkeys((exp.PercentileCont, exp.PercentileDisc), _level),
         exp.WithinGroup: _within,

@@ -21,7 +21,7 @@ from keyhole.sql.dialects.types import (
     type_of,
     widest_type,
 )
-from keyhole.sql.statements.parse import strip_parentheses
+from keyhole.sql.statements.tree import strip_parentheses
 
 _T = exp.DataType.Type
 ROW_NUMBERS = frozenset({"rowid", "oid", "_rowid_"})

@@ -22,15 +22,15 @@ from keyhole.sql.dialects.types import (
     type_of,
     widest_type,
 )
-from keyhole.sql.statements.parse import strip_parentheses
+from keyhole.sql.statements.tree import COMPARISONS, LOGIC, strip_parentheses
 
 UNLIKE = ": {} may give something else there than in DuckDB, where the data are: put it into a column of a view"
 ORDER_OF_TEXTS = ": the order of texts depends on the collation there: compare with = or IN, or put it into a view"
 Rule = Callable[[Any, Any], SqlType]
 
-COMPARED = (exp.EQ, exp.NEQ, exp.GT, exp.GTE, exp.LT, exp.LTE, exp.Between, exp.In, exp.Is, exp.Like)
+COMPARED = (*COMPARISONS, exp.Between, exp.In, exp.Is, exp.Like)
 ORDERED = (exp.GT, exp.GTE, exp.LT, exp.LTE, exp.Between)
-_LOGICAL = (*COMPARED, exp.NullSafeEQ, exp.NullSafeNEQ, exp.And, exp.Or, exp.Not)
+_LOGICAL = (*COMPARED, exp.NullSafeEQ, exp.NullSafeNEQ, *LOGIC)
 _STRUCTURE = (
     *(exp.Select, exp.From, exp.Group, exp.Order, exp.Ordered, exp.With, exp.CTE, exp.Subquery, exp.Table),
     *(exp.TableAlias, exp.Identifier, exp.Star, exp.Tuple, exp.Rollup, exp.Cube, exp.GroupingSets, exp.Var),
@@ -323,7 +323,7 @@ def _give_inner_type(_translator: Translator, node: exp.Expr) -> SqlType:
 _RULES: dict[type[exp.Expr], Rule] = {
     **dict.fromkeys(_STRUCTURE, _give_always(SqlType.NO_VALUE)),
     **dict.fromkeys(COMPARED, Translator._compared),
-    **dict.fromkeys((exp.And, exp.Or, exp.Not, exp.Where, exp.Having), Translator._logic),
+    **dict.fromkeys((*LOGIC, exp.Where, exp.Having), Translator._logic),
     **dict.fromkeys((exp.Add, exp.Sub, exp.Mul, exp.Neg), Translator._arithmetic),
     **dict.fromkeys((exp.Paren, exp.Filter), _give_inner_type),
     **dict.fromkeys((exp.Min, exp.Max), Translator._extreme),

@@ -8,7 +8,7 @@ from enum import StrEnum
 from sqlglot import exp
 
 from keyhole.model.schema import Kind
-from keyhole.sql.statements.parse import strip_parentheses
+from keyhole.sql.statements.tree import strip_parentheses
 
 ISO_DAY = re.compile(r"\d{4}-\d\d-\d\d")
 ISO_MOMENT = re.compile(r"\d{4}-\d\d-\d\d([ T]\d\d:\d\d(:\d\d(\.\d{1,6})?)?)?")

@@ -54,7 +54,7 @@ from keyhole.sql.lowering.functions import CONDITIONS, REFUSED
 from keyhole.sql.lowering.linear import LinearTerm
 from keyhole.sql.lowering.public_expressions import FINITE
 from keyhole.sql.lowering.statistic import StatisticReader
-from keyhole.sql.statements.parse import strip_parentheses
+from keyhole.sql.statements.tree import strip_parentheses
 
 
 @dataclass(frozen=True, slots=True)

@@ -28,7 +28,7 @@ from keyhole.model.schema import Column, Kind
 from keyhole.sql.lowering.constants import NotConstant, to_decimal
 from keyhole.sql.lowering.linear import LinearReader
 from keyhole.sql.lowering.names import DerivedColumn
-from keyhole.sql.statements.parse import strip_parentheses
+from keyhole.sql.statements.tree import strip_parentheses
 
 MAX_CASES = 200
 FEW_DIGITS = 9  # of a boundary, before and behind the point

@@ -38,7 +38,8 @@ from keyhole.sql.lowering.exists import read_exists, read_in_query, refuse_null
 from keyhole.sql.lowering.functions import CONDITIONS, REFUSED
 from keyhole.sql.lowering.names import DerivedColumn, Scope
 from keyhole.sql.lowering.public_expressions import PublicExpression, PublicReader
-from keyhole.sql.statements.parse import SourceText, strip_parentheses
+from keyhole.sql.statements.parse import SourceText
+from keyhole.sql.statements.tree import strip_parentheses
 
 OPERATORS: dict[type[exp.Expr], str] = {
     exp.EQ: "=",

@@ -12,6 +12,7 @@ from keyhole.model.predicate import And, Has, IsNull, Opaque, Predicate, find_co
 from keyhole.model.schema import Related, Role, Schema, fold_name
 from keyhole.sql.lowering.names import DerivedColumn, Scope
 from keyhole.sql.statements.parse import SourceText
+from keyhole.sql.statements.tree import find_condition, find_source, strip_parentheses
 
 Read = Callable[[Scope, exp.Expr], Predicate]  # a condition, read in a scope
 _INNER = ("expressions", "from_", "where", "distinct")
@@ -82,11 +83,7 @@ def read_in_query(scope: Scope, node: exp.In, read: Read) -> Predicate:
     select = _select(node)
     if select is None or len(select.expressions) != 1:
         raise scope.source.refuse("IN takes a simple SELECT of one column here", node)
-    item = select.expressions[0]
-    item = item.this if isinstance(item, exp.Alias) else item
-    left = node.this
-    while isinstance(left, exp.Paren):
-        left = left.this
+    item, left = select.expressions[0].unalias(), strip_parentheses(node.this)
     if not isinstance(item, exp.Column) or not isinstance(left, exp.Column):
         raise scope.source.refuse("IN (SELECT ...) compares a key of the record with that of the rows here", node)
     return _subquery(scope, select, ((item, left),), read)
@@ -104,13 +101,11 @@ def is_null_safe(scope: Scope, node: exp.In) -> bool:
     if select is None or not isinstance(node.this, exp.Column):
         return False
     related = _table(scope, select)[0]
-    item = select.expressions[0]
-    name = (item.this if isinstance(item, exp.Alias) else item).name
+    name = select.expressions[0].unalias().name
     column, mine = related.find(name), scope.resolve(node.this)
     if isinstance(mine, DerivedColumn) or mine.nullable or column is None:
         return False
-    where = select.args.get("where")
-    asked = [part for part in split_conjunction(where.this if where is not None else None) if isinstance(part, exp.Not)]
+    asked = [part for part in split_conjunction(find_condition(select)) if isinstance(part, exp.Not)]
     filtered = any(
         isinstance(p.this, exp.Is) and isinstance(p.this.expression, exp.Null) and p.this.this.name == name
         for p in asked
@@ -130,13 +125,12 @@ def refuse_null(scope: Scope, node: exp.Not) -> None:
 
 
 def _table(scope: Scope, select: exp.Select) -> tuple[Related, str]:
-    source, from_ = scope.source, select.args.get("from_")
+    source, table = scope.source, find_source(select)
     for name, value in select.args.items():
         if value and name not in _INNER:
             raise source.refuse(
                 f"{name.strip('_').upper()} in such a subquery is not judged: write a simple SELECT", select
             )
-    table = from_.this if from_ is not None else None
     if not isinstance(table, exp.Table):
         raise source.refuse("such a subquery is judged over one table of [tables.*]", select)
     related = scope.schema.table_named(table.name)
@@ -164,8 +158,7 @@ def _subquery(
 
     on = [_pair(scope, inner, related, a, b) for a, b in pairs]
     parts = []
-    where = select.args.get("where")
-    for part in split_conjunction(where.this if where is not None else None):
+    for part in split_conjunction(find_condition(select)):
         found = list(part.find_all(exp.Column))
         if all(own(column) for column in found):
             parts.append(read(inner, part))

@@ -25,8 +25,9 @@ from keyhole.sql.lowering.exists import (
     split_conjunction,
 )
 from keyhole.sql.lowering.names import DerivedColumn, JoinedTable, Scope
-from keyhole.sql.statements.parse import SourceText, strip_parentheses
+from keyhole.sql.statements.parse import SourceText
 from keyhole.sql.statements.table_names import is_file_or_catalog
+from keyhole.sql.statements.tree import find_condition, find_source, list_with_queries, name_table, strip_parentheses
 
 SELECT = ("expressions", "from_", "where", "group", "having", "order", "limit", "offset", "with_")
 _CLAUSES_OF_SUBQUERY = ("expressions", "from_", "where", "with_")
@@ -55,24 +56,19 @@ def check_clauses(source: SourceText, select: exp.Select, known: tuple[str, ...]
 def read_from_clause(source: SourceText, schema: Schema, select: exp.Select, tables: dict[str, Scope]) -> Scope:
     """FROM and WHERE: the names in reach and the condition on each record."""
     tables = dict(tables)
-    with_ = select.args.get("with_")
-    if with_ is not None:
-        if with_.args.get("recursive"):
-            raise source.refuse("WITH RECURSIVE is not judged", with_)
-        for cte in with_.expressions:
-            if not isinstance(cte.this, exp.Select) or cte.args["alias"].args.get("columns"):
-                raise source.refuse("WITH takes a simple SELECT of columns here", cte)
-            tables[fold_name(cte.alias)] = _read_subquery(source, schema, cte.this, tables)
-    from_ = select.args.get("from_")
-    if from_ is None:
+    for cte in list_with_queries(select):
+        if select.args["with_"].args.get("recursive"):
+            raise source.refuse("WITH RECURSIVE is not judged", select.args["with_"])
+        if not isinstance(cte.this, exp.Select) or cte.args["alias"].args.get("columns"):
+            raise source.refuse("WITH takes a simple SELECT of columns here", cte)
+        tables[fold_name(cte.alias)] = _read_subquery(source, schema, cte.this, tables)
+    first = find_source(select)
+    if first is None:
         raise source.refuse(f"there is no FROM: write FROM {quote_name(schema.table)}", select)
     if has_joins(select, schema):
         return _Joins(source, schema, select, tables).read_scope()
-    scope = _read_source(source, schema, from_.this, tables)
-    where = select.args.get("where")
-    if where is None:
-        return scope
-    return replace(scope, where=make_and(scope.where, AggregateReader(scope).read_condition(where.this)))
+    scope, where = _read_source(source, schema, first, tables), find_condition(select)
+    return scope if where is None else replace(scope, where=make_and(scope.where, _read_condition(scope, where)))
 
 
 def _read_condition(scope: Scope, node: exp.Expr) -> Predicate:
@@ -93,7 +89,7 @@ def _read_source(source: SourceText, schema: Schema, node: exp.Expr, tables: dic
         qualifiers = frozenset((fold_name(alias.name if alias is not None and alias.name else name),))
         if not node.args.get("db") and fold_name(name) in tables:
             return replace(tables[fold_name(name)], qualifiers=qualifiers)
-        parts = tuple(part for part in (node.catalog, node.db, name) if part)
+        parts = name_table(node)
         if schema.strict_table and not schema.is_people(parts):
             raise source.refuse(f"the table here is {schema.table}: write FROM {quote_name(schema.table)}", node)
         if not schema.is_people(parts) and is_file_or_catalog(parts):
@@ -120,8 +116,8 @@ def _read_subquery(source: SourceText, schema: Schema, select: exp.Select, table
     reader = AggregateReader(inner)
     names: dict[str, Column | DerivedColumn] = {}
     for item in select.expressions:
-        node = strip_parentheses(item.this if isinstance(item, exp.Alias) else item)
-        if isinstance(node, exp.Star) or (isinstance(node, exp.Column) and isinstance(node.this, exp.Star)):
+        node = strip_parentheses(item.unalias())
+        if isinstance(node, exp.Star | exp.Column) and node.is_star:
             reader.allow_only(node if isinstance(node, exp.Star) else node.this)
             passed: dict[str, Column | DerivedColumn] = {fold_name(c.name): c for c in schema.columns}
             for name, column in (passed if inner.names is None else inner.names).items():
@@ -160,9 +156,9 @@ class _JoinedPart:
 
 def has_joins(select: exp.Select, schema: Schema) -> bool:
     """Does FROM name other tables that were declared?"""
-    from_ = select.args.get("from_")
-    first = from_ is not None and isinstance(from_.this, exp.Table) and schema.table_named(from_.this.name) is not None
-    return schema.several and (first or bool(select.args.get("joins")))
+    first = find_source(select)
+    other = isinstance(first, exp.Table) and schema.table_named(first.name) is not None
+    return schema.several and (other or bool(select.args.get("joins")))
 
 
 def list_related_tables(select: exp.Query, schema: Schema) -> tuple[tuple[tuple[str, ...], str], ...]:
@@ -171,7 +167,7 @@ def list_related_tables(select: exp.Query, schema: Schema) -> tuple[tuple[tuple[
     for table in select.find_all(exp.Table):
         related = schema.table_named(table.name)
         if related is not None:
-            found[tuple(p for p in (table.catalog, table.db, table.name) if p)] = related.name
+            found[name_table(table)] = related.name
     return tuple(found.items())
 
 
@@ -190,8 +186,7 @@ class _Joins:
             raise source.refuse(
                 f"rows of people are judged beside the people: join {schema.table}, or ask from it", select
             )
-        where = select.args.get("where")
-        self.pool += split_conjunction(where.this if where is not None else None)
+        self.pool += split_conjunction(find_condition(select))
         dims = tuple(JoinedTable(p.alias, p.related, inner=p.how == INNER) for p in self.parts)
         self.base = replace(self.base, joined=dims)
 

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from sqlglot import exp
 
 from keyhole.model.schema import Kind
+from keyhole.sql.statements.tree import COMPARISONS, LOGIC
 
 NUMBER = (Kind.INTEGER, Kind.DECIMAL, Kind.DOUBLE)
 TEXT = (Kind.TEXT,)
@@ -117,8 +118,7 @@ HARMLESS = (
 
 # expressions that state a condition
 CONDITIONS: tuple[type[exp.Expr], ...] = (
-    *(exp.EQ, exp.NEQ, exp.LT, exp.LTE, exp.GT, exp.GTE, exp.Between, exp.In, exp.Like, exp.ILike, exp.Is),
-    *(exp.NullSafeEQ, exp.NullSafeNEQ, exp.And, exp.Or, exp.Not),
+    *(*COMPARISONS, exp.Between, exp.In, exp.Like, exp.ILike, exp.Is, exp.NullSafeEQ, exp.NullSafeNEQ, *LOGIC),
 )
 
 RAN = "say when it ran (a time in the log, or --now of audit, watch and ask)"

@@ -13,6 +13,9 @@ from dataclasses import dataclass
 from sqlglot import exp
 
 from keyhole.model.schema import fold_name
+from keyhole.sql.lowering.functions import CONDITIONS
+from keyhole.sql.lowering.functions import FUNCTIONS as PUBLIC_FUNCTIONS
+from keyhole.sql.statements.tree import OF_PAIRS, PLACES, RANKS, ROW_SOURCES, SPREADS
 
 # who reads it: module.function below keyhole.sql
 LOWER, BOUND, READ = "lower.lower_statement", "upper_bound.find_upper_bound", "read.read_statement"
@@ -73,42 +76,39 @@ CLAIMED: dict[type[exp.Expr], dict[str, str]] = {
     exp.Anonymous: dict.fromkeys(("this", "expressions"), BOTH),
 }
 
-# functions of their arguments and of nothing else. Lowering refuses arguments that it does not read
-# (`PublicReader.allow_only`); the upper bound visits them all. An aggregate is read by lowering wherever it stands.
+# functions of their arguments and of nothing else: those that lowering has the engine evaluate, and these. Lowering
+# refuses arguments that it does not read (`PublicReader.allow_only`); the upper bound visits them all. An aggregate is
+# read by lowering wherever it stands.
 FUNCTIONS: frozenset[type[exp.Expr]] = frozenset(
     (
-        *(exp.Literal, exp.RawString, exp.Null, exp.Boolean, exp.Var, exp.National, exp.Interval),
-        *(exp.EQ, exp.NEQ, exp.LT, exp.LTE, exp.GT, exp.GTE, exp.NullSafeEQ, exp.NullSafeNEQ, exp.Between, exp.Is),
-        *(exp.And, exp.Or, exp.Not, exp.Xor, exp.Like, exp.ILike, exp.SimilarTo, exp.Escape, exp.Glob, exp.Exists),
-        *(exp.Any, exp.All, exp.Add, exp.Sub, exp.Mul, exp.Div, exp.IntDiv, exp.SafeDivide, exp.Mod, exp.Neg),
-        *(exp.Case, exp.If, exp.DecodeCase, exp.Coalesce, exp.Nullif, exp.Nvl2, exp.Greatest, exp.Least),
-        *(exp.Abs, exp.Sign, exp.Sqrt, exp.Cbrt, exp.Exp, exp.Ln, exp.Log, exp.Pow, exp.Floor, exp.Ceil, exp.Round),
-        *(exp.Trunc, exp.WidthBucket, exp.Degrees, exp.Radians, exp.Pi, exp.IsNan, exp.IsInf, exp.Array),
-        *(exp.BitwiseAnd, exp.BitwiseOr, exp.BitwiseXor, exp.BitwiseNot, exp.DPipe, exp.Concat, exp.ConcatWs),
-        *(exp.Lower, exp.Upper, exp.Initcap, exp.Trim, exp.Length, exp.Substring, exp.Left, exp.Right, exp.Reverse),
-        *(exp.Ascii, exp.Contains, exp.StartsWith, exp.EndsWith, exp.StrPosition, exp.Replace, exp.Translate),
-        *(exp.RegexpLike, exp.RegexpILike, exp.RegexpExtract, exp.RegexpReplace, exp.SplitPart, exp.Split),
-        *(exp.Pad, exp.Repeat, exp.NumberToStr, exp.ToChar, exp.ToNumber, exp.TimeToStr, exp.StrToTime, exp.StrToDate),
-        *(exp.Year, exp.Quarter, exp.Month, exp.Monthname, exp.Week, exp.WeekOfYear, exp.Day, exp.DayOfMonth),
-        *(exp.DayOfWeek, exp.DayOfWeekIso, exp.DayOfYear, exp.Dayname, exp.Hour, exp.Minute, exp.Second, exp.LastDay),
-        *(exp.Extract, exp.Date, exp.Timestamp, exp.DateAdd, exp.DateSub, exp.DateDiff, exp.DateTrunc),
+        *(*PUBLIC_FUNCTIONS, *CONDITIONS, *SPREADS, *OF_PAIRS, *RANKS, *PLACES),
+        *(exp.Literal, exp.RawString, exp.Null, exp.Boolean, exp.Var, exp.National, exp.Interval, exp.Array),
+        *(exp.Xor, exp.Escape, exp.Glob, exp.RegexpILike, exp.Exists, exp.Any, exp.All),
         *(
-            exp.DateFromParts,
-            exp.DatetimeAdd,
-            exp.DatetimeSub,
-            exp.DatetimeDiff,
-            exp.TimestampAdd,
-            exp.TimestampSub,
-            exp.TimestampDiff,
+            exp.Add,
+            exp.Sub,
+            exp.Mul,
+            exp.Div,
+            exp.Neg,
+            exp.SafeDivide,
+            exp.Cbrt,
+            exp.Log,
+            exp.Floor,
+            exp.Ceil,
+            exp.Round,
         ),
-        *(exp.TimestampTrunc, exp.TsOrDsAdd, exp.TsOrDsToDate, exp.TsOrDsToTimestamp, exp.TimeStrToTime),
+        *(exp.Trunc, exp.WidthBucket, exp.Degrees, exp.Radians, exp.Pi, exp.IsNan, exp.IsInf),
+        *(exp.BitwiseAnd, exp.BitwiseOr, exp.BitwiseXor, exp.BitwiseNot),
+        *(exp.Case, exp.If, exp.DecodeCase, exp.Coalesce, exp.Nullif, exp.Nvl2, exp.Greatest, exp.Least),
+        *(exp.DPipe, exp.Concat, exp.ConcatWs, exp.Initcap, exp.Trim, exp.Substring, exp.RegexpExtract, exp.Split),
+        *(exp.Pad, exp.Repeat, exp.NumberToStr, exp.ToChar, exp.ToNumber, exp.TimeToStr, exp.StrToTime, exp.StrToDate),
+        *(exp.Second, exp.Extract, exp.Timestamp, exp.DateTrunc, exp.TimestampTrunc, exp.DateFromParts),
+        *(exp.DateAdd, exp.DateSub, exp.DateDiff, exp.DatetimeAdd, exp.DatetimeSub, exp.DatetimeDiff),
+        *(exp.TimestampAdd, exp.TimestampSub, exp.TimestampDiff),
+        *(exp.TsOrDsAdd, exp.TsOrDsToDate, exp.TsOrDsToTimestamp, exp.TimeStrToTime),
         *(exp.CurrentDate, exp.CurrentTimestamp, exp.CurrentDatetime, exp.CurrentTime, exp.Grouping),
         *(exp.Sum, exp.Count, exp.CountIf, exp.Avg, exp.Min, exp.Max, exp.Median, exp.Quantile, exp.ApproxDistinct),
-        *(exp.PercentileCont, exp.PercentileDisc, exp.Variance, exp.VariancePop, exp.Stddev, exp.StddevSamp),
-        *(exp.StddevPop, exp.Corr, exp.CovarPop, exp.CovarSamp, exp.RegrSlope, exp.RegrIntercept, exp.RegrR2),
-        *(exp.RegrCount, exp.RegrAvgx, exp.RegrAvgy, exp.RegrSxx, exp.RegrSyy, exp.RegrSxy),
-        *(exp.RowNumber, exp.Rank, exp.DenseRank, exp.PercentRank, exp.CumeDist, exp.Ntile),
-        *(exp.Lag, exp.Lead, exp.FirstValue, exp.LastValue, exp.NthValue),
+        *(exp.PercentileCont, exp.PercentileDisc, exp.Lag, exp.Lead, exp.FirstValue, exp.LastValue, exp.NthValue),
     )
 )
 # what is read of an aggregate or of the function of a window; in its other arguments (flags) an expression is dropped
@@ -121,7 +121,6 @@ _CONSTANT = (
     *(exp.Cast, exp.DataType, exp.DataTypeParam),
 )
 _WORDS: dict[type[exp.Expr], str] = {exp.Bracket: "an element of a list, x[1],"}  # where the parser's is no word of SQL
-_SPINES = (exp.Values, exp.Unnest, exp.GenerateSeries, exp.GenerateDateArray)
 _SIDES = frozenset(("", "LEFT", "RIGHT", "FULL"))
 _KINDS = frozenset(("", "INNER", "OUTER", "CROSS", "SEMI", "ANTI"))
 
@@ -204,7 +203,7 @@ def _check_type(node: exp.Expr) -> str:
 def _check_renamed(node: exp.Expr) -> str:
     spine = node.parent
     spine = spine.this if isinstance(spine, exp.Table) else spine
-    if not node.args.get("columns") or isinstance(spine, _SPINES):
+    if not node.args.get("columns") or isinstance(spine, ROW_SOURCES):
         return ""
     return "renaming columns behind an alias is not judged: use AS in a subquery"
 

@@ -21,7 +21,7 @@ from keyhole.sql.lowering.constants import NotConstant, Value
 from keyhole.sql.lowering.functions import CONDITIONS, REFUSED
 from keyhole.sql.lowering.names import DerivedColumn, Scope
 from keyhole.sql.lowering.public_expressions import PublicExpression, invert, multiply
-from keyhole.sql.statements.parse import strip_parentheses
+from keyhole.sql.statements.tree import strip_parentheses
 
 MAX_PIECES = 64
 MAX_PUBLIC_BRANCHES = 4  # a longer CASE over public columns alone becomes one weight

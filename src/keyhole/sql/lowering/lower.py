@@ -28,8 +28,8 @@ from keyhole.sql.statements.parse import (
     parse_select,
     read_shape,
     recall_tree,
-    strip_parentheses,
 )
+from keyhole.sql.statements.tree import find_condition, strip_parentheses
 
 MAX_SETS = 256
 
@@ -296,10 +296,9 @@ class _Lowering:
         self, reader: AggregateReader, sets: tuple[tuple[int, ...], ...]
     ) -> tuple[list[Predicate], list[exp.Expr]]:
         """Conditions on the keys (they join WHERE) and tests of aggregates."""
-        having = self.select.args.get("having")
         conditions: list[Predicate] = []
         tests: list[exp.Expr] = []
-        for part in split_conjunction(having.this) if having is not None else ():
+        for part in split_conjunction(find_condition(self.select, "having")):
             if reader.has_aggregate(part) or self.refers_to_aggregate(part):
                 tests.append(self.unaliased(part))
                 continue

@@ -12,7 +12,7 @@ from keyhole.model.query import QUANTILES, Aggregate, Query, Term
 from keyhole.model.schema import Kind, Role
 from keyhole.sql.lowering.linear import LinearReader
 from keyhole.sql.lowering.public_expressions import PublicExpression
-from keyhole.sql.statements.parse import strip_parentheses
+from keyhole.sql.statements.tree import strip_parentheses
 
 ORDER: dict[type[exp.Expr], Aggregate] = {exp.Min: Aggregate.MIN, exp.Max: Aggregate.MAX, exp.Median: Aggregate.MEDIAN}
 SPREAD: dict[type[exp.Expr], str] = {

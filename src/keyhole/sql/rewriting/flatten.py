@@ -13,6 +13,7 @@ from sqlglot import exp
 from keyhole.model.schema import fold_name
 from keyhole.sql.rewriting.moments import is_aggregate
 from keyhole.sql.rewriting.upper_bound import NoUpperBound, resolve_group_keys
+from keyhole.sql.statements.tree import find_condition, find_source, list_with_queries, map_aliases, strip_parentheses
 
 _KEPT = ("expressions", "from_", "where", "group", "having", "order", "limit", "offset", "qualify", "with_", "joins")
 _INNER = ("expressions", "from_", "where", "group", "having", "with_")
@@ -56,22 +57,19 @@ def _flatten_once(outer: exp.Select, columns: Collection[str]) -> exp.Select | N
     except NoUpperBound:
         return None
     inner.set("group", clause)
-    twice = outer.args.get("group") is not None or any(map(has_aggregate, _list_items(outer)))
-    if twice:
+    if outer.args.get("group") is not None or any(has_aggregate(item.unalias()) for item in outer.expressions):
         return _flatten_second_aggregation(outer, inner, names, alias)
     return _flatten_columns(outer, inner, names, alias)
 
 
 def find_subquery(outer: exp.Select) -> tuple[exp.Select | None, str]:
     """The subquery that a SELECT is about, with the name it has there."""
-    from_ = outer.args.get("from_")
-    node = from_.this if from_ is not None else None
+    node = find_source(outer)
     if isinstance(node, exp.Subquery) and isinstance(node.this, exp.Select):
         return node.this.copy(), node.alias
-    with_ = outer.args.get("with_")
-    if not isinstance(node, exp.Table) or with_ is None or node.args.get("db") or with_.args.get("recursive"):
+    ctes = list_with_queries(outer)
+    if not isinstance(node, exp.Table) or not ctes or node.args.get("db") or outer.args["with_"].args.get("recursive"):
         return None, ""
-    ctes = with_.expressions
     at = next((i for i, cte in enumerate(ctes) if fold_name(cte.alias) == fold_name(node.name)), None)
     if at is None or not isinstance(ctes[at].this, exp.Select) or ctes[at].args["alias"].args.get("columns"):
         return None, ""
@@ -95,20 +93,10 @@ def name_columns(inner: exp.Select) -> dict[str, exp.Expr] | None:
     columns: dict[str, exp.Expr] = {}
     for item in inner.expressions:
         name = fold_name(item.alias or (item.name if isinstance(item, exp.Column) else ""))
-        if (
-            not name
-            or name in columns
-            or isinstance(item, exp.Star)
-            or item.is_star
-            or item.find(exp.Window, exp.Query)
-        ):
+        if not name or name in columns or item.is_star or item.find(exp.Window, exp.Query):
             return None
         columns[name] = item.unalias()
     return columns
-
-
-def _list_items(outer: exp.Select) -> list[exp.Expr]:
-    return [item.unalias() for item in outer.expressions]
 
 
 def has_aggregate(node: exp.Expr) -> bool:
@@ -123,7 +111,7 @@ def _flatten_columns(outer: exp.Select, inner: exp.Select, names: dict[str, exp.
     made = inner.copy()
     items: list[exp.Expr] = []
     for item in outer.expressions:
-        if isinstance(item, exp.Star) or item.is_star:
+        if item.is_star:
             if any(isinstance(v, list) and v for k, v in item.args.items() if k in ("except_", "replace", "rename")):
                 return None
             items += [exp.alias_(part.copy(), name, quoted=True) for name, part in names.items()]
@@ -133,20 +121,18 @@ def _flatten_columns(outer: exp.Select, inner: exp.Select, names: dict[str, exp.
             return None
         items.append(exp.alias_(part, item.alias or item.name, quoted=True) if item.alias_or_name else part)
     made.set("expressions", items)
-    where = outer.args.get("where")
+    where = find_condition(outer)
     if where is not None:
-        test = replace_columns(where.this, names, alias)
-        if test is None:
-            return None
-        if not inner.args.get("group"):
+        test = replace_columns(where, names, alias)
+        if test is None or not inner.args.get("group"):
             return None
         made = made.having(test)
-    shown = {fold_name(item.alias) for item in outer.expressions if isinstance(item, exp.Alias)}
+    shown = map_aliases(outer).keys()
     for name in ("order", "limit", "offset", "qualify"):
         clause = outer.args.get(name)
         if clause is not None:
             other = {n: p for n, p in names.items() if n not in shown} if name == "order" else names
-            placed = replace_columns(clause, other, alias, shown if name == "order" else frozenset())
+            placed = replace_columns(clause, other, alias, shown if name == "order" else ())
             if placed is None:
                 return None
             made.set(name, placed)
@@ -168,9 +154,9 @@ def _flatten_second_aggregation(
             return None
         items.append(exp.alias_(part, item.alias, quoted=True) if item.alias else part)
     made.set("expressions", items)
-    where, group = outer.args.get("where"), outer.args.get("group")
+    where, group = find_condition(outer), outer.args.get("group")
     if where is not None:
-        test = replace_columns(where.this, plain, alias)
+        test = replace_columns(where, plain, alias)
         if test is None:
             return None
         made = made.where(test)
@@ -206,8 +192,7 @@ def _read_second_item(
     node: exp.Expr, names: dict[str, exp.Expr], plain: dict[str, exp.Expr], alias: str
 ) -> exp.Expr | None:
     """An item of a second aggregation over the records; None if it is not linear in the cells."""
-    while isinstance(node, exp.Paren):
-        node = node.this
+    node = strip_parentheses(node)
     if not has_aggregate(node):
         return replace_columns(node, plain, alias)
     if isinstance(node, exp.Binary) and not isinstance(node, exp.Connector):
@@ -216,8 +201,7 @@ def _read_second_item(
     if not isinstance(node, exp.Sum | exp.Min | exp.Max) or not isinstance(node.this, exp.Column):
         return None
     first = replace_columns(node.this, names, alias)
-    while isinstance(first, exp.Paren):
-        first = first.this
+    first = None if first is None else strip_parentheses(first)
     if isinstance(node, exp.Min | exp.Max):
         return first if type(first) is type(node) else None
     if isinstance(first, exp.Sum) and not isinstance(first.this, exp.Distinct):
@@ -232,7 +216,7 @@ def _read_second_item(
 
 
 def replace_columns(
-    node: exp.Expr, names: dict[str, exp.Expr], alias: str, kept: frozenset[str] | set[str] = frozenset()
+    node: exp.Expr, names: dict[str, exp.Expr], alias: str, kept: Collection[str] = ()
 ) -> exp.Expr | None:
     """The expression with the subquery's columns replaced by what they are; None if it looks at anything else."""
     missing = False

@@ -16,7 +16,7 @@ from keyhole.model.predicate import quote_name
 from keyhole.model.query import COUNTED, Aggregate, OrderTerm, Query, Term
 from keyhole.model.schema import fold_name
 from keyhole.sql.lowering.aggregate import AggregateReader
-from keyhole.sql.statements.parse import strip_parentheses
+from keyhole.sql.statements.tree import read_whole_number, strip_parentheses
 
 
 @dataclass(frozen=True, slots=True)
@@ -100,9 +100,7 @@ def _read_amount(limit: exp.Expr) -> int | None:
 
 
 def _read_number(node: object) -> int | None:
-    while isinstance(node, exp.Paren):
-        node = node.this
-    return int(node.name) if isinstance(node, exp.Literal) and not node.is_string and node.name.isdigit() else None
+    return read_whole_number(strip_parentheses(node)) if isinstance(node, exp.Expr) else None
 
 
 def _read_row_number_test(test: exp.Expr, tree: exp.Select) -> RowRange | None:

@@ -8,19 +8,7 @@ from dataclasses import dataclass
 from sqlglot import exp
 
 from keyhole.model.schema import fold_name
-
-_SPREADS = (exp.Variance, exp.VariancePop, exp.Stddev, exp.StddevSamp, exp.StddevPop)
-_PAIRS = tuple(
-    kind
-    for name in (
-        *("Corr", "CovarPop", "CovarSamp", "RegrSlope", "RegrIntercept", "RegrR2", "RegrCount", "RegrAvgx", "RegrAvgy"),
-        *("RegrSxx", "RegrSyy", "RegrSxy"),
-    )
-    if (kind := getattr(exp, name, None)) is not None
-)
-
-
-_PRODUCT = (exp.Column, exp.Identifier, exp.Literal, exp.Mul, exp.Add, exp.Sub, exp.Neg, exp.Paren)
+from keyhole.sql.statements.tree import OF_PAIRS, POLYNOMIALS, SPREADS
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,7 +44,7 @@ def find_moments(node: exp.Expr, secret: Collection[str]) -> Moments:
     inner = node.this if isinstance(node, exp.Filter) else node
     if (together := _find_joint_columns(inner, secret)) is not None:
         return Moments(value=together, where=where)
-    if isinstance(inner, _SPREADS) and inner.this is not None:
+    if isinstance(inner, SPREADS) and inner.this is not None:
         x = inner.this
         sums: list[exp.Expr] = [exp.Sum(this=x.copy()), exp.Sum(this=_multiply(x, x)), exp.Count(this=x.copy())]
         return Moments(tuple(_filter(part, where) for part in sums))
@@ -68,7 +56,7 @@ def find_moments(node: exp.Expr, secret: Collection[str]) -> Moments:
     if isinstance(inner, exp.Avg) and inner.this is not None and not isinstance(inner.this, exp.Distinct):
         sums = [exp.Sum(this=inner.this.copy()), exp.Count(this=inner.this.copy())]
         return Moments(tuple(_filter(part, where) for part in sums))
-    if isinstance(inner, _PAIRS) and inner.this is not None and isinstance(inner.args.get("expression"), exp.Expr):
+    if isinstance(inner, OF_PAIRS) and inner.this is not None and isinstance(inner.args.get("expression"), exp.Expr):
         return Moments(tuple(_filter(part, where) for part in _list_joint_sums(inner.this, inner.expression)))
     distinct = inner.this if isinstance(inner.this, exp.Distinct) else None
     value = distinct.expressions[0] if distinct is not None and len(distinct.expressions) == 1 else None
@@ -83,9 +71,9 @@ def _find_joint_columns(inner: exp.Expr, secret: Collection[str]) -> exp.Tuple |
     """The columns that a product of two private ones looks at, or CORR of two: how many people have each combination
     of their values determines it.
     """
-    if not isinstance(inner, (exp.Sum, exp.Avg, *_PAIRS)) or isinstance(inner.this, exp.Distinct):
+    if not isinstance(inner, (exp.Sum, exp.Avg, *OF_PAIRS)) or isinstance(inner.this, exp.Distinct):
         return None
-    if not all(isinstance(part, _PRODUCT) for each in inner.iter_expressions() for part in each.walk()):
+    if not all(isinstance(part, POLYNOMIALS) for each in inner.iter_expressions() for part in each.walk()):
         return None
     columns = {fold_name(c.name): c for c in inner.find_all(exp.Column)}
     if len(columns.keys() & set(secret)) < 2 or any(len(c.parts) > 1 for c in columns.values()):

@@ -15,23 +15,26 @@ from sqlglot import exp
 from keyhole.model.schema import Schema, fold_name
 from keyhole.sql.rewriting.moments import is_aggregate
 from keyhole.sql.statements.table_names import is_file_or_catalog, is_with_query
+from keyhole.sql.statements.tree import (
+    SPREADS,
+    find_source,
+    list_children,
+    list_sources,
+    name_table,
+    strip_query,
+)
 
 _READ = frozenset(("kind", "expressions", "from_", "joins", "where", "with_", "order", "limit", "offset", "distinct"))
 _CUT = ("limit", "offset", "fetch")
-_FIGURES = tuple(
-    kind
-    for name in (
-        *("Sum", "Avg", "Count", "Min", "Max", "CountIf", "Median", "Quantile", "PercentileCont", "PercentileDisc"),
-        *("Stddev", "StddevPop", "StddevSamp", "Variance", "VariancePop", "Corr", "CovarPop", "CovarSamp"),
-        *("ApproxDistinct", "ApproxQuantile", "LogicalAnd", "LogicalOr", "Exists"),
-    )
-    if (kind := getattr(exp, name, None)) is not None
+_FIGURES = (
+    *(exp.Sum, exp.Avg, exp.Count, exp.CountIf, exp.Min, exp.Max, exp.Median, exp.Quantile, exp.PercentileCont),
+    *(exp.PercentileDisc, *SPREADS, exp.Corr, exp.CovarPop, exp.CovarSamp, exp.ApproxDistinct, exp.ApproxQuantile),
+    *(exp.LogicalAnd, exp.LogicalOr, exp.Exists),
 )
 _VALUES = (exp.Min, exp.Max, exp.Median, exp.Quantile, exp.PercentileCont, exp.PercentileDisc, exp.ApproxQuantile)
-_LISTS = tuple(
-    kind
-    for name in ("ArrayAgg", "List", "GroupConcat", "ArrayUniqueAgg", "ArrayConcatAgg", "JSONArrayAgg", "JSONObjectAgg")
-    if (kind := getattr(exp, name, None)) is not None
+_LISTS = (
+    *(exp.ArrayAgg, exp.List, exp.GroupConcat, exp.ArrayUniqueAgg, exp.ArrayConcatAgg, exp.JSONArrayAgg),
+    exp.JSONObjectAgg,
 )
 _LIST_NAMES = frozenset(
     (
@@ -118,10 +121,10 @@ def group_rows(tree: exp.Expr, schema: Schema) -> RowGrouping | None:
     """
     if not isinstance(tree, exp.Select) or any(v and name not in _READ for name, v in tree.args.items()):
         return None
-    distinct, from_ = tree.args.get("distinct"), tree.args.get("from_")
-    if from_ is None or (distinct is not None and distinct.args.get("on") is not None):
+    distinct, source = tree.args.get("distinct"), find_source(tree)
+    if source is None or (distinct is not None and distinct.args.get("on") is not None):
         return None
-    plain = isinstance(from_.this, exp.Table) and not is_with_query(from_.this) and not tree.args.get("joins")
+    plain = isinstance(source, exp.Table) and not is_with_query(source) and not tree.args.get("joins")
     shown_columns = _shown_columns(tree, schema, plain=plain)
     if shown_columns is None or any(_is_computed(column.node) for column in shown_columns):
         return None
@@ -150,15 +153,13 @@ def shows_private_values(tree: exp.Expr, schema: Schema) -> bool:
     """
     secret = {fold_name(c.name) for c in schema.columns if c.secret}
     for select in _outer_selects(tree):
-        from_ = select.args.get("from_")
-        sources = [part.this for part in (*([from_] if from_ else ()), *(select.args.get("joins") or ()))]
-        tables = [node for node in sources if isinstance(node, exp.Table) and not is_with_query(node)]
-        names = [tuple(part for part in (node.catalog, node.db, node.name) if part) for node in tables]
+        tables = [node for node in list_sources(select) if isinstance(node, exp.Table) and not is_with_query(node)]
+        names = list(map(name_table, tables))
         if not any(name and (schema.is_people(name) or not is_file_or_catalog(name)) for name in names):
             continue
         for item in select.expressions:
             node = item.unalias()
-            if isinstance(node, exp.Star) or (isinstance(node, exp.Column) and node.is_star):
+            if isinstance(node, exp.Star | exp.Column) and node.is_star:
                 return bool(secret)
             if isinstance(node, exp.Column) and fold_name(node.name) in secret:
                 return True
@@ -178,14 +179,13 @@ def may_show_private_values(tree: exp.Expr | None, schema: Schema) -> bool:
     secret = {fold_name(c.name) for c in schema.columns if c.secret}
     for select in tree.find_all(exp.Select):
         items = [item.unalias() for item in select.expressions]
-        if any(isinstance(i, exp.Star) or (isinstance(i, exp.Column) and i.is_star) for i in items):
+        if any(isinstance(i, exp.Star | exp.Column) and i.is_star for i in items):
             return True
         if any(_outside_of_figures(item, secret) for item in items):
             return True
         figures = all(_is_figure(item) or item.find(exp.Column, exp.Query) is None for item in items)
-        if not figures and any(
-            list_columns(part) & secret for name, part in _list_clauses(select) if name != "expressions"
-        ):
+        clauses = list_children(select, "expressions", "with_", "from_")
+        if not figures and any(list_columns(part) & secret for part in clauses):
             return True
     return tree.find(exp.Select) is None
 
@@ -250,8 +250,7 @@ def list_columns(node: exp.Expr | None) -> set[str]:
 
 
 def _outer_selects(tree: exp.Expr) -> Iterator[exp.Select]:
-    while isinstance(tree, exp.Subquery | exp.Paren):
-        tree = tree.this
+    tree = strip_query(tree)
     if isinstance(tree, exp.SetOperation):
         yield from _outer_selects(tree.this)
         yield from _outer_selects(tree.expression)
@@ -285,10 +284,3 @@ def _outside_of_figures(node: exp.Expr, secret: set[str]) -> bool:
     if isinstance(node, exp.Query):
         return bool(list_columns(node) & secret)  # a figure for each row
     return any(_outside_of_figures(part, secret) for part in node.iter_expressions())
-
-
-def _list_clauses(select: exp.Select) -> Iterator[tuple[str, exp.Expr]]:
-    for name, value in select.args.items():
-        for part in value if isinstance(value, list) else [value]:
-            if isinstance(part, exp.Expr) and name not in ("with_", "from_"):
-                yield name, part

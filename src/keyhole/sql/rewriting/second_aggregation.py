@@ -29,10 +29,17 @@ from keyhole.sql.rewriting.flatten import (
 from keyhole.sql.rewriting.moments import is_aggregate
 from keyhole.sql.rewriting.upper_bound import NoUpperBound, resolve_group_keys
 from keyhole.sql.rewriting.whole_table import ALLOWED, PEOPLE
+from keyhole.sql.statements.tree import (
+    POLYNOMIALS,
+    find_condition,
+    find_source,
+    list_with_queries,
+    map_aliases,
+    strip_parentheses,
+)
 
 _OUTER = ("expressions", "from_", "where", "group", "order", "with_")
 _INNER = ("expressions", "from_", "where", "group")
-_ARITHMETIC = (exp.Column, exp.Identifier, exp.Literal, exp.Mul, exp.Add, exp.Sub, exp.Neg, exp.Paren)
 
 
 @dataclass(frozen=True, slots=True)
@@ -101,21 +108,19 @@ class _SecondAggregationReader:
         if not orders_by_shown(outer.args.get("order"), {fold_name(item.alias_or_name) for item in outer.expressions}):
             raise NoUpperBound("an order by what is not shown")
         names = name_columns(inner)
-        table: Any = inner.args["from_"].this if inner.args.get("from_") is not None else None
+        table: Any = find_source(inner)
         if names is None or inner.args.get("group") is None or not _plain_table(table, outer, schema):
             raise NoUpperBound("no groups of the records of a table")
         self.inner, self.names = inner, names
         self.table_alias = quote_name(table.alias or table.name)
         self.keys = self.grouped(inner, {n: p for n, p in names.items() if schema.find(n) is None})
         self.plain = {name: part for name, part in names.items() if not has_aggregate(part)}
-        aliases = {fold_name(i.alias): i.this for i in outer.expressions if isinstance(i, exp.Alias)}
-        by = (
-            self.grouped(outer, {n: p for n, p in aliases.items() if n not in names}) if outer.args.get("group") else []
-        )
-        self.by = [self.placed(key) for key in by]
-        tests = [inner.args["where"].this] if inner.args.get("where") is not None else []
-        if outer.args.get("where") is not None:
-            tests.append(self.placed(outer.args["where"].this))
+        self.aliases = {name: part for name, part in map_aliases(outer).items() if name not in names}
+        self.by = [self.placed(key) for key in self.grouped(outer, self.aliases)] if outer.args.get("group") else []
+        first, then = find_condition(inner), find_condition(outer)
+        tests = [] if first is None else [first]
+        if then is not None:
+            tests.append(self.placed(then))
         self.where = exp.and_(*(exp.paren(test.copy()) for test in tests)) if tests else None
         for part in (*self.keys, *self.by, *tests):
             self.check(part)
@@ -143,7 +148,7 @@ class _SecondAggregationReader:
         linear_part = self.outer.copy()
         linear_part.set("expressions", kept)
         linear_part.set("order", None)
-        by = [key.copy() for key in self.grouped(self.outer, self.own_aliases())] if self.by else []
+        by = [key.copy() for key in self.grouped(self.outer, self.aliases)] if self.by else []
         linear_part.set("group", exp.Group(expressions=by) if by else None)
         text = exp.Select(expressions=items)
         text.set("from_", self.inner.args["from_"].copy())
@@ -155,10 +160,6 @@ class _SecondAggregationReader:
         return SecondAggregation(
             linear_part, divisors, figures, text, tuple(self.summands), tuple(places), self.rounded
         )
-
-    def own_aliases(self) -> dict[str, exp.Expr]:
-        found = {fold_name(i.alias): i.this for i in self.outer.expressions if isinstance(i, exp.Alias)}
-        return {name: part for name, part in found.items() if name not in self.names}
 
     def grouped(self, select: exp.Select, aliases: dict[str, exp.Expr]) -> list[exp.Expr]:
         """The keys of a plain GROUP BY."""
@@ -209,8 +210,7 @@ class _SecondAggregationReader:
         if not isinstance(node, exp.Sum | exp.Avg | exp.Count) or not isinstance(node.this, exp.Column):
             raise NoUpperBound("no sum, count or average of the groups")
         first = replace_columns(node.this, self.names, self.alias)
-        while isinstance(first, exp.Paren):
-            first = first.this
+        first = None if first is None else strip_parentheses(first)
         if not isinstance(first, exp.Sum | exp.Avg | exp.Count) or first.expressions:
             raise NoUpperBound("no sum, count or average of the records")
         counts = isinstance(first, exp.Count)
@@ -243,7 +243,7 @@ class _SecondAggregationReader:
         """The columns of what is summed: it is NULL where one of them is."""
         columns: dict[str, str] = {}
         for part in summed.walk():
-            if not isinstance(part, _ARITHMETIC) or (isinstance(part, exp.Literal) and part.is_string):
+            if not isinstance(part, POLYNOMIALS) or (isinstance(part, exp.Literal) and part.is_string):
                 raise NoUpperBound("more than arithmetic")
             if isinstance(part, exp.Column):
                 column = self.schema.find(part.name)
@@ -283,9 +283,7 @@ def _plain_table(node: Any, outer: exp.Select, schema: Schema) -> bool:
         return False
     if node.args.get("sample") or schema.table_named(node.name) is not None:
         return False
-    with_ = outer.args.get("with_")
-    named = {fold_name(cte.alias) for cte in with_.expressions} if with_ is not None else set()
-    return bool(node.db) or fold_name(node.name) not in named
+    return bool(node.db) or fold_name(node.name) not in {fold_name(cte.alias) for cte in list_with_queries(outer)}
 
 
 __all__ = ["SecondAggregation", "open_second_aggregation"]

@@ -15,9 +15,25 @@ from sqlglot import exp
 from keyhole.model.schema import Column, Kind, Schema, fold_name
 from keyhole.sql.lowering.grammar import orders_by_shown
 from keyhole.sql.rewriting.moments import find_moments, is_aggregate
+from keyhole.sql.statements.tree import (
+    COMPARISONS,
+    LOGIC,
+    PLACES,
+    RANKS,
+    ROW_SOURCES,
+    SPREADS,
+    find_condition,
+    find_source,
+    list_children,
+    list_ordered,
+    list_sources,
+    list_with_queries,
+    map_aliases,
+    strip_parentheses,
+    strip_query,
+)
 
 MAX_SELECTS = 64
-_SPINES = (exp.Values, exp.Unnest, exp.GenerateSeries, exp.GenerateDateArray)
 
 
 class NoUpperBound(Exception):
@@ -64,8 +80,7 @@ class _UpperBound:
 
     def query(self, node: exp.Expr, known: dict[str, NamedQuery]) -> bool:
         """Opens a query; True if it passes records on."""
-        while isinstance(node, exp.Subquery | exp.Paren):
-            node = node.this
+        node = strip_query(node)
         if not isinstance(node, exp.Select | exp.SetOperation):
             raise NoUpperBound("only a SELECT with aggregates over the one table is judged")
         known = self.named(node, known)
@@ -75,10 +90,9 @@ class _UpperBound:
             return False
         if node.args.get("into"):
             raise NoUpperBound("SELECT INTO writes a table: only reading is judged")
-        from_, joins = node.args.get("from_"), node.args.get("joins") or []
         if node.args.get("laterals") or node.args.get("sample") or node.args.get("pivots"):
             raise NoUpperBound("LATERAL, PIVOT and samples are not judged: put them in a view")
-        sources = [part.this for part in (*([from_] if from_ else []), *joins)]
+        sources, joins = list_sources(node), node.args.get("joins") or []
         rows = [self.source(source, known) for source in sources]
         if not any(rows):
             parts = [*_list_parts(node), *(part for join in joins for part in _list_parts(join, "this"))]
@@ -90,15 +104,15 @@ class _UpperBound:
             return False
         if len(rows) > 1:
             raise NoUpperBound("a join with the records of the table is not judged: put it in a view")
-        where = node.args.get("where")
+        where = find_condition(node)
         if where is not None and where.find(exp.Query) is not None:
             raise NoUpperBound("a subquery in WHERE is not judged: write the value, or put the condition into a view")
         return self.select(node, known)
 
     def named(self, node: exp.Expr, known: dict[str, NamedQuery]) -> dict[str, NamedQuery]:
-        with_, known = node.args.get("with_") or exp.With(expressions=[]), dict(known)
-        for cte in with_.expressions:
-            if with_.args.get("recursive") or cte.args["alias"].args.get("columns"):
+        known = dict(known)
+        for cte in list_with_queries(node):
+            if node.args["with_"].args.get("recursive") or cte.args["alias"].args.get("columns"):
                 raise NoUpperBound("WITH RECURSIVE, or with a list of columns, is not judged: use AS in the SELECT")
             known[fold_name(cte.alias)] = NamedQuery(cte, self.query(cte.this, known))
         return known
@@ -108,7 +122,7 @@ class _UpperBound:
         if isinstance(node, exp.Subquery):
             return self.query(node.this, known)
         inner = node.this if isinstance(node, exp.Table) else node
-        if isinstance(inner, _SPINES) and node.find(exp.Column, exp.Query) is None:
+        if isinstance(inner, ROW_SOURCES) and node.find(exp.Column, exp.Query) is None:
             return False  # a list of constants
         if not isinstance(node, exp.Table) or not isinstance(inner, exp.Identifier):
             raise NoUpperBound("FROM takes the one table, or subqueries over it: put the rest in a view")
@@ -138,10 +152,9 @@ class _UpperBound:
         grouped = node.args.get("group") is not None or any(map(_has_aggregate, _list_parts(node)))
         if not grouped and not node.args.get("distinct") and not node.find(exp.Window):
             return True
-        if any(isinstance(i, exp.Star) or (isinstance(i, exp.Column) and i.is_star) for i in items):
+        if any(isinstance(i, exp.Star | exp.Column) and i.is_star for i in items):
             raise NoUpperBound("* beside an aggregate or a window is not judged: name the columns")
-        aliases = {fold_name(item.alias): item.this for item in node.expressions if isinstance(item, exp.Alias)}
-        aliases = {name: part for name, part in aliases.items() if name not in self.columns}
+        aliases = {name: part for name, part in map_aliases(node).items() if name not in self.columns}
         shown = _GroupedSelect(self, known, aliases)
         if not grouped:
             shown.windows(node, items)
@@ -164,8 +177,7 @@ class _GroupedSelect:
     def grouped(self, node: exp.Select, clause: exp.Group | None, keys: list[exp.Expr]) -> None:
         """GROUP BY: keys and aggregates."""
         texts = {_normalize(key) for key in keys}
-        shown = {fold_name(item.alias) for item in node.expressions if isinstance(item, exp.Alias)}
-        ordered = [each.this for each in node.args["order"].expressions] if node.args.get("order") else []
+        shown, ordered = map_aliases(node), list_ordered(node)
         for part in (*_list_parts(node, "where", "group", "order"), *ordered):
             named = isinstance(part, exp.Column) and len(part.parts) == 1 and fold_name(part.name) in shown
             if not (named and any(part is each for each in ordered)):  # in ORDER BY an alias goes before a column
@@ -183,8 +195,7 @@ class _GroupedSelect:
         for window in windows:
             if window.args.get("alias") is not None or window.args.get("spec") is not None:
                 raise NoUpperBound("a named window, or one with a frame, over records is not judged: use GROUP BY")
-            ordered = [o.this for o in window.args["order"].expressions] if window.args.get("order") else []
-            keys = [*(window.args.get("partition_by") or []), *ordered]
+            keys = [*(window.args.get("partition_by") or []), *list_ordered(window)]
             each = _GroupedSelect(self.reader, self.known, self.aliases)
             if is_aggregate(window.this) and window.this.find(exp.Column, exp.Star) is not None:
                 each.note(window.this)
@@ -291,11 +302,7 @@ def _list_used_queries(made: exp.Expr, known: dict[str, NamedQuery]) -> Iterator
 
 def _list_parts(node: exp.Expr, *without: str) -> list[exp.Expr]:
     """What a SELECT or a join says besides WITH, FROM and JOIN."""
-    found: list[exp.Expr] = []
-    for name, value in node.args.items():
-        if name not in ("with_", "from_", "joins", *without):
-            found += [v for v in (value if isinstance(value, list) else [value]) if isinstance(v, exp.Expr)]
-    return [part.this if isinstance(part, exp.Alias) else part for part in found]
+    return [part.unalias() for part in list_children(node, "with_", "from_", "joins", *without)]
 
 
 def _find_queries(node: exp.Expr) -> Iterator[exp.Expr]:
@@ -337,8 +344,7 @@ def _names_of_query(query: exp.Expr, known: dict[str, NamedQuery]) -> set[str]:
     names: set[str] = set()
     for item in query.expressions:
         if item.is_star:
-            from_, joins = query.args.get("from_"), query.args.get("joins") or []
-            names |= {n for part in (*filter(None, [from_]), *joins) for n in _names_of_source(part.this, known)}
+            names |= {name for source in list_sources(query) for name in _names_of_source(source, known)}
         else:
             names.add(fold_name(item.alias_or_name))
     return {name for name in names if not name.endswith(".")}
@@ -376,8 +382,7 @@ def resolve_group_keys(
         if isinstance(part, exp.Rollup | exp.Cube | exp.GroupingSets | exp.Tuple):
             part.set("expressions", [resolve(child) for child in part.expressions])
             return part
-        while isinstance(part, exp.Paren):
-            part = part.this
+        part = strip_parentheses(part)
         if isinstance(part, exp.Literal) and not part.is_string:
             if not part.name.isdigit() or not 1 <= int(part.name) <= len(items):
                 raise NoUpperBound(f"GROUP BY {part.name}: the SELECT list has {len(items)} items")
@@ -405,9 +410,7 @@ def _normalize(node: exp.Expr) -> str:
             return exp.column(fold_name(part.name))
         return part
 
-    while isinstance(node, exp.Paren):
-        node = node.this
-    return str(node.copy().transform(plain).sql())
+    return str(strip_parentheses(node).copy().transform(plain).sql())
 
 
 # --- what is shown beside it ------------------------------------------------------------------------------------------
@@ -439,9 +442,9 @@ def keep_plain_items(
     if not isinstance(tree, exp.Select) or any(tree.args.get(name) is not None for name in _CUT_OFF):
         return None
     items = [item.unalias() for item in tree.expressions]
-    aliases = {fold_name(item.alias): item.this for item in tree.expressions if isinstance(item, exp.Alias)}
+    aliases = {name: part for name, part in map_aliases(tree).items() if name not in columns}
     try:
-        clause, keys = resolve_group_keys(tree, items, {n: part for n, part in aliases.items() if n not in columns})
+        clause, keys = resolve_group_keys(tree, items, aliases)
     except NoUpperBound:
         return None
     if len(items) > MAX_ITEMS or not all(key in items for key in keys):
@@ -473,15 +476,13 @@ def _with_items(bare: exp.Select, items: list[exp.Expr]) -> exp.Select:
 # places alone, not the pay, follow from how many people there are.
 
 
-EQUALS_TOGETHER = (exp.Rank, exp.DenseRank, exp.PercentRank, exp.CumeDist)
-ONE_BY_ONE = (exp.Ntile, exp.RowNumber)
-_ADDED = (exp.Sum, exp.Avg, exp.Variance, exp.VariancePop, exp.Stddev, exp.StddevSamp, exp.StddevPop)
+_ADDED = (exp.Sum, exp.Avg, *SPREADS)
 _AGGREGATES = (*_ADDED, exp.Min, exp.Max, exp.Count, exp.Median)
 _OUTER = frozenset(("expressions", "from_", "where", "group", "having", "order", "limit", "with_"))
 _INNER = frozenset(("expressions", "from_", "where"))
 _PLAIN = (
     *(exp.Column, exp.Identifier, exp.Literal, exp.Null, exp.Boolean, exp.Paren, exp.Alias, exp.Star, exp.Distinct),
-    *(exp.EQ, exp.NEQ, exp.LT, exp.LTE, exp.GT, exp.GTE, exp.Between, exp.In, exp.Is, exp.And, exp.Or, exp.Not),
+    *(*COMPARISONS, exp.Between, exp.In, exp.Is, *LOGIC),
     *(exp.Add, exp.Sub, exp.Mul, exp.Div, exp.Neg, exp.Round, exp.Case, exp.If, exp.Coalesce, exp.Cast, exp.DataType),
     *(exp.Where, exp.Group, exp.Having, exp.Order, exp.Ordered, exp.Limit, exp.Filter),
 )
@@ -517,7 +518,7 @@ def count_ranked_values(tree: exp.Expr, schema: Schema) -> list[exp.Select]:
     keys = parts | {name: exp.column(name) for name in columns if name != fold_name(by.name)}
     if any(name not in known or known[name].secret for name in keys):
         return []
-    one_by_one = [window for window in windows if isinstance(window.this, ONE_BY_ONE)]
+    one_by_one = [window for window in windows if isinstance(window.this, PLACES)]
     if one_by_one and (not alike or len(keys) > len(parts)):
         return []
     value = fold_name(by.name) in columns or len(one_by_one) < len(windows)  # else places alone: one each
@@ -534,16 +535,14 @@ def count_ranked_values(tree: exp.Expr, schema: Schema) -> list[exp.Select]:
 
 def _find_inner_select(tree: exp.Expr) -> exp.Select | None:
     """The SELECT over the table in FROM or WITH, if that is all there is."""
-    from_ = tree.args.get("from_")
-    source = from_.this if from_ is not None else None
-    ctes = tree.args["with_"].expressions if tree.args.get("with_") is not None else []
+    source, ctes = find_source(tree), list_with_queries(tree)
     if isinstance(source, exp.Table) and len(ctes) == 1 and fold_name(ctes[0].alias) == fold_name(source.name):
         inner = ctes[0].this if not ctes[0].args["alias"].args.get("columns") else None
     else:
         inner = source.this if isinstance(source, exp.Subquery) and not ctes else None
     if not isinstance(inner, exp.Select) or not {k for k, v in inner.args.items() if v} <= _INNER:
         return None
-    table = inner.args["from_"].this if inner.args.get("from_") is not None else None
+    table = find_source(inner)
     plain = isinstance(table, exp.Table) and isinstance(table.this, exp.Identifier) and table.args.get("alias") is None
     return inner if plain and all(query is inner for query in inner.find_all(exp.Query)) else None
 
@@ -582,11 +581,7 @@ def _is_summary(tree: exp.Select) -> bool:
 
 
 def _own_parts(tree: exp.Select) -> list[exp.Expr]:
-    return [part for name in sorted(_OUTER - {"from_", "with_"}) for part in _as_list(tree.args.get(name))]
-
-
-def _as_list(value: object) -> list[exp.Expr]:
-    return [v for v in (value if isinstance(value, list) else [value]) if isinstance(v, exp.Expr)]
+    return list_children(tree, "from_", "with_")
 
 
 def _order_column(windows: list[exp.Window], schema: Schema) -> Column | None:
@@ -598,11 +593,10 @@ def _order_column(windows: list[exp.Window], schema: Schema) -> Column | None:
 
 def _ordered_by(window: exp.Window) -> str:
     """The column of ORDER BY; empty if the window is of another kind."""
-    order = window.args.get("order")
-    keys = [each.this for each in order.expressions] if order is not None else []
+    keys = list_ordered(window)
     if window.args.get("spec") is not None or window.args.get("alias") is not None or len(keys) != 1:
         return ""
-    if not isinstance(window.this, (*EQUALS_TOGETHER, *ONE_BY_ONE)) or window.this.find(exp.Column) is not None:
+    if not isinstance(window.this, (*RANKS, *PLACES)) or window.this.find(exp.Column) is not None:
         return ""
     parts = window.args.get("partition_by") or ()
     plain = all(isinstance(key, exp.Column) for key in (*keys, *parts))

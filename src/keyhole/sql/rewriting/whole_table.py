@@ -15,22 +15,31 @@ from sqlglot import exp
 from keyhole.model.predicate import quote_name
 from keyhole.model.schema import Kind, Schema, WholeTableColumn, fold_name
 from keyhole.sql.rewriting.upper_bound import NoUpperBound
+from keyhole.sql.statements.tree import (
+    COMPARISONS,
+    LOGIC,
+    PLACES,
+    RANKS,
+    find_condition,
+    find_source,
+    list_ordered,
+    list_with_queries,
+)
 
 PEOPLE = "people"
-_BY_PLACE = (exp.RowNumber, exp.Ntile, exp.Lag, exp.Lead, exp.FirstValue, exp.LastValue, exp.NthValue)
-_RANKS = (exp.Rank, exp.DenseRank, exp.PercentRank, exp.CumeDist)
+_BY_PLACE = (*PLACES, exp.Lag, exp.Lead, exp.FirstValue, exp.LastValue, exp.NthValue)
 _ADDED = (exp.Sum, exp.Avg)
 ALLOWED = frozenset(
     (
         *(exp.Select, exp.From, exp.Where, exp.Group, exp.Having, exp.With, exp.CTE, exp.Subquery, exp.Table),
         *(exp.TableAlias, exp.Alias, exp.Column, exp.Identifier, exp.Literal, exp.Null, exp.Boolean, exp.Paren),
-        *(exp.EQ, exp.NEQ, exp.LT, exp.LTE, exp.GT, exp.GTE, exp.Between, exp.In, exp.Is, exp.Like, exp.Exists),
-        *(exp.And, exp.Or, exp.Not, exp.Any, exp.All, exp.Tuple, exp.Add, exp.Sub, exp.Mul, exp.Div, exp.IntDiv),
+        *(*COMPARISONS, exp.Between, exp.In, exp.Is, exp.Like, exp.Exists),
+        *(*LOGIC, exp.Any, exp.All, exp.Tuple, exp.Add, exp.Sub, exp.Mul, exp.Div, exp.IntDiv),
         *(exp.Mod, exp.Neg, exp.Case, exp.If, exp.Coalesce, exp.Nullif, exp.Floor, exp.Ceil, exp.Abs, exp.Round),
         *(exp.Lower, exp.Upper, exp.Trim, exp.Length, exp.Substring, exp.Left, exp.Right, exp.Year, exp.Month),
         *(exp.Day, exp.Quarter, exp.Extract, exp.Var, exp.TimestampTrunc, exp.DateTrunc, exp.Cast, exp.DataType),
         *(exp.Star, exp.Distinct, exp.Count, exp.Min, exp.Max, exp.Median, *_ADDED),
-        *(exp.Window, exp.WindowSpec, exp.Order, exp.Ordered, *_RANKS, *_BY_PLACE),
+        *(exp.Window, exp.WindowSpec, exp.Order, exp.Ordered, *RANKS, *_BY_PLACE),
     )
 )
 _PASSES = frozenset(("expressions", "from_", "where", "with_"))  # clauses of a SELECT that passes records on
@@ -62,8 +71,8 @@ class _WholeTable:
         self.public = {fold_name(c.name) for c in schema.columns if not c.secret}
         self.secret = {fold_name(c.name): c.name for c in schema.columns if c.secret}
         self.rough = {fold_name(c.name) for c in schema.columns if c.kind is Kind.DOUBLE}
-        self.with_ = self.tree.args.get("with_")
-        self.ctes = {fold_name(cte.alias) for cte in self.with_.expressions} if self.with_ is not None else set()
+        self.with_queries = list_with_queries(self.tree)
+        self.ctes = {fold_name(cte.alias) for cte in self.with_queries}
         self.found: dict[str, WholeTableColumn] = {}
         tables = [t for t in self.tree.find_all(exp.Table) if t.db or fold_name(t.name) not in self.ctes]
         self.tables = {tuple(fold_name(part.name) for part in table.parts) for table in tables}
@@ -75,20 +84,18 @@ class _WholeTable:
             raise NoUpperBound("subqueries and windows over several tables are not judged: put them in a view")
         for node in list(_find_outermost(self.tree)):
             self.replaced(node)
-        if self.with_ is not None:
-            self.without_unused(self.with_)
+        self.drop_unused_queries()
         return self.tree, tuple(self.found.values())
 
-    def without_unused(self, with_: exp.With) -> None:
+    def drop_unused_queries(self) -> None:
         """WITH without the queries that only the columns made here read."""
-        while True:
+        while kept := list_with_queries(self.tree):
             used = {fold_name(t.name) for t in self.tree.find_all(exp.Table) if not t.db}
-            kept = [cte for cte in with_.expressions if fold_name(cte.alias) in used]
-            if len(kept) == len(with_.expressions):
-                break
-            with_.set("expressions", kept)
-        if not with_.expressions:
-            self.tree.set("with_", None)
+            still = [cte for cte in kept if fold_name(cte.alias) in used]
+            if len(still) == len(kept):
+                return
+            self.tree.args["with_"].set("expressions", still)
+        self.tree.set("with_", None)
 
     def replaced(self, node: exp.Expr) -> None:
         owner = node.find_ancestor(exp.Select)
@@ -102,10 +109,10 @@ class _WholeTable:
         if isinstance(node, exp.Window):
             if not {k for k, v in owner.args.items() if v} <= _PASSES or node.args.get("alias") is not None:
                 raise NoUpperBound("a window beside DISTINCT, LIMIT or GROUP BY, or a named one, is not judged here")
-            if (kept := owner.args.get("where")) is not None:
-                self.check(kept.this)
-                where = f" WHERE {self.over_people(kept.this)}"
-                name += f" WHERE {kept.this.sql(dialect='duckdb')}"
+            if (kept := find_condition(owner)) is not None:
+                self.check(kept)
+                where = f" WHERE {self.over_people(kept)}"
+                name += f" WHERE {kept.sql(dialect='duckdb')}"
             ties = self.ties(node, alias, where)
         if "'" in name:  # texts that differ by case do not name the same: names of columns do
             name += f" #{crc32(name.encode()):08x}"
@@ -116,8 +123,7 @@ class _WholeTable:
 
     def over_records(self, owner: exp.Select) -> bool:
         """Does a SELECT read the table itself, and nothing beside it?"""
-        from_ = owner.args.get("from_")
-        table = from_.this if from_ is not None else None
+        table = find_source(owner)
         if not isinstance(table, exp.Table) or owner.args.get("joins") or table.args.get("pivots"):
             return False
         return bool(table.db) or fold_name(table.name) not in self.ctes
@@ -126,19 +132,17 @@ class _WholeTable:
         """The places that several records share, where the function counts records one by one."""
         if not isinstance(node.this, _BY_PLACE) and node.args.get("spec") is None:
             return ""
-        ordered = [each.this for each in node.args["order"].expressions] if node.args.get("order") else []
-        keys = [self.over_people(key) for key in (*(node.args.get("partition_by") or ()), *ordered)]
+        keys = [self.over_people(key) for key in (*(node.args.get("partition_by") or ()), *list_ordered(node))]
         grouped = f" GROUP BY {', '.join(keys)}" if keys else ""
         return f"SELECT count(*) FROM {PEOPLE} AS {alias}{where}{grouped} HAVING count(*) > 1 LIMIT 1"
 
     def behind(self, sql: str, read: list[exp.Expr]) -> str:
         """The query with those of WITH that it reads in front of it."""
         wanted: set[str] = set()
-        ctes = self.with_.expressions if self.with_ is not None else []
-        for part in (*read, *reversed(ctes)):
+        for part in (*read, *reversed(self.with_queries)):
             if not isinstance(part, exp.CTE) or fold_name(part.alias) in wanted:
                 wanted |= {fold_name(table.name) for table in part.find_all(exp.Table) if not table.db}
-        needed = [cte for cte in ctes if fold_name(cte.alias) in wanted]
+        needed = [cte for cte in self.with_queries if fold_name(cte.alias) in wanted]
         for cte in needed:
             self.check(cte.this)
         return f"WITH {', '.join(map(self.over_people, needed))} {sql}" if needed else sql
@@ -155,8 +159,8 @@ class _WholeTable:
     def check(self, node: exp.Expr) -> None:
         """Only public columns, and only what is the same at each run."""
         named = {fold_name(each.alias) for each in node.find_all(exp.Alias, exp.CTE, exp.TableAlias)}
-        for each in self.with_.find_all(exp.Alias, exp.CTE) if self.with_ is not None else ():
-            named.add(fold_name(each.alias))
+        for cte in self.with_queries:
+            named |= {fold_name(each.alias) for each in cte.find_all(exp.Alias, exp.CTE)}
         for part in node.walk():
             if isinstance(part, exp.Column):
                 self.check_column(part, named)
@@ -167,7 +171,7 @@ class _WholeTable:
             elif isinstance(part, exp.Select) and any(part.args.get(n) for n in ("limit", "offset", "sample", "joins")):
                 raise NoUpperBound("LIMIT, samples and joins inside a subquery are not judged: put them in a view")
             elif isinstance(part, exp.Select) and not isinstance(part.parent, exp.Exists):
-                if any(isinstance(item, exp.Star) or item.is_star for item in part.expressions):
+                if any(item.is_star for item in part.expressions):
                     raise NoUpperBound("* inside a subquery is not judged: name the columns")
             elif isinstance(part, _ADDED) and any(fold_name(c.name) in self.rough for c in part.find_all(exp.Column)):
                 raise NoUpperBound(
@@ -198,7 +202,7 @@ def _find_outermost(node: exp.Expr) -> Iterator[exp.Expr]:
 def _explain_private_column(column: exp.Column, name: str) -> str:
     """Why a private column there is not judged, and what to ask instead."""
     window = column.find_ancestor(exp.Window)
-    if window is not None and isinstance(window.this, (*_RANKS, *_BY_PLACE)):
+    if window is not None and isinstance(window.this, (*RANKS, *_BY_PLACE)):
         return (
             f"{_name_node(window.this)} puts people in order by {name}, which is private, so who is in which part "
             f"depends on everybody: group by fixed bounds (CASE WHEN {name} < 1000 THEN ...), or ask for quantiles"

@@ -93,13 +93,6 @@ class SourceText:
         return UnsupportedQuery(message, self.text, self.position(node))
 
 
-def strip_parentheses(node: exp.Expr) -> exp.Expr:
-    """The expression without the parentheses around it."""
-    while isinstance(node, exp.Paren):
-        node = node.this
-    return node
-
-
 def parse_select(text: str) -> tuple[SourceText, exp.Select]:
     """The syntax tree of the one SELECT that `text` holds.
 
