@@ -4,16 +4,24 @@ from __future__ import annotations
 
 import random
 import time
+from collections.abc import Iterable, Iterator
 
 import pytest
 
-from keyhole.sql.statements.split import split_lines, split_statements
+from keyhole.sql.statements.split import PATIENCE, Fragment, StatementBuffer, split_statements
 
 WORDS = (
     "SELECT", "SUM(x)", "FROM t", ";", ";\n", "\n", " ", "'", "''", '"', "--", "-- a; b\n", "/*", "*/", "$$", "$q$",
     "\\timing\n", "\n.mode csv\n", "GO\n", "\nGO\n", "[a]", "`b`", "COPY t FROM STDIN;\n", "1\t2\n", "\\.\n", "(", ")",
     "UNION ALL", "WITH a AS", "SELECT 1;\n", "SELECT 'it''s';\n", "#", "é", "\r\n", "E'it\\'s'",
 )  # fmt: skip
+
+
+def split_lines(lines: Iterable[str], dialect: str = "duckdb", patience: int = PATIENCE) -> Iterator[Fragment]:
+    waiting = StatementBuffer(dialect, patience)
+    for text in lines:
+        yield from waiting.take_line(text)
+    yield from waiting.take_rest()
 
 
 def texts(seed: int, count: int) -> list[str]:

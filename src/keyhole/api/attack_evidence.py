@@ -93,7 +93,7 @@ def _equal_to_noise(transcript: Transcript) -> Iterator[str]:
 
 def _over_somebody(log: Transcript, people: Roster) -> Transcript:
     """A sum under a private condition that is 0, and not NULL, is over somebody: Q3.0 beside Q3, a count above 0."""
-    secret = frozenset(c.name for c in people.schema.columns if c.secret)
+    secret = people.schema.private_names
     entries: list[Entry] = []
     for entry in log.entries:
         entries.append(entry)
@@ -113,7 +113,7 @@ def _is_zero(answer: Answer | None) -> bool:
 
 def _gathered(transcript: Transcript, people: Roster, known: Knowledge, warnings: list[str]) -> Evidence:
     """One unknown a record and private column; counts of people, and what looks at rows of other tables, beside it."""
-    secret = frozenset(c.name for c in people.schema.columns if c.secret)
+    secret = people.schema.private_names
     plain = people.as_separate_people()
     beside = [e for e in transcript.entries if counts_people(e.query, plain.schema, secret)]
     rest = tuple(e for e in transcript.entries if e not in beside)
@@ -136,7 +136,7 @@ def _gathered(transcript: Transcript, people: Roster, known: Knowledge, warnings
 
 def _without_unknown_nulls(log: Transcript, people: Roster, warnings: list[str]) -> Transcript:
     """A roster without a private column does not know who has no value there: such answers are left out."""
-    private = {c.name for c in people.schema.columns if c.secret}
+    private = people.schema.private_names
     kept = []
     for entry in log.entries:
         asked = [leaf for t in (*entry.query.terms, *entry.query.per) for leaf in find_leaves(t.where)]

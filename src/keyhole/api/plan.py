@@ -129,7 +129,7 @@ class Plans:
         except QueryError as error:
             raise ConfigError(f"--target {target!r}: {error.message}{_condition(target, schema)}") from None
         asked = {name for leaf in find_leaves(statement.where) for name in _columns(leaf)}
-        private = sorted(c.name for c in schema.columns if c.secret and c.name in asked)
+        private = sorted(schema.private_names & asked)
         if private:
             raise ConfigError(f"--target: {private[0]!r} is not public; name a person by id and public columns")
         rows = self.roster.support(statement.queries[0])
@@ -412,11 +412,8 @@ def plan(
     public ones). Nothing private is read.
     """
     given = settings(**table)
-    made = Plans(given, Asking(names(columns), max_columns, _operators(operators), min_group))
+    made = Plans(given, Asking(names(columns), max_columns, parse_operators(operators), min_group))
     return made.of(made.row(target))
-
-
-_operators = parse_operators
 
 
 def _columns(leaf: Any) -> frozenset[str]:

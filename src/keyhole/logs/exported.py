@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 from keyhole.logs.lines import LogLines
+from keyhole.logs.records import Record
 from keyhole.model.transcript import ABSENT, Given, Noise
 from keyhole.sql import Dialect, Fragment
 from keyhole.sql.statements.scripts import Script
@@ -135,6 +136,11 @@ def stepped(part: Fragment, session: Script) -> Iterator[Exported]:
 def faulty(text: str, at: int, fault: str, who: Asker = NOBODY) -> Exported:
     """A text that is listed with the reason."""
     return Exported(" ".join(text.split()), at, fault, analyst=who.analyst, time=who.time)
+
+
+def refuse_record(record: Record, lack: str, who: Asker = NOBODY) -> Exported:
+    """A record of an export that is listed with what is wrong with it, or with what it lacks."""
+    return faulty(str(record.fields or record.raw), record.at, record.fault or lack, who)
 
 
 def failed(text: str, at: int, dialect: str = Dialect.DUCKDB, error: object = None, who: Asker = NOBODY) -> Exported:

@@ -9,7 +9,7 @@ nearer to the truth), another analyst while it matters who asked, and another ti
 from __future__ import annotations
 
 import re
-from collections.abc import Hashable, Iterable
+from collections.abc import Callable, Hashable, Iterable
 from dataclasses import replace
 from pathlib import Path
 from typing import TypeVar
@@ -183,8 +183,7 @@ def _of_refusal(refusal: Refusal) -> Hashable:
     return (refusal.sql, _PLACE.sub("", refusal.error))
 
 
-def _once(items: Iterable[Kept], same: object) -> tuple[Kept, ...]:
-    assert callable(same)
+def _once(items: Iterable[Kept], same: Callable[[Kept], Hashable]) -> tuple[Kept, ...]:
     found: list[Kept] = []
     first: dict[Hashable, int] = {}
     for item in items:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import csv
 import json
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from io import StringIO
 from itertools import chain, islice
@@ -37,8 +37,17 @@ class Record:
 
     def stamp(self, *names: str) -> str | None:
         """The first of these fields that is there, as text; None if none is."""
-        found = (self.fields.get(name) for name in names)
-        return next((str(v) for v in found if v is not None and str(v).strip()), None)
+        return read_field(self.fields, *names)
+
+
+def read_field(fields: object, *names: str) -> str | None:
+    """The first of these fields of an object, as text; None if none is there.
+
+    >>> read_field({"id": 7, "email": " "}, "email", "id"), read_field(None, "id")
+    ('7', None)
+    """
+    found = (fields.get(name) for name in names) if isinstance(fields, Mapping) else ()
+    return next((str(v) for v in found if v is not None and str(v).strip()), None)
 
 
 def records(text: Text, name: str) -> Iterator[Record]:

@@ -164,7 +164,7 @@ class Unknowns:
     """
 
     def __init__(self, terms: Iterable[Term], schema: Schema, knowledge: Knowledge) -> None:
-        self._secret = frozenset(c.name for c in schema.columns if c.secret)
+        self._secret = schema.private_names
         conditions: dict[str, list[Leaf]] = {}
         asked: dict[tuple[Unknown, Predicate], set[str]] = {}
         for term in terms:

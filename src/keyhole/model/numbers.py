@@ -156,12 +156,3 @@ def format_fraction(value: Fraction) -> str:
     ('1000000000', '0.25', '0.333333333333')
     """
     return f"{shorten_fraction(value):f}"
-
-
-def trim_zeros(text: str) -> str:
-    """A number without the zeros that end its decimals.
-
-    >>> trim_zeros("2.50"), trim_zeros("3.0"), trim_zeros("100")
-    ('2.5', '3', '100')
-    """
-    return text.rstrip("0").rstrip(".") if "." in text else text

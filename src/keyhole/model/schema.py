@@ -149,6 +149,11 @@ class Schema:
         """What messages call a column that may only be summed or compared with constants."""
         return str(Role.DECLARED if any(c.role is Role.DECLARED for c in self.columns) else Role.PRIVATE)
 
+    @property
+    def private_names(self) -> frozenset[str]:
+        """The names of the columns whose values are not public knowledge."""
+        return frozenset(column.name for column in self.columns if column.secret)
+
     def find(self, name: str) -> Column | None:
         """The column of that name: exact spelling first, then by the engine's rule (`fold_name`)."""
         for column in self.columns:

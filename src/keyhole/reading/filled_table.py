@@ -22,7 +22,7 @@ from keyhole.model.meaning import OPERATIONS
 from keyhole.model.predicate import And, Has, IsNull, Leaf, Like, Membership, Opaque, Predicate, find_leaves, fold
 from keyhole.model.query import Term
 from keyhole.model.schema import Column, Kind
-from keyhole.reading.trial import Trial, looks_at_columns, private_names
+from keyhole.reading.trial import Trial, looks_at_columns
 
 _EXACT = 2**62
 _PLAIN = {Kind.INTEGER: int, Kind.TEXT: str, Kind.DATE: dt.date}
@@ -33,7 +33,7 @@ class PlacedRows:
 
     def __init__(self, probe: ProbeTable, n: int) -> None:
         self.probe, self.n = probe, n
-        self.secret = private_names(probe.schema)
+        self.secret = probe.schema.private_names
         self._truths: dict[Leaf, Truths] = {}
         self._codes: dict[str, tuple[NDArray[np.int64], dict[str, int]]] = {}
         self._listed: dict[str, list[Any]] = {}

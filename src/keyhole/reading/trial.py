@@ -31,8 +31,9 @@ class Trial:
     masks: list[tuple[Predicate, NDArray[np.bool_] | None]] = field(default_factory=list)
 
     @classmethod
-    def of(cls, statement: Statement, schema: Schema, secret: AbstractSet[str]) -> Trial:
+    def of(cls, statement: Statement, schema: Schema) -> Trial:
         """Read the conditions once."""
+        secret = schema.private_names
         found = dict.fromkeys(chain.from_iterable(map(_list_leaves, list_conditions(statement))))
         private = tuple(leaf for leaf in found if looks_at_columns(leaf, secret))
         public = tuple(leaf for leaf in found if leaf not in private) if private else tuple(found)
@@ -63,11 +64,6 @@ def _list_leaves(predicate: Predicate) -> tuple[Leaf, ...]:
     if type(predicate) is And and all(type(part) is Comparison for part in predicate.parts):
         return predicate.parts  # type: ignore[return-value]
     return find_leaves(predicate)
-
-
-def private_names(schema: Schema) -> frozenset[str]:
-    """The names of the private columns."""
-    return frozenset(c.name for c in schema.columns if c.secret)
 
 
 def looks_at_columns(leaf: Leaf, names: AbstractSet[str]) -> bool:

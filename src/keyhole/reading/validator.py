@@ -37,7 +37,7 @@ from keyhole.reading.made_up_rows import (
     make_deciding_rows,
     make_up_rows,
 )
-from keyhole.reading.trial import Trial, may_be_partly_empty, private_names
+from keyhole.reading.trial import Trial, may_be_partly_empty
 
 BATCH = 250  # statements that share a made-up table
 REMEMBERED = 100_000
@@ -89,8 +89,7 @@ class Validator:
             self._made = self._roster.probe()
         probe, schema = self._made, self._made.schema
         sample = probe.sample()
-        secret = private_names(schema)
-        trials = [Trial.of(s, schema, secret) for s in batch]
+        trials = [Trial.of(s, schema) for s in batch]
         public = {c.name: c for c in schema.columns if not c.secret}
         ids = [c.name for c in schema.of_role(Role.ID)]
         extra = copy_rows(sample, ids, ROWS)
@@ -276,9 +275,8 @@ class KeyRoundTrip:
 
     def hold(self, statement: Statement) -> bool:
         """Do all public keys of a statement come back as they went?"""
-        secret = {c.name for c in self._roster.schema.columns if c.secret}
         for key in statement.keys:
-            if key.hidden(secret):
+            if key.hidden(self._roster.schema.private_names):
                 continue  # its values are the source's to tell
             if key not in self._known:
                 try:

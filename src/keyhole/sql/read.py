@@ -217,7 +217,7 @@ class _StatementReader:
 
     def cover(self, statement: Statement, sql: str) -> tuple[Statement, ...]:
         """A statement, with such as tell more beside it where it may be that no rule can use its own answer."""
-        secret = frozenset(c.name for c in self.schema.columns if c.secret)
+        secret = self.schema.private_names
         if not _may_be_unusable(statement, secret):
             return (statement,)
         try:
@@ -292,20 +292,16 @@ class _StatementReader:
 
 def _may_be_unusable(statement: Statement, secret: frozenset[str]) -> bool:
     """May it be that no rule can use an answer of it?"""
-    asked = (*statement.queries, *statement.tested)
     private = any(key.hidden(secret) for key in statement.keys)
     if private and statement.having and not statement.queries:
         return True
-    return any((private and query.per) or _is_hard_to_use(query, secret) for query in asked)
-
-
-def _is_hard_to_use(query: Query, secret: frozenset[str]) -> bool:
-    """Is it a variance, a yes/no question, or a quotient over something private?"""
-    if query.aggregate is Aggregate.VAR or (
-        query.test is not None and not _are_public((*query.terms, *query.per), secret)
-    ):
-        return True
-    return not _are_public(query.per, secret)
+    for query in (*statement.queries, *statement.tested):
+        if query.aggregate is Aggregate.VAR or (private and query.per):
+            return True
+        looked_at = query.per if query.test is None else (*query.terms, *query.per)
+        if not _are_public(looked_at, secret):  # a quotient over something private, or a yes/no question about it
+            return True
+    return False
 
 
 def _are_public(terms: Iterable[Term], secret: frozenset[str]) -> bool:

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from keyhole.logs.exported import NO_PARAMETERS, Asker, Exported, faulty, has_parameters, statements
+from keyhole.logs.exported import NO_PARAMETERS, Asker, Exported, faulty, has_parameters, refuse_record, statements
 from keyhole.logs.records import Text, records
 
 _NO_STATEMENT = frozenset({"filesystem", "http", "checkpoint", "physicaloperator", "metrics"})
@@ -27,7 +27,7 @@ def read(text: Text, name: str) -> Iterator[Exported]:
                 yield faulty(sql, record.at, f"a log entry of type {kind}: only QueryLog holds the statements asked")
             continue
         if record.fault or not sql:
-            yield faulty(str(record.fields or record.raw), record.at, record.fault or "it has no message")
+            yield refuse_record(record, "it has no message")
         elif has_parameters(sql):
             yield faulty(sql, record.at, NO_PARAMETERS)
         else:

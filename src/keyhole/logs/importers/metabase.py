@@ -12,8 +12,8 @@ from dataclasses import replace
 from typing import Any
 
 from keyhole.logs.exported import NO_TEMPLATE, Asker, Exported, faulty, is_template, statements
-from keyhole.logs.records import Text, records
-from keyhole.sql.dialects.engine import Dialect, recognize_dialect
+from keyhole.logs.records import Text, read_field, records
+from keyhole.sql.dialects.engine import recognize_dialect
 
 
 def read(text: Text, name: str) -> Iterator[Exported]:
@@ -34,8 +34,10 @@ def read(text: Text, name: str) -> Iterator[Exported]:
         elif is_template(sql):
             yield faulty(sql, record.at, NO_TEMPLATE)
         else:
-            for found in statements(sql, record.at, who=Asker(_author(record.fields.get("creator")))):
-                yield replace(found, at=record.at, dialect=_engine(record.fields.get("database")))
+            engine = recognize_dialect(read_field(record.fields.get("database"), "engine"))  # most exports do not say
+            author = read_field(record.fields.get("creator"), "email", "common_name", "id")  # not who opens it later
+            for found in statements(sql, record.at, who=Asker(author)):
+                yield replace(found, at=record.at, dialect=engine)
 
 
 def _native(query: Any) -> str | None:
@@ -58,14 +60,3 @@ def _converted(fields: Mapping[str, Any]) -> str | None:
     if "dataset_query" in fields or not isinstance(sql, str):
         return None
     return f"{{{{}}}} {sql}" if fields.get("params") else sql
-
-
-def _author(creator: Any) -> str | None:
-    """Who saved the question: whoever opens it later is not in the export."""
-    recognize_dialect = (creator.get(k) for k in ("email", "common_name", "id")) if isinstance(creator, Mapping) else ()
-    return next((str(each) for each in recognize_dialect if each is not None), None)
-
-
-def _engine(database: Any) -> Dialect:
-    """What the export says of the database behind a question; most say nothing."""
-    return recognize_dialect(database.get("engine") if isinstance(database, Mapping) else None)

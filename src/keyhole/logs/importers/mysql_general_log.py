@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Iterator
 
-from keyhole.logs.exported import Asker, Exported, faulty, statements
+from keyhole.logs.exported import Asker, Exported, faulty, refuse_record, statements
 from keyhole.logs.records import Text, lines_of, records
 from keyhole.sql import Dialect
 from keyhole.sql.statements.scripts import Script
@@ -124,7 +124,7 @@ def _table(lines: Iterable[str], name: str) -> Iterator[Exported]:
     for record in records(lines, name):
         word, argument = record.text("command_type"), record.text("argument")
         if record.fault or not word:
-            yield faulty(str(record.fields or record.raw), record.at, record.fault or "it has no command_type")
+            yield refuse_record(record, "it has no command_type")
         elif word in ("Query", "Execute"):
             session = sessions.setdefault(str(record.fields.get("thread_id")), Script(Dialect.MYSQL))
             user = record.text("user_host").partition("[")[0].strip() or None

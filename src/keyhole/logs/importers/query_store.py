@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
-from keyhole.logs.exported import Asker, Exported, failed, faulty, statements
+from keyhole.logs.exported import Asker, Exported, failed, faulty, refuse_record, statements
 from keyhole.logs.records import Text, records
 from keyhole.sql import Dialect
 from keyhole.sql.statements.split import mask_quotes
@@ -35,7 +35,7 @@ def read(text: Text, name: str) -> Iterator[Exported]:
         word = str(record.fields.get("execution_type_desc") or "Regular").strip().lower()
         who = Asker(time=record.stamp("last_execution_time"))
         if record.fault or not sql:
-            yield faulty(str(record.fields or record.raw), record.at, record.fault or "it has no query_sql_text", who)
+            yield refuse_record(record, "it has no query_sql_text", who)
         elif kind in ("3", "4") or word in ("aborted", "exception"):
             ran = kind == "4" or word == "exception"  # it has a plan: what failed is not its text
             yield failed(sql, record.at, Dialect.TSQL, "exception" if ran else "aborted", who)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from keyhole.logs.exported import Asker, Exported, failed, faulty, statements
+from keyhole.logs.exported import Asker, Exported, failed, faulty, refuse_record, statements
 from keyhole.logs.records import Text, records
 from keyhole.sql import Dialect
 
@@ -23,7 +23,7 @@ def read(text: Text, name: str) -> Iterator[Exported]:
         who = Asker(record.stamp("user_name"), record.stamp("start_time"))
         status = str(record.fields.get("execution_status") or "SUCCESS").upper()
         if record.fault or not sql:
-            yield faulty(str(record.fields or record.raw), record.at, record.fault or "it has no QUERY_TEXT")
+            yield refuse_record(record, "it has no QUERY_TEXT")
         elif status not in ("SUCCESS", "RUNNING", "RESUMING_WAREHOUSE"):
             yield failed(sql, record.at, Dialect.SNOWFLAKE, record.fields.get("error_message"), who)
         elif len(sql) >= LONGEST:

@@ -8,9 +8,9 @@ import json
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
 
-from keyhole.logs.exported import NO_TEMPLATE, Asker, Exported, failed, faulty, is_template, statements
-from keyhole.logs.records import Text, joined, records
-from keyhole.sql.dialects.engine import Dialect, recognize_dialect
+from keyhole.logs.exported import NO_TEMPLATE, Asker, Exported, failed, faulty, is_template, refuse_record, statements
+from keyhole.logs.records import Text, joined, read_field, records
+from keyhole.sql.dialects.engine import recognize_dialect
 
 CHART = "a chart without its SQL: export GET /api/v1/chart/ID/data/?type=query, which has the statement that it asks"
 
@@ -26,21 +26,23 @@ def read(text: Text, name: str) -> Iterator[Exported]:
     for record in page:
         sql = record.text("executed_sql", "sql", "query")
         status = str(record.fields.get("status") or "success").lower()
+        engine = recognize_dialect(read_field(record.fields.get("database"), "backend"))  # most exports do not say
         if status in ("failed", "stopped", "timed_out"):
-            engine = _engine(record.fields.get("database"))
             why = record.fields.get("error_message") if status == "failed" else status
             yield failed(sql, record.at, engine, why)
             continue
         if "slice_name" in record.fields and not sql:
             yield faulty(str(record.fields["slice_name"]), record.at, CHART)
         elif record.fault or not sql:
-            yield faulty(str(record.fields or record.raw), record.at, record.fault or "it has no sql")
+            yield refuse_record(record, "it has no sql")
         elif is_template(sql):
             yield faulty(sql, record.at, NO_TEMPLATE)
         else:
-            when = record.stamp("start_time", "changed_on", "changed_on_utc")
-            for found in statements(sql, record.at, who=Asker(_user(record.fields.get("user")), when)):
-                yield replace(found, at=record.at, dialect=_engine(record.fields.get("database")))
+            user = record.fields.get("user")
+            asker = read_field(user, "username", "email", "id") if isinstance(user, Mapping) else record.stamp("user")
+            who = Asker(asker, record.stamp("start_time", "changed_on", "changed_on_utc"))
+            for found in statements(sql, record.at, who=who):
+                yield replace(found, at=record.at, dialect=engine)
     count = _count(text)
     if count > len(page):
         why = (
@@ -57,14 +59,3 @@ def _count(text: str) -> int:
         return 0
     count = whole.get("count") if isinstance(whole, dict) else None
     return count if isinstance(count, int) else 0
-
-
-def _user(user: object) -> str | None:
-    """Who asked."""
-    recognize_dialect = [user.get(k) for k in ("username", "email", "id")] if isinstance(user, Mapping) else [user]
-    return next((str(each) for each in recognize_dialect if each is not None), None)
-
-
-def _engine(database: object) -> Dialect:
-    """What the export says of the database behind a query; most say nothing."""
-    return recognize_dialect(database.get("backend") if isinstance(database, Mapping) else None)

@@ -10,7 +10,7 @@ import json
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from keyhole.logs.exported import Asker, Exported, failed, faulty, statements
+from keyhole.logs.exported import Asker, Exported, failed, faulty, refuse_record, statements
 from keyhole.logs.records import Record, Text, records
 from keyhole.sql import Dialect
 
@@ -30,7 +30,7 @@ def read(text: Text, name: str) -> Iterator[Exported]:
         event = _inner(record.fields)
         metadata, context = event.get("metadata"), event.get("context")
         if record.fault or not isinstance(metadata, Mapping) or not isinstance(metadata.get("query"), str):
-            yield faulty(str(record.fields or record.raw), record.at, record.fault or "it is no event of a query")
+            yield refuse_record(record, "it is no event of a query")
             continue
         state = str(metadata.get("queryState") or "").upper()
         user = context.get("user") or context.get("principal") if isinstance(context, Mapping) else None

@@ -148,13 +148,7 @@ class PostgresTranslator(Translator):
 
     def _modulo(self, node: exp.Mod) -> SqlType:
         self._meeting(node)
-        if not type_of(node.this) is type_of(node.expression) is SqlType.INTEGER:
-            raise NotPortable(": % is judged for whole numbers only")
-        if not is_never_zero(node.expression):
-            raise NotPortable(": a remainder by 0 is an error there: write NULLIF(divisor, 0)")
-        return self.replace_node(
-            node, exp.Mod(this=node.this.copy(), expression=node.expression.copy()), SqlType.INTEGER
-        )
+        return self.take_remainder(node, ": a remainder by 0 is an error there: write NULLIF(divisor, 0)")
 
     def _cast(self, node: exp.Cast) -> SqlType:
         to, inner, of = node.to, node.this, type_of(node.this)

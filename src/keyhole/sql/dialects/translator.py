@@ -18,11 +18,13 @@ from keyhole.sql.dialects.types import (
     TYPE_OF_KIND,
     NotPortable,
     SqlType,
+    is_never_zero,
     read_integer,
     type_of,
     widest_type,
 )
 from keyhole.sql.statements.tree import COMPARISONS, LOGIC, strip_parentheses
+from keyhole.sql.statements.tree import name_node as name_plain_node
 
 UNLIKE = ": {} may give something else there than in DuckDB, where the data are: put it into a column of a view"
 ORDER_OF_TEXTS = ": the order of texts depends on the collation there: compare with = or IN, or put it into a view"
@@ -224,6 +226,16 @@ class Translator:
                 "not known here: cast it to DOUBLE PRECISION, or compare the column itself"
             )
 
+    def take_remainder(self, node: exp.Mod, by_zero: str) -> SqlType:
+        """Of whole numbers, by one that is never 0."""
+        if not type_of(node.this) is type_of(node.expression) is SqlType.INTEGER:
+            raise NotPortable(": % is judged for whole numbers only")
+        if not is_never_zero(node.expression):
+            raise NotPortable(by_zero)
+        return self.replace_node(
+            node, exp.Mod(this=node.this.copy(), expression=node.expression.copy()), SqlType.INTEGER
+        )
+
     # choices
 
     def _case(self, node: exp.Case) -> SqlType:
@@ -296,11 +308,7 @@ def name_node(node: exp.Expr) -> str:
     signs: dict[type[exp.Expr], str] = {exp.Div: "/", exp.Mod: "%", exp.Add: "+", exp.Sub: "-", exp.Mul: "*"}
     if type(node) in signs:
         return signs[type(node)]
-    if isinstance(node, exp.Anonymous):
-        return node.name.upper()
-    if isinstance(node, exp.WithTableHint):
-        return node.sql(dialect="tsql")
-    return node.sql_name() if isinstance(node, exp.Func) else node.key.upper()
+    return node.sql(dialect="tsql") if isinstance(node, exp.WithTableHint) else name_plain_node(node)
 
 
 def _nodes_of_select(select: exp.Select) -> Iterator[exp.Expr]:

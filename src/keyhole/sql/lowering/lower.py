@@ -131,8 +131,7 @@ class _Lowering:
         return write_bucket(reader, item.node, self.word) or reader.read_public(item.node).sql
 
     def no_public_figure_of_a_private_group(self, queries: Sequence[Query], tests: Sequence[Query]) -> None:
-        names = {c.name for c in self.scope.schema.columns if c.secret}
-        secret = [k.name for k in self.keys if k.hidden(names)]
+        secret = [k.name for k in self.keys if k.hidden(self.scope.schema.private_names)]
         if secret and any(q.aggregate is Aggregate.PUBLIC for q in (*queries, *tests)):
             raise self.source.refuse(
                 f"a figure about public columns per {secret[0]}, which is {self.word}, is not judged: ask COUNT(*)",

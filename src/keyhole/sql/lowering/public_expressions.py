@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fractions import Fraction
 
 from sqlglot import exp
@@ -43,6 +43,7 @@ from keyhole.sql.lowering.functions import (
     Function,
 )
 from keyhole.sql.lowering.names import DerivedColumn, Scope
+from keyhole.sql.statements.tree import name_node
 
 FINITE = "ISFINITE"
 
@@ -85,13 +86,19 @@ def invert(of: PublicExpression) -> PublicExpression:
 
 
 def combine(
-    text: str, kind: Kind, *parts: PublicExpression, fallible: bool = False, finite: bool = True
+    text: str,
+    kind: Kind,
+    *parts: PublicExpression,
+    nullable: bool | None = None,
+    fallible: bool = False,
+    finite: bool = True,
 ) -> PublicExpression:
+    """An expression over others: NULL where one of them is, if nothing else is said of it."""
     return PublicExpression(
         text,
         kind,
         frozenset().union(*(p.columns for p in parts)),
-        any(p.nullable for p in parts),
+        any(p.nullable for p in parts) if nullable is None else nullable,
         fallible or any(p.fallible for p in parts),
         finite and all(p.finite for p in parts),
     )
@@ -151,7 +158,7 @@ class PublicReader(ABC):
         for name, value in node.args.items():
             if value and name not in known:
                 word = name.strip("_").replace("_", " ").upper()
-                raise self.refuse(f"{_name_node(node)} with {word} is not judged: leave it out", node)
+                raise self.refuse(f"{name_node(node)} with {word} is not judged: leave it out", node)
 
     def fold_constant(self, node: exp.Expr) -> Value | NotConstant:
         """The value of a constant expression."""
@@ -204,7 +211,7 @@ class PublicReader(ABC):
         if node.name.lower() in NOT_REPEATABLE:
             when = f"{RAN}, or " if node.name.lower() == "now" else ""
             return self.refuse(f"{node.name.upper()}() gives another value each time: {when}write the value", node)
-        return self.refuse(f"{_name_node(node)} is not among the functions that are judged (see docs/sql.md)", node)
+        return self.refuse(f"{name_node(node)} is not among the functions that are judged (see docs/sql.md)", node)
 
     def _column(self, column: Column, node: exp.Expr) -> PublicExpression:
         if column.secret:
@@ -232,14 +239,14 @@ class PublicReader(ABC):
     def read_argument(self, node: exp.Expr | None, kinds: tuple[Kind, ...], parent: exp.Expr) -> PublicExpression:
         """The argument `node` of `parent`, which must be of one of `kinds`."""
         if not isinstance(node, exp.Expr):
-            raise self.refuse(f"{_name_node(parent)} lacks an argument", parent)
+            raise self.refuse(f"{name_node(parent)} lacks an argument", parent)
         value = self.fold_constant(node)
         if isinstance(value, str) and set(kinds) == set(DAY):
-            return self._constant(coerce_constant(value, Kind.TIMESTAMP, _name_node(parent), node, self.source), node)  # type: ignore[arg-type]
+            return self._constant(coerce_constant(value, Kind.TIMESTAMP, name_node(parent), node, self.source), node)  # type: ignore[arg-type]
         made = self.read_public(node)
         if made.kind not in kinds:
             wanted = "a number" if Kind.INTEGER in kinds else "text" if Kind.TEXT in kinds else "a date"
-            raise self.refuse(f"{_name_node(parent)} takes {wanted} here, and this is {made.kind.value}", node)
+            raise self.refuse(f"{name_node(parent)} takes {wanted} here, and this is {made.kind.value}", node)
         return made
 
     def _arithmetic(self, node: exp.Expr) -> PublicExpression:
@@ -248,7 +255,7 @@ class PublicReader(ABC):
         left = self.read_argument(node.this, (*NUMBER, Kind.DATE), node)
         if isinstance(node, exp.Neg):
             left = self.read_argument(node.this, NUMBER, node)
-            return PublicExpression(f"(-{left.raw})", left.kind, left.columns, left.nullable, True, left.finite)
+            return combine(f"(-{left.raw})", left.kind, left, fallible=True)
         right = self.read_argument(node.args["expression"], (*NUMBER, Kind.DATE), node)
         if Kind.DATE in (left.kind, right.kind):
             if left.kind is right.kind and isinstance(node, exp.Sub):
@@ -266,16 +273,13 @@ class PublicReader(ABC):
         self.allow_only(node, *(name for name, _ in function.arguments), *HARMLESS)
         parts = [self.read_argument(node.args.get(name), kinds, node) for name, kinds in function.arguments]
         text = function.sql.format(*(p.raw for p in parts))
-        made = combine(
-            text, function.gives or parts[0].kind, *parts, fallible=function.fallible, finite=function.finite
-        )
         if not function.nullable:
-            return made
+            kind = function.gives or parts[0].kind
+            return combine(text, kind, *parts, fallible=function.fallible, finite=function.finite)
         # MOD and // fail on zero only, so not with a constant divisor
         fails = not (parts[1].kind is Kind.INTEGER and not parts[1].columns and parts[1].raw.strip("0"))
         kind = max((p.kind for p in parts), key=NUMBER.index)
-        inner = any(p.fallible for p in parts)
-        return PublicExpression(made.raw, kind, made.columns, made.nullable or fails, fails or inner, made.finite)
+        return combine(text, kind, *parts, nullable=fails or any(p.nullable for p in parts), fallible=fails)
 
     def _named(self, node: exp.Anonymous) -> PublicExpression:
         name, arguments = str(node.this).lower(), node.expressions
@@ -293,15 +297,8 @@ class PublicReader(ABC):
         name = _CHOICES[type(node)]
         operands = [node.this, *node.expressions]
         parts = self._alike([self.read_public(o) for o in operands if not isinstance(o, exp.Null)], node)
-        made = combine(f"{name}({', '.join(p.raw for p in parts)})", parts[0].kind, *parts)
-        return PublicExpression(
-            made.raw,
-            common_kind(parts),
-            made.columns,
-            all(p.nullable or p.fallible for p in parts),
-            made.fallible,
-            made.finite,
-        )
+        nullable = all(p.nullable or p.fallible for p in parts)
+        return combine(f"{name}({', '.join(p.raw for p in parts)})", common_kind(parts), *parts, nullable=nullable)
 
     def _alike(self, parts: list[PublicExpression], node: exp.Expr) -> list[PublicExpression]:
         if not parts:
@@ -314,8 +311,7 @@ class PublicReader(ABC):
 
     def _nullif(self, node: exp.Nullif) -> PublicExpression:
         parts = self._alike([self.read_public(node.this), self.read_public(node.expression)], node)
-        made = combine(f"NULLIF({parts[0].raw}, {parts[1].raw})", parts[0].kind, *parts)
-        return PublicExpression(made.raw, made.kind, made.columns, True, made.fallible, made.finite)
+        return combine(f"NULLIF({parts[0].raw}, {parts[1].raw})", parts[0].kind, *parts, nullable=True)
 
     def _cast(self, node: exp.Cast) -> PublicExpression:
         self.allow_only(node, "this", "to", "safe", *HARMLESS)
@@ -333,8 +329,8 @@ class PublicReader(ABC):
         if not fits or made.kind is Kind.OTHER:
             raise self.refuse(f"a cast from {made.kind.value} to {kind.value} is not judged", node)
         # text may hold 'nan'; and a cast may fail on a value, as NULL in both spellings
-        finite = made.finite and not (made.kind is Kind.TEXT and kind is Kind.DOUBLE)
-        return PublicExpression(f"TRY_CAST({made.raw} AS {name})", kind, made.columns, True, made.fallible, finite)
+        finite = not (made.kind is Kind.TEXT and kind is Kind.DOUBLE)
+        return combine(f"TRY_CAST({made.raw} AS {name})", kind, made, nullable=True, finite=finite)
 
     def _case(self, node: exp.Expr) -> PublicExpression:
         text, results, columns = "CASE", [], frozenset[str]()
@@ -354,8 +350,8 @@ class PublicReader(ABC):
                 results.append(self.read_public(result))
                 text += results[-1].raw
         parts = self._alike(results, node)
-        made = combine(f"{text} END", parts[0].kind, *parts)
-        return PublicExpression(made.raw, common_kind(parts), made.columns | columns, True, made.fallible, made.finite)
+        made = combine(f"{text} END", common_kind(parts), *parts, nullable=True)
+        return replace(made, columns=made.columns | columns)
 
     def read_branches(self, node: exp.Expr) -> list[tuple[Predicate | None, exp.Expr]]:
         """The WHENs of a CASE (or IF) with their results, and ELSE as (None, result)."""
@@ -373,9 +369,8 @@ class PublicReader(ABC):
 
     def list_private_columns(self, condition: Predicate) -> frozenset[str]:
         """The private columns that a condition looks at for more than NULL."""
-        secret = {c.name for c in self.scope.schema.columns if c.secret}
         rows = {leaf.column for leaf in find_leaves(condition) if isinstance(leaf, Has)}
-        return (columns_of(condition) & secret) | rows
+        return (columns_of(condition) & self.scope.schema.private_names) | rows
 
     def _boolean(self, node: exp.Expr) -> PublicExpression:
         condition = self.read_condition(node)
@@ -386,12 +381,6 @@ class PublicReader(ABC):
 
 _SIGNS: dict[type[exp.Expr], str] = {exp.Add: "+", exp.Sub: "-", exp.Mul: "*", exp.Div: "/"}
 _CHOICES: dict[type[exp.Expr], str] = {exp.Coalesce: "COALESCE", exp.Greatest: "GREATEST", exp.Least: "LEAST"}
-
-
-def _name_node(node: exp.Expr) -> str:
-    if isinstance(node, exp.Anonymous):
-        return str(node.this).upper()
-    return node.sql_name().upper() if isinstance(node, exp.Func) else node.key.upper()
 
 
 # --- functions with a spelling of their own ---------------------------------------------------------------------------
@@ -490,7 +479,7 @@ def _read_concatenation(reader: PublicReader, node: exp.Expr) -> PublicExpressio
     if isinstance(node, exp.DPipe):
         return combine(f"({parts[0].raw} || {parts[1].raw})", Kind.TEXT, *parts)
     made = combine(f"CONCAT({', '.join(p.raw for p in parts)})", Kind.TEXT, *parts)
-    return PublicExpression(made.raw, Kind.TEXT, made.columns, False, made.fallible)
+    return replace(made, nullable=False, finite=True)
 
 
 def _read_rounding(reader: PublicReader, node: exp.Expr) -> PublicExpression:

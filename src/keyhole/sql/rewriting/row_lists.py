@@ -133,7 +133,7 @@ def group_rows(tree: exp.Expr, schema: Schema) -> RowGrouping | None:
         distinct is not None and not columns
     ):
         return None  # the answer does not say which of two columns is meant
-    secret = {fold_name(c.name) for c in schema.columns if c.secret}
+    secret = set(map(fold_name, schema.private_names))
     in_order = _covers_order(tree, columns, secret if plain else None)
     if in_order is None:
         return None
@@ -151,7 +151,7 @@ def shows_private_values(tree: exp.Expr, schema: Schema) -> bool:
     >>> shows_private_values(sqlglot.parse_one("SELECT * FROM pg_stats"), staff)  # not judged, and no finding
     False
     """
-    secret = {fold_name(c.name) for c in schema.columns if c.secret}
+    secret = set(map(fold_name, schema.private_names))
     for select in _outer_selects(tree):
         tables = [node for node in list_sources(select) if isinstance(node, exp.Table) and not is_with_query(node)]
         names = list(map(name_table, tables))
@@ -176,7 +176,7 @@ def may_show_private_values(tree: exp.Expr | None, schema: Schema) -> bool:
     """
     if tree is None:
         return True
-    secret = {fold_name(c.name) for c in schema.columns if c.secret}
+    secret = set(map(fold_name, schema.private_names))
     for select in tree.find_all(exp.Select):
         items = [item.unalias() for item in select.expressions]
         if any(isinstance(i, exp.Star | exp.Column) and i.is_star for i in items):

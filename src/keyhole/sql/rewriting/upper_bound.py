@@ -72,7 +72,7 @@ def find_upper_bound(tree: exp.Expr, schema: Schema) -> list[exp.Select]:
 class _UpperBound:
     def __init__(self, schema: Schema) -> None:
         self.columns = {fold_name(c.name) for c in schema.columns}
-        self.secret = {fold_name(c.name) for c in schema.columns if c.secret}
+        self.secret = set(map(fold_name, schema.private_names))
         self.public = self.columns - self.secret
         self.found: list[exp.Select] = []
         self.keys: list[set[str]] = []  # of the SELECTs over records in whose expressions the reader is

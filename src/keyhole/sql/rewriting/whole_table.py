@@ -24,6 +24,7 @@ from keyhole.sql.statements.tree import (
     find_source,
     list_ordered,
     list_with_queries,
+    name_node,
 )
 
 PEOPLE = "people"
@@ -69,7 +70,7 @@ class _WholeTable:
     def __init__(self, tree: exp.Expr, schema: Schema) -> None:
         self.tree, self.schema = tree.copy(), schema
         self.public = {fold_name(c.name) for c in schema.columns if not c.secret}
-        self.secret = {fold_name(c.name): c.name for c in schema.columns if c.secret}
+        self.secret = {fold_name(name): name for name in schema.private_names}
         self.rough = {fold_name(c.name) for c in schema.columns if c.kind is Kind.DOUBLE}
         self.with_queries = list_with_queries(self.tree)
         self.ctes = {fold_name(cte.alias) for cte in self.with_queries}
@@ -165,7 +166,7 @@ class _WholeTable:
             if isinstance(part, exp.Column):
                 self.check_column(part, named)
             elif type(part) not in ALLOWED:
-                raise NoUpperBound(f"{_name_node(part)} inside a subquery or window is not judged: put it in a view")
+                raise NoUpperBound(f"{name_node(part)} inside a subquery or window is not judged: put it in a view")
             elif isinstance(part, exp.Star) and not isinstance(part.parent, exp.Count | exp.Select):
                 raise NoUpperBound("* inside a subquery is not judged: name the columns")
             elif isinstance(part, exp.Select) and any(part.args.get(n) for n in ("limit", "offset", "sample", "joins")):
@@ -204,17 +205,13 @@ def _explain_private_column(column: exp.Column, name: str) -> str:
     window = column.find_ancestor(exp.Window)
     if window is not None and isinstance(window.this, (*RANKS, *_BY_PLACE)):
         return (
-            f"{_name_node(window.this)} puts people in order by {name}, which is private, so who is in which part "
+            f"{name_node(window.this)} puts people in order by {name}, which is private, so who is in which part "
             f"depends on everybody: group by fixed bounds (CASE WHEN {name} < 1000 THEN ...), or ask for quantiles"
         )
     return (
         f"a subquery or window that looks at {name}, which is private, decides who is meant: ask for its value by "
         "itself, and compare with that number"
     )
-
-
-def _name_node(node: exp.Expr) -> str:
-    return node.sql_name().upper() if isinstance(node, exp.Func) else node.key.upper()
 
 
 __all__ = ["replace_whole_table_parts"]

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from functools import cache
 
@@ -194,7 +193,9 @@ class Scan:
                 return escaped.end()
         if kind == "command":  # inside a statement: only its mark, so that the rest is read
             return match.start() + 1
-        if kind == "open" or (kind == "quote" and _swallows_statement(text)):
+        # A string that holds a semicolon at the end of a line, followed by a line that starts a statement, is taken for
+        # an unterminated one: its closing mark is the opening mark of a later statement.
+        if kind == "open" or (kind == "quote" and ";" in text and _NEXT_STATEMENT.search(text) is not None):
             self.doubt = self.doubt or kind == "open"
             return self.break_off(text[0], match.start())
         if kind in ("dollar", "tag"):
@@ -213,7 +214,8 @@ class Scan:
     def break_off(self, mark: str, at: int) -> int:
         """Where a statement ends whose quote or comment does not close."""
         self.unclosed = self.unclosed or (mark, at)
-        return len(self.text) if mark == "/*" else _end_of_broken(self.text, at)
+        end = None if mark == "/*" else _END_OF_LINE.search(self.text, at)
+        return len(self.text) if end is None else end.start()
 
     def comment(self, match: re.Match[str]) -> int:
         """The end of a comment. One that is in doubt is kept, so that its statement can say so."""
@@ -264,22 +266,6 @@ class Scan:
         self.ended = (at, len(self.found))
         if not self.doubt:
             self.sure = self.ended
-
-
-def _swallows_statement(quoted: str) -> bool:
-    # A string that holds a semicolon at the end of a line, followed by a line that starts a statement, is taken for
-    # an unterminated one: its closing mark is the opening mark of a later statement.
-    return ";" in quoted and _NEXT_STATEMENT.search(quoted) is not None
-
-
-def ends_a_line(sql: str) -> bool:
-    """Does a semicolon stand at the end of one of its lines?"""
-    return _END_OF_LINE.search(sql) is not None
-
-
-def _end_of_broken(text: str, start: int) -> int:
-    match = _END_OF_LINE.search(text, start)
-    return match.start() if match else len(text)
 
 
 def _end_of_comment(text: str, at: int, flat: bool) -> int:
@@ -351,30 +337,18 @@ def explain_doubtful_comment(sql: str, dialect: str) -> str:
 PATIENCE = 1 << 24  # characters in which a quote that was opened may still close
 
 
-def split_lines(lines: Iterable[str], dialect: str = Dialect.DUCKDB, patience: int = PATIENCE) -> Iterator[Fragment]:
-    """The statements of `"".join(lines)`, as `split_statements` finds them.
-
-    Only a quote that closes later than `patience` is read otherwise.
-
-    With `patience` 0 a quote that is open at the semicolon that ends a line is taken for broken at once, as is right
-    where statements come one by one. Memory: the statement under way. Cost: linear; what stays open is scanned again
-    when it has doubled.
-
-    >>> [f.sql for f in split_lines(["SELECT 1; SELECT\\n", "2;\\n", "SELECT ';\\n", "'; SELECT 4"])]
-    ['SELECT 1', 'SELECT\\n2', "SELECT ';\\n'", 'SELECT 4']
-    >>> [f.sql for f in split_lines(["SELECT ';\\n", "SELECT 2;\\n"], patience=0)]
-    ["SELECT '", 'SELECT 2']
-    """
-    waiting = StatementBuffer(dialect, patience)
-    for text in lines:
-        yield from waiting.take_line(text)
-    yield from waiting.take_rest()
-
-
 class StatementBuffer:
-    """The text that is not told apart yet, and the line and column where it begins (from 1 and from 0).
+    """A log that comes line by line: the text that is not told apart yet, and its line (from 1) and column (from 0).
 
-    What begins within a line keeps a semicolon in front, so that it is not taken for the beginning of a line.
+    All statements of `take_line` and `take_rest` are those that `split_statements` finds in the whole, but for a quote
+    that closes later than `patience`. With `patience` 0 a quote that is open at the semicolon that ends a line is taken
+    for broken at once, as is right where statements come one by one. What begins within a line keeps a semicolon in
+    front, so that it is not taken for the beginning of a line. Memory: the statement under way. Cost: linear; what
+    stays open is scanned again when it has doubled.
+
+    >>> waiting = StatementBuffer("duckdb", patience=0)
+    >>> [[f.sql for f in waiting.take_line(text)] for text in ("SELECT 1; SELECT\\n", "2;\\n", "SELECT ';\\n")]
+    [['SELECT 1'], ['SELECT\\n2'], ["SELECT '"]]
     """
 
     def __init__(self, dialect: str, patience: int = PATIENCE) -> None:
@@ -404,7 +378,7 @@ class StatementBuffer:
         fragments = scan.fragments(self.column > 0)
         in_comment = bool(fragments) and fragments[-1].unclosed == "/*"
         cut, count = scan.ended if self._size > self.patience else scan.sure
-        if in_comment and not text and ends_a_line(fragments[-1].sql):
+        if in_comment and not text and _END_OF_LINE.search(fragments[-1].sql):
             cut, count = len(waiting), len(fragments)
         whole = [self._moved(f) for f in fragments[:count]]
         self._keep(waiting, cut)

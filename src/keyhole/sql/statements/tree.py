@@ -73,6 +73,13 @@ def name_table(table: exp.Table) -> tuple[str, ...]:
     return tuple(part for part in (table.catalog, table.db, table.name) if part)
 
 
+def name_node(node: exp.Expr) -> str:
+    """The word of SQL for a kind of node, or the name of the function that it calls."""
+    if isinstance(node, exp.Anonymous):
+        return node.name.upper()
+    return node.sql_name().upper() if isinstance(node, exp.Func) else node.key.upper()
+
+
 def list_children(node: exp.Expr, *without: str) -> list[exp.Expr]:
     """The nodes right below a node, but for those in some of its arguments."""
     values = (value for name, value in node.args.items() if name not in without)
