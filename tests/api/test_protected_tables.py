@@ -28,7 +28,7 @@ from keyhole.crosstab.sheet import read_sheet
 from keyhole.errors import ConfigError
 from keyhole.solve.disclosure_control import Circuit, round_adjacent
 
-HERE = Path(__file__).parent
+HERE = Path(__file__).parents[1] / "crosstab"
 A, B = ("a1", "a2", "a3"), ("b1", "b2")
 Grid = dict[tuple[str, str], int]
 Shown = dict[tuple[str, str], int | None]
