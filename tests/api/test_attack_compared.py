@@ -7,7 +7,7 @@ import random
 from pathlib import Path
 
 import pytest
-from tests.report.test_redacted import run_cli
+from tests.support.commands import run_in
 
 from keyhole.report.charts.figures import measure_coverage
 
@@ -34,7 +34,7 @@ WHO = ("--data", "roster.csv", "--id", "name", "--private", "bit:0..1:1", "--met
 
 
 def test_growth_ends_at_the_attack_and_methods_are_scored_alike(folder: Path) -> None:
-    code, out, _ = run_cli(folder, "attack", "log.jsonl", *WHO, "--truth", "truth.csv", "--compare", "--format", "json")
+    code, out, _ = run_in(folder, "attack", "log.jsonl", *WHO, "--truth", "truth.csv", "--compare", "--format", "json")
     assert code == 0
     found = json.loads(out)
     growth, methods = found["compared"]["growth"], found["compared"]["methods"]
@@ -48,7 +48,7 @@ def test_growth_ends_at_the_attack_and_methods_are_scored_alike(folder: Path) ->
 
 
 def test_without_the_truth_there_is_nothing_to_compare(folder: Path) -> None:
-    code, _, err = run_cli(folder, "attack", "log.jsonl", *WHO, "--compare")
+    code, _, err = run_in(folder, "attack", "log.jsonl", *WHO, "--compare")
     assert code == 2
     assert "--truth" in err
 

@@ -13,10 +13,10 @@ from itertools import product
 from pathlib import Path
 
 import pytest
-from click.testing import CliRunner, Result
+from click.testing import Result
+from tests.support.commands import call_command
 
 from keyhole.api.tables import tables
-from keyhole.cli import app
 
 ONE = "region,n\nA,2\nB,2\nC,10\nD,9\nTotal,23\n"
 ZERO = "region,n\nA,x\nB,x\nC,0\nTotal,0\n"
@@ -28,7 +28,7 @@ SLIP = "region,sex,n\nA,f,x\nA,m,5\nB,f,x\nB,m,7\nA,Total,9\nB,Total,15\nTotal,m
 def run(folder: Path, text: str, *options: str) -> Result:
     (folder / "t.csv").write_text(text)
     with contextlib.chdir(folder):
-        return CliRunner().invoke(app, ["tables", "t.csv", "--value", "n", *options])
+        return call_command("tables", "t.csv", "--value", "n", *options)
 
 
 @pytest.mark.parametrize(
@@ -181,7 +181,7 @@ def test_proofs_over_rounded_numbers_are_replayed(tmp_path: Path) -> None:
     assert [(i["lo"], i["hi"], i["status"]) for i in data["intervals"]] == [(1, 5, "inferred")]
     assert (data["rounding"], data["rounding_given"]) == (1, True)
     with contextlib.chdir(tmp_path):
-        done = CliRunner().invoke(app, ["verify", "v.json", "--data", "c.csv"])
+        done = call_command("verify", "v.json", "--data", "c.csv")
     assert (done.exit_code, done.output.splitlines()[0]) == (3, "1 of 1 proof replayed: 1 holds, 0 fails.")
     assert "the other cells of published tables" in done.output
 

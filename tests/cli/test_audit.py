@@ -11,6 +11,7 @@ from pathlib import Path
 
 import pytest
 from click.testing import CliRunner
+from tests.support.commands import run_command
 from tests.support.files import write_files
 
 from keyhole.cli import app
@@ -26,10 +27,9 @@ def folder(tmp_path: Path) -> Path:
     return tmp_path
 
 
-def audit(folder: Path, *args: str, stdin: str | None = None) -> tuple[int, str, str]:
+def audit(folder: Path, *args: str, stdin: str = "") -> tuple[int, str, str]:
     chosen = [str(folder / a) if (folder / a).is_file() else a for a in args]
-    result = run.invoke(app, ["audit", *chosen], input=stdin)
-    return result.exit_code, result.stdout, result.stderr
+    return run_command("audit", *chosen, stdin=stdin)
 
 
 WHO = ("--id", "Name", "--private", "Blood sugar")

@@ -8,9 +8,9 @@ from xml.etree import ElementTree
 
 import pytest
 from click.testing import CliRunner
+from tests.support.commands import run_command
 from tests.support.files import write_files
 
-from keyhole.cli import app
 from keyhole.cli.demo import CONFIG, LOG, PEOPLE, SAFE
 
 run = CliRunner()
@@ -24,9 +24,8 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return tmp_path
 
 
-def audit(*args: str, stdin: str | None = None) -> tuple[int, str, str]:
-    result = run.invoke(app, ["audit", *args, "-c", "keyhole.toml"], input=stdin)
-    return result.exit_code, result.stdout, result.stderr
+def audit(*args: str, stdin: str = "") -> tuple[int, str, str]:
+    return run_command("audit", *args, "-c", "keyhole.toml", stdin=stdin)
 
 
 def test_baseline_exit_codes(folder: Path) -> None:

@@ -11,9 +11,9 @@ import pytest
 from click.testing import CliRunner
 from hypothesis import given
 from hypothesis import strategies as st
+from tests.support.commands import run_command
 from tests.support.files import write_files
 
-from keyhole.cli import app
 from keyhole.cli.demo import CONFIG, LOG, PEOPLE, ROSTER, SAFE
 from keyhole.cli.session.decide import read_statements
 
@@ -29,8 +29,7 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 def watch(*args: str, stdin: str = LOG) -> tuple[int, str, str]:
-    result = run.invoke(app, ["ask", "--decide-only", *args], input=stdin)
-    return result.exit_code, result.stdout, result.stderr
+    return run_command("ask", "--decide-only", *args, stdin=stdin)
 
 
 RANGE = ("--private", "Blood sugar:3.0..10.0:0.1", "--exact-above", "1")

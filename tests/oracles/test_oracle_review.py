@@ -10,12 +10,11 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from click.testing import CliRunner
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from tests.support.commands import run_command
 from tests.support.effort import effort
 
-from keyhole.cli import app
 from keyhole.errors import ConfigError, ModelError
 from keyhole.oracles.base import ModelWarning, ThresholdOracle, UnaskedWarning, train_then_test
 from keyhole.oracles.certify.assumptions import calibrate
@@ -47,8 +46,7 @@ R = np.random.default_rng
 
 
 def invoke(*arguments: str) -> tuple[int, str, str]:
-    result = CliRunner().invoke(app, ["oracle", "simulate", "--seeds", "1", *arguments])
-    return result.exit_code, result.stdout, result.stderr
+    return run_command("oracle", "simulate", "--seeds", "1", *arguments)
 
 
 # --- bits that nothing explains ------------------------------------------------------------------------------------

@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pytest
 from click.testing import CliRunner
+from tests.support.commands import run_command
 
 from keyhole.cli import app
 from keyhole.cli.oracle.simulate import StreamName
@@ -20,8 +21,7 @@ from keyhole.report.html.page import write_chart
 
 
 def invoke(*arguments: str) -> tuple[int, str, str]:
-    result = CliRunner().invoke(app, ["oracle", "simulate", *arguments])
-    return result.exit_code, result.stdout, result.stderr
+    return run_command("oracle", "simulate", *arguments)
 
 
 @pytest.mark.parametrize("method", ["online-bisection", "sequential", "newton", "edge", "oracle-off"])

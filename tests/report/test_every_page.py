@@ -8,13 +8,12 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from click.testing import CliRunner
 from playwright.sync_api import Browser
 from tests.report.test_pages import parsed
 from tests.support.browser import browser, browser_page, find_serious_faults
+from tests.support.commands import call_command
 from tests.support.files import write_files
 
-from keyhole.cli import app
 from keyhole.cli.demo import CONFIG, LOG, PATIENTS, PEOPLE, ROSTER, SAFE, TRANSCRIPT, clinic_csv, clinic_log
 
 __all__ = ["browser"]
@@ -115,7 +114,7 @@ KINDS: dict[str, tuple[tuple[str, ...], int, int, str]] = {
 
 def run(folder: Path, *arguments: str, stdin: str = LOG) -> int:
     with contextlib.chdir(folder):
-        done = CliRunner().invoke(app, list(arguments), input=stdin)
+        done = call_command(*arguments, stdin=stdin)
     assert not done.exception or isinstance(done.exception, SystemExit), done.output
     return done.exit_code
 

@@ -6,7 +6,7 @@ import json
 from pathlib import Path
 
 import pytest
-from tests.report.test_redacted import run_cli
+from tests.support.commands import run_in
 
 VISITS = "name,visit,pay\nAnn,1,10\nAnn,2,20\nBob,1,30\nCy,1,44\nDi,2,50\n"
 WHO = ("--data", "v.csv", "--id", "name", "--private", "pay")
@@ -24,7 +24,7 @@ def folder(tmp_path: Path) -> Path:
 
 def audit(folder: Path, log: str, *more: str) -> tuple[int, str]:
     (folder / "l.sql").write_text(log)
-    code, out, err = run_cli(folder, "audit", "l.sql", *WHO, *more)
+    code, out, err = run_in(folder, "audit", "l.sql", *WHO, *more)
     return code, out + err
 
 
@@ -61,7 +61,7 @@ def test_a_keyed_baseline_needs_its_key(folder: Path) -> None:
 
 def signed(folder: Path, log: str, *key: str) -> None:
     audit(folder, log, "--format", "json", "--out", "verdict.json")
-    made = run_cli(folder, "review", "verdict.json", "--signed-by", "A", "--why", "x", "--yes", *key)
+    made = run_in(folder, "review", "verdict.json", "--signed-by", "A", "--why", "x", "--yes", *key)
     assert made[0] == 0
 
 
@@ -94,10 +94,10 @@ def test_a_signed_contradiction_is_that_of_its_statements(folder: Path) -> None:
 
     def judged(text: str, *more: str) -> tuple[int, str, str]:
         (folder / "l.jsonl").write_text(text)
-        return run_cli(folder, "audit", "l.jsonl", *WHO, *more)
+        return run_in(folder, "audit", "l.jsonl", *WHO, *more)
 
     code, out, _ = judged(log("visit"), "--format", "json", "--out", "verdict.json")
     assert (code, out) == (3, "")
-    run_cli(folder, "review", "verdict.json", "--signed-by", "A", "--why", "x", "--yes")
+    run_in(folder, "review", "verdict.json", "--signed-by", "A", "--why", "x", "--yes")
     assert judged(log("visit"), "--accept", "waivers.toml")[0] == 0
     assert judged(log("2 - visit"), "--accept", "waivers.toml")[0] == 3

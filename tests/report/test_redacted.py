@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
 import json
 import random
 import re
@@ -10,19 +9,13 @@ from pathlib import Path
 
 import pytest
 from click.testing import CliRunner
+from tests.support.commands import run_in
 
 from keyhole.cli import app
 
 FORMATS = ("text", "json", "html", "junit", "sarif")
 CANARIES = ("Zyxo Quarl", "Vrimpel", "Gnarfstadt", "Bloopitis", "Krumm", "quibzalias", "wozcomment")
 NUMBERS = ("73913", "48157", "61.97", "122070", "98317")
-
-
-def run_cli(folder: Path, *arguments: str) -> tuple[int, str, str]:
-    """The command run in a folder."""
-    with contextlib.chdir(folder):
-        done = CliRunner().invoke(app, list(arguments))
-    return done.exit_code, done.stdout, done.stderr
 
 
 def story(folder: Path, seed: int) -> list[str]:
@@ -62,25 +55,25 @@ def story(folder: Path, seed: int) -> list[str]:
 @pytest.mark.parametrize("seed", [1, 2])
 def test_no_canary_is_in_a_redacted_file(tmp_path: Path, how: str, seed: int) -> None:
     command = story(tmp_path, seed)
-    code, out, err = run_cli(tmp_path, *command, "--format", how, "--redact")
+    code, out, err = run_in(tmp_path, *command, "--format", how, "--redact")
     assert code == 1
     told = out + err
     assert [word for word in (*CANARIES, *NUMBERS) if word.lower() in told.lower()] == []
-    shown = run_cli(tmp_path, *command, "--format", how)[1]  # it is there without the option
+    shown = run_in(tmp_path, *command, "--format", how)[1]  # it is there without the option
     assert "Krumm" in shown
 
 
 @pytest.mark.parametrize("how", FORMATS)
 def test_without_values_names_stay_and_numbers_of_people_do_not(tmp_path: Path, how: str) -> None:
     command = story(tmp_path, 1)
-    code, out, _ = run_cli(tmp_path, *command, "--format", how, "--no-values")
+    code, out, _ = run_in(tmp_path, *command, "--format", how, "--no-values")
     assert code == 1
     assert "person" in out
     assert not re.search(r"\b73913\b", out)
 
 
 def test_proofs_as_sql_are_not_written_beside_a_redacted_verdict(tmp_path: Path) -> None:
-    code, _, err = run_cli(tmp_path, *story(tmp_path, 1), "--redact", "--proof-sql", "p.sql")
+    code, _, err = run_in(tmp_path, *story(tmp_path, 1), "--redact", "--proof-sql", "p.sql")
     assert code == 2
     assert "--proof-sql" in err
     assert not (tmp_path / "p.sql").exists()
@@ -96,14 +89,14 @@ def test_what_goes_beside_a_verdict_is_redacted_too(tmp_path: Path, how: str) ->
     (tmp_path / "Krumm.jsonl").write_text("".join(json.dumps(line) + "\n" for line in lines))
     options = ("--data", "Krumm people.csv", "--id", "Name", "--private", "Pay", "--by", "analyst", "--advise")
     command = ("audit", "Krumm.jsonl", *options, "--format", how)
-    code, out, err = run_cli(tmp_path, *command, "--redact")
+    code, out, err = run_in(tmp_path, *command, "--redact")
     assert code == 1
     told = (out + err).lower()
     assert [w for w in (*CANARIES, *NUMBERS, "2031", "sha-256") if w.lower() in told] == []
     assert "analyst 1" in told
-    shown = run_cli(tmp_path, *command)[1]
+    shown = run_in(tmp_path, *command)[1]
     assert all(w in shown for w in ("Krumm 1", "Vrimpel", "quibzalias"))
-    hushed = run_cli(tmp_path, *command, "--no-values")[1]
+    hushed = run_in(tmp_path, *command, "--no-values")[1]
     assert "Vrimpel" in hushed
     assert [w for w in ("73913", "48157", "122070", "100000", "10000 ") if w in hushed] == []  # nor how large they are
 
@@ -111,9 +104,9 @@ def test_what_goes_beside_a_verdict_is_redacted_too(tmp_path: Path, how: str) ->
 @pytest.mark.parametrize("how", [*FORMATS, "baseline"])
 def test_a_waived_verdict_names_no_canary_either(tmp_path: Path, how: str) -> None:
     command = story(tmp_path, 2)
-    run_cli(tmp_path, *command, "--format", "json", "--out", "v.json")
-    assert run_cli(tmp_path, "review", "v.json", "--signed-by", "A", "--why", "x", "--yes")[0] == 0
-    code, out, err = run_cli(tmp_path, *command, "--format", how, "--accept", "waivers.toml", "--redact")
+    run_in(tmp_path, *command, "--format", "json", "--out", "v.json")
+    assert run_in(tmp_path, "review", "v.json", "--signed-by", "A", "--why", "x", "--yes")[0] == 0
+    code, out, err = run_in(tmp_path, *command, "--format", how, "--accept", "waivers.toml", "--redact")
     assert code == 0
     told = out + err + (tmp_path / "waivers.toml").read_text()
     assert [word for word in (*CANARIES, *NUMBERS) if word.lower() in told.lower()] == []
@@ -148,7 +141,7 @@ def test_an_answer_that_cannot_be_read_is_not_quoted(tmp_path: Path, how: str) -
     lines = [f'{{"sql": "SELECT SUM(sugar) FROM d WHERE name = \'Ann\'", "answer": {odd}}}' for odd in ODD_ANSWERS]
     (tmp_path / "log.jsonl").write_text("\n".join(lines) + "\n")
     options = ["audit", "log.jsonl", "--data", "d.csv", "--id", "name", "--private", "sugar", "--no-values"]
-    code, out, _ = run_cli(tmp_path, *options, "--format", how)
+    code, out, _ = run_in(tmp_path, *options, "--format", how)
     assert code == 3
     assert not re.search(r"5\.1375|6[.,]2513|7\.1013|Decimal", out)
     if how == "text":
@@ -169,6 +162,6 @@ def test_the_name_of_the_log_is_withheld_where_a_line_cannot_be_read(tmp_path: P
     ]
     (tmp_path / "hiv_of_anna.jsonl").write_text("\n".join(['{"sql": "SELECT SUM(sugar) FROM d"}', *broken]) + "\n")
     options = ["audit", "hiv_of_anna.jsonl", "--data", "d.csv", "--id", "name", "--private", "sugar", "--redact"]
-    code, out, _ = run_cli(tmp_path, *options, "--format", how)
+    code, out, _ = run_in(tmp_path, *options, "--format", how)
     assert code == 3
     assert "anna" not in out

@@ -2,17 +2,15 @@
 
 from __future__ import annotations
 
-import contextlib
 import datetime as dt
 import json
 import random
 from pathlib import Path
 
 import pytest
-from click.testing import CliRunner
+from tests.support.commands import run_in
 from tests.support.files import write_files
 
-from keyhole.cli import app
 from keyhole.cli.demo import LOG, PEOPLE
 from keyhole.report.waivers import Accepted, FailOn, Matter, Waiver, read_waivers, waivers_toml
 
@@ -28,29 +26,25 @@ def folder(tmp_path: Path) -> Path:
     return tmp_path
 
 
-def cli(folder: Path, *arguments: str, given: str | None = None) -> tuple[int, str, str]:
-    with contextlib.chdir(folder):
-        done = CliRunner().invoke(app, list(arguments), input=given)
-    return done.exit_code, done.stdout, done.stderr
-
-
 def adopt(folder: Path, *options: str) -> None:
-    assert cli(folder, "audit", "log.sql", *WHO, "--format", "json", "--out", "v.json")[0] == 1
-    code, out, err = cli(folder, "review", "v.json", "--signed-by", "A. Officer", "--why", "known", "--yes", *options)
+    assert run_in(folder, "audit", "log.sql", *WHO, "--format", "json", "--out", "v.json")[0] == 1
+    code, out, err = run_in(
+        folder, "review", "v.json", "--signed-by", "A. Officer", "--why", "known", "--yes", *options
+    )
     assert code == 0, err
     assert "waivers.toml holds" in out
 
 
 def test_adopt_then_a_new_exposure_fails_then_a_waiver_expires(folder: Path) -> None:
     adopt(folder)
-    code, out, _ = cli(folder, "audit", "log.sql", *WHO, "--accept", "waivers.toml")
+    code, out, _ = run_in(folder, "audit", "log.sql", *WHO, "--accept", "waivers.toml")
     assert code == 0
     assert "signed off (--accept): Blood sugar, exposed by Q1, Q2, Q3" in out
-    code, out, _ = cli(folder, "audit", "more.sql", *WHO, "--accept", "waivers.toml")
+    code, out, _ = run_in(folder, "audit", "more.sql", *WHO, "--accept", "waivers.toml")
     assert code == 1
     text = (folder / "waivers.toml").read_text()
     (folder / "old.toml").write_text(text.replace("why = ", "until = 2020-01-31\nwhy = "))
-    code, out, _ = cli(folder, "audit", "log.sql", *WHO, "--accept", "old.toml")
+    code, out, _ = run_in(folder, "audit", "log.sql", *WHO, "--accept", "old.toml")
     assert code == 1
     assert "expired" in out
 
@@ -63,40 +57,40 @@ def test_the_waivers_file_holds_no_name_and_no_value(folder: Path) -> None:
 
 def test_signing_the_unjudged_does_not_sign_the_exposed(folder: Path) -> None:
     adopt(folder, "--only", "unjudged", "--only", "refused", "--only", "gap")
-    assert cli(folder, "audit", "log.sql", *WHO, "--accept", "waivers.toml")[0] == 1
+    assert run_in(folder, "audit", "log.sql", *WHO, "--accept", "waivers.toml")[0] == 1
 
 
 def test_a_verdict_that_is_not_complete_needs_a_signature_of_its_own(folder: Path) -> None:
     (folder / "open.sql").write_text(HALF)
-    assert cli(folder, "audit", "open.sql", *WHO, "--format", "json", "--out", "v.json")[0] == 3
-    cli(
+    assert run_in(folder, "audit", "open.sql", *WHO, "--format", "json", "--out", "v.json")[0] == 3
+    run_in(
         folder, "review", "v.json", "--signed-by", "A", "--why", "x", "--yes", "--only", "unjudged", "--only", "refused"
     )
-    assert cli(folder, "audit", "open.sql", *WHO, "--accept", "waivers.toml")[0] == 3
-    cli(folder, "review", "v.json", "--signed-by", "A", "--why", "x", "--yes")
-    assert cli(folder, "audit", "open.sql", *WHO, "--accept", "waivers.toml")[0] == 0
+    assert run_in(folder, "audit", "open.sql", *WHO, "--accept", "waivers.toml")[0] == 3
+    run_in(folder, "review", "v.json", "--signed-by", "A", "--why", "x", "--yes")
+    assert run_in(folder, "audit", "open.sql", *WHO, "--accept", "waivers.toml")[0] == 0
 
 
 def test_with_a_key_a_waiver_is_for_one_person(folder: Path) -> None:
     (folder / "key").write_bytes(bytes(range(32)))
     (folder / "group.sql").write_text('SELECT Name, SUM("Blood sugar") FROM people GROUP BY Name;\n')
-    cli(folder, "audit", "group.sql", *WHO, "--format", "json", "--out", "v.json")
+    run_in(folder, "audit", "group.sql", *WHO, "--format", "json", "--out", "v.json")
     verdict = json.loads((folder / "v.json").read_text())
     one = {**verdict, "exposed": verdict["exposed"][:1]}
     (folder / "one.json").write_text(json.dumps(one))
-    assert cli(folder, "review", "one.json", "--signed-by", "A", "--why", "x", "--yes", "--key", "key")[0] == 0
-    assert cli(folder, "audit", "group.sql", *WHO, "--accept", "waivers.toml", "--key", "key")[0] == 1
+    assert run_in(folder, "review", "one.json", "--signed-by", "A", "--why", "x", "--yes", "--key", "key")[0] == 0
+    assert run_in(folder, "audit", "group.sql", *WHO, "--accept", "waivers.toml", "--key", "key")[0] == 1
     (folder / "waivers.toml").unlink()
-    assert cli(folder, "review", "v.json", "--signed-by", "A", "--why", "x", "--yes", "--key", "key")[0] == 0
-    assert cli(folder, "audit", "group.sql", *WHO, "--accept", "waivers.toml", "--key", "key")[0] == 0
+    assert run_in(folder, "review", "v.json", "--signed-by", "A", "--why", "x", "--yes", "--key", "key")[0] == 0
+    assert run_in(folder, "audit", "group.sql", *WHO, "--accept", "waivers.toml", "--key", "key")[0] == 0
     assert (
-        cli(folder, "audit", "group.sql", *WHO, "--accept", "waivers.toml")[0] == 1
+        run_in(folder, "audit", "group.sql", *WHO, "--accept", "waivers.toml")[0] == 1
     )  # without the key, nothing matches
 
 
 def test_a_walk_asks_shows_the_proof_and_keeps_what_was_signed(folder: Path) -> None:
-    cli(folder, "audit", "log.sql", *WHO, "--format", "json", "--out", "v.json")
-    code, out, _ = cli(folder, "review", "v.json", "--signed-by", "A. Officer", given="a\nfor the ward\nq\n")
+    run_in(folder, "audit", "log.sql", *WHO, "--format", "json", "--out", "v.json")
+    code, out, _ = run_in(folder, "review", "v.json", "--signed-by", "A. Officer", stdin="a\nfor the ward\nq\n")
     assert code == 0
     assert "Q1 - Q2 - Q3 = Jeremy Doe's Blood sugar = 5.2" in out
     signed = read_waivers(folder / "waivers.toml")
@@ -124,14 +118,14 @@ def test_what_counts(fail_on: str, kinds: list[str], code: int) -> None:
 
 def test_fail_on_is_said_in_the_output(folder: Path) -> None:
     (folder / "open.sql").write_text(HALF)
-    code, out, _ = cli(folder, "audit", "open.sql", *WHO, "--fail-on", "inferred")
+    code, out, _ = run_in(folder, "audit", "open.sql", *WHO, "--fail-on", "inferred")
     assert code == 3
     assert "may hand out private values, so it counts: Q2 was refused" in out
     (folder / "open.sql").write_text(HALF.splitlines()[0])
-    code, out, _ = cli(folder, "audit", "open.sql", *WHO, "--fail-on", "inferred")
+    code, out, _ = run_in(folder, "audit", "open.sql", *WHO, "--fail-on", "inferred")
     assert code == 0
     assert "Only --fail-on inferred counts" in out
-    data = json.loads(cli(folder, "audit", "open.sql", *WHO, "--fail-on", "inferred", "--format", "json")[1])
+    data = json.loads(run_in(folder, "audit", "open.sql", *WHO, "--fail-on", "inferred", "--format", "json")[1])
     assert data["accepted"]["fail_on"] == "inferred"
 
 
@@ -162,6 +156,6 @@ def test_a_file_of_waivers_says_the_same_when_read_again(tmp_path: Path) -> None
 )
 def test_a_bad_file_of_waivers_is_an_error(folder: Path, text: str, word: str) -> None:
     (folder / "bad.toml").write_text(text)
-    code, _, err = cli(folder, "audit", "log.sql", *WHO, "--accept", "bad.toml")
+    code, _, err = run_in(folder, "audit", "log.sql", *WHO, "--accept", "bad.toml")
     assert code == 2
     assert word in err
