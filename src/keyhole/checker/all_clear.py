@@ -268,7 +268,7 @@ class AllClear:
                     return False
             elif not same_rows(before, result[1], self.dust, ordered=bool(ORDERED.search(asked.sql))):
                 return False
-            if not same_rows(before, rows, Fraction(0), ordered=bool(ORDERED.search(asked.sql))):
+            if not same_rows(before, result[1], Fraction(0), ordered=bool(ORDERED.search(asked.sql))):
                 self.blurred = max(self.blurred, _largest_double(before))
         return True
 
