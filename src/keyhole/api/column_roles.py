@@ -9,6 +9,7 @@ from keyhole.datasets.survey import Surveyed, SurveyedTable
 from keyhole.model.schema import Kind, Role
 
 MANY = 50  # values of a number, from which on it is rather measured than a code
+IDENTIFYING = 0.95  # share of a text's values that differ, from which on it names people as the id does
 FEW_ROWS = 8  # in a smaller file any column may tell all rows apart
 
 PERSON = """
@@ -26,7 +27,11 @@ pay salary wage wages income incomes earning earnings bonus gain gains loss loss
 amount balance debt credit loan rent tax taxes turnover revenue production profit sales benefit benefits sugar glucose
 pressure cholesterol bmi diagnosis diagnoses disease illness ill condition hiv test result results score grade rating
 mortality severity risk religion vote votes party crime conviction orientation pregnant drug drugs dose medication
-treatment procedure stay hours visits absence sick symptom symptoms allergy
+treatment procedure stay hours visits absence sick symptom symptoms allergy diag dx icd los rx atc meds medicine
+prescription therapy surgery complication comorbidity chronic lab labs hba creatinine crp ldl hdl egfr hemoglobin
+haemoglobin potassium sodium troponin platelets pulse temperature flag smoker smoking alcohol diabetic diabetes
+hypertension asthma cancer tumour tumor depression death died deceased readmitted readmission infected positive
+vaccinated disabled disability
 """
 PUBLIC = """
 age sex gender zip postcode postal city town state country county region district nation nationality race ethnicity
@@ -163,8 +168,9 @@ def _role(column: Surveyed, rows: int) -> Proposed:
     if column.kind is Kind.TEXT and column.numerals > (rows - column.nulls) * 4 // 5 and column.distinct > 2:
         why = "numbers written as text: decimal and thousands under [source] name their signs"
         return Proposed(Role.PRIVATE, why, guessed=True)
-    told_apart = column.distinct == rows and rows > FEW_ROWS
-    if column.kind in (Kind.TEXT, Kind.OTHER) and (told_apart or column.distinct > max(MANY, rows // 2)):
+    if column.kind is Kind.TEXT and rows > FEW_ROWS and column.distinct >= (rows - column.nulls) * IDENTIFYING > 0:
+        return Proposed(Role.HIDDEN, "tells rows apart, as a second name of a person does")
+    if column.kind in (Kind.TEXT, Kind.OTHER) and column.distinct > min(max(MANY, rows // 2), rows - 1):
         return Proposed(Role.PUBLIC, "almost every row has another text", guessed=True)
     why = "few values" if column.distinct <= MANY else "nothing speaks against it"
     return Proposed(Role.PUBLIC, why, guessed=True)
