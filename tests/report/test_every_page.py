@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 from playwright.sync_api import Browser
 from tests.report.test_pages import parsed
+from tests.report.test_words import BANNED, NO_SENTENCE
 from tests.support.browser import browser, browser_page, find_serious_faults
 from tests.support.commands import call_command
 from tests.support.files import write_files
@@ -141,7 +142,9 @@ def test_a_browser_without_a_network_draws_it(kind: str, folder: Path, browser: 
         assert phone.page.evaluate("document.documentElement.scrollWidth <= innerWidth")
         assert not phone.errors
     with browser_page(browser, file) as seen:
-        assert words in seen.page.inner_text("main")
+        shown = seen.page.inner_text("main")
+        assert words in shown
+        assert not BANNED.search(NO_SENTENCE.sub("", shown))
         drawn = seen.page.locator("svg").all()
         assert len(drawn) == charts
         assert all((box := svg.bounding_box()) is not None and box["height"] > 60 for svg in drawn)

@@ -121,9 +121,9 @@ def _rates(rates: Mapping[str, Decimal], prior: Prior) -> None:
         number = as_number(name)
         admitted = name in prior.values if prior.values is not None else number is not None and prior.admits(number)
         if not admitted:
-            raise ValueError(f"prior names {name!r}, which is not among the values of the column")
+            raise ValueError(f"prior = {{...}} names {name!r}, which is not among the values")
         if not (rate.is_finite() and rate > 0):
-            raise ValueError(f"prior gives {name!r} the share {rate}: write a positive number")
+            raise ValueError(f"prior = {{...}} gives {name!r} the share {rate}: write a positive number")
     if prior.values is not None:
         every = len(prior.values)
     else:
@@ -132,7 +132,7 @@ def _rates(rates: Mapping[str, Decimal], prior: Prior) -> None:
         assert prior.step is not None
         every = int((prior.hi - prior.lo) / prior.step) + 1
     if len(rates) < every and sum(rates.values()) >= 1:
-        raise ValueError(f"prior names {len(rates)} of {every} values and leaves nothing for the others: add them")
+        raise ValueError(f"prior = {{...}} names {len(rates)} of {every} values and leaves nothing for others")
 
 
 @dataclass(frozen=True, slots=True)

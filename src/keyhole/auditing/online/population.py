@@ -115,7 +115,7 @@ class Population:
         for epoch in self.epochs:
             self.keys += epoch.added
             if len(self.keys) != epoch.people or _mark(self.keys) != epoch.mark:
-                raise LogError(f"epoch {epoch.name!r} does not go on from those before it: one is missing or damaged")
+                raise LogError(f"version {epoch.name!r} does not go on from those before it: one is missing or damaged")
         self._number = {key: k for k, key in enumerate(self.keys)}
         if len(self._number) != len(self.keys):
             raise LogError("a person was added twice: the data versions are damaged")
@@ -131,9 +131,9 @@ class Population:
         `written` comes from write events, never from comparing values, and only where changes are public.
         """
         if any(epoch.name == name for epoch in self.epochs):
-            raise ConfigError(f"epoch {name!r} was opened before: a change of data is a new version")
+            raise ConfigError(f"version {name!r} was opened before: a change of data is a new version")
         if not people:
-            raise ConfigError(f"epoch {name!r} has no records")
+            raise ConfigError(f"version {name!r} has no records")
         _each_once(people)
         added = tuple(key for key in people if key not in self._number)
         if any(len(key) != KEY_BYTES for key in added):
@@ -164,7 +164,7 @@ class Population:
         for k, epoch in enumerate(self.epochs):
             if epoch.name == name:
                 return k
-        raise LogError(f"epoch {name!r} was never opened")
+        raise LogError(f"version {name!r} was never opened")
 
     def versions(self, column: str) -> tuple[Ints, list[Ints]]:
         """(owner of each version of a private column, for each epoch the version of each person so far).

@@ -67,7 +67,7 @@ def unused(fact: OrderFact) -> str:
         return f"{name} without its answer is not judged"
     if fact.answer.noise is not None and not fact.answer.noise.bounded:
         return f"a noisy {name} is not judged"
-    return "" if fact.answer.null or fact.lo is not None or fact.hi is not None else f"{name} told nothing"
+    return "" if fact.answer.null or fact.lo is not None or fact.hi is not None else f"this {name} says nothing"
 
 
 def within_order(within: Within | None) -> Rule:

@@ -181,8 +181,8 @@ def _check_memory(K: int, rows: int) -> None:
     need = rows * ((K + 63) // 64) * 8
     if need > MAX_BYTES:
         raise DataError(
-            f"{K:,} atoms and {rows:,} conditions need {in_bytes(need)} of patterns (at most {in_bytes(MAX_BYTES)}): "
-            "audit the log in parts, or one private column at a time"
+            f"{K:,} classes of people and {rows:,} conditions need {in_bytes(need)} of patterns "
+            f"(at most {in_bytes(MAX_BYTES)}): audit the log in parts, or one private column at a time"
         )
 
 

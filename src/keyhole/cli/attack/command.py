@@ -281,9 +281,9 @@ def _confidence(sure: float, right: bool) -> str:
 
 def _print_score(console: Console, s: Score) -> None:
     console.print(
-        f"exact {100 * s.exact:.1f} % of {s.records} (prior {100 * s.prior_exact:.1f} %, "
+        f"exact {100 * s.exact:.1f} % of {s.records} (without answers: {100 * s.prior_exact:.1f} %, "
         f"commonest value {100 * s.majority_exact:.1f} %); within {s.tolerance:g}: {100 * s.within:.1f} % "
-        f"(prior {100 * s.prior_within:.1f} %)"
+        f"(without answers: {100 * s.prior_within:.1f} %)"
     )
     console.print(f"95 % interval of the share exact: {100 * s.exact_low:.1f} to {100 * s.exact_high:.1f} %")
     if s.control_exact is not None:
@@ -292,4 +292,4 @@ def _print_score(console: Console, s: Score) -> None:
     if s.precision:
         console.print("right among the surest: " + ", ".join(f"{100 * share:.1f} % of {k}" for k, share in s.precision))
     if s.error is not None:
-        console.print(f"mean absolute error {s.error:.4g} (prior {s.prior_error:.4g})")
+        console.print(f"mean absolute error {s.error:.4g} (without answers: {s.prior_error:.4g})")

@@ -330,7 +330,7 @@ def _list_premises(verdict: VerdictDocument) -> list[tuple[str, object]]:
     premises: dict[str, object] = {
         "written for": verdict.source.dialect,
         "version of the data": verdict.source.version,
-        "atoms": verdict.atoms,
+        "classes": verdict.atoms,
         "rank": verdict.rank,
     }
     premises |= {f"assumed of {c}, from its values": kind for c, kind in verdict.assumed.items()}
