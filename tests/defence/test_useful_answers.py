@@ -203,3 +203,30 @@ def test_a_file_is_charged_for_what_says_something_only(delta: str, tmp_path: Pa
     sold = keyhole.answer(file, data=few([10] * 400), config=config, table="staff", book=tmp_path / "c.keyhole")
     assert sold.refused == 0
     assert sold.spent > 0
+
+
+def test_an_average_of_few_people_is_not_paid_for_when_its_bar_would_cover_their_range(tmp_path: Path) -> None:
+    """Whatever the data: the same refusal of neighbouring tables, before anything is spent; a larger group is answered.
+
+    Of 1,000 people in two departments two of fifteen values leave 67 of them, if everybody is spread evenly.
+    """
+    for kind in ("AVG", "STDDEV"):
+        small, seen = f"SELECT {kind}(pay) FROM staff WHERE dept = 'a' AND pay > 18", []
+        for k, changed in enumerate(([], [20])):
+            pay = [6 + i % 15 for i in range(1_000 - len(changed))] + changed
+            place = tmp_path / f"{kind}{k}"
+            place.mkdir()
+            reply = asked_of_few(small, place, "planner", pay)
+            seen.append((str(reply.outcome), reply.reason))
+        assert seen[0] == seen[1]
+        assert seen[0][0] == "refused"
+        assert "the bar would be over half of the possible range in a group of 67 people" in seen[0][1]
+        paid = asked_of_few(small, place, "planner", pay, anyway=True)
+        assert paid.answered
+        many = [6 + i % 15 for i in range(60_000)]
+        (place / "many").mkdir()
+        better = asked_of_few(small, place / "many", "planner", many)
+        assert better.noisy is not None
+        ((_, (estimate,)),) = better.noisy.shown()
+        assert estimate.bar is not None
+        assert estimate.bar < 7

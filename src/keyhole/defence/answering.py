@@ -76,7 +76,7 @@ class ExpectedBar:
     """How wrong a number will be, known before it is asked for: in units of the answer, or of a quantile in ranks.
 
     Of an average it depends on how many people are in its group: `people` is the size that was assumed, as if everybody
-    were spread evenly over the declared cells.
+    were spread evenly over the declared values.
     """
 
     bar: float | None = None

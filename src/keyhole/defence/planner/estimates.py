@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from decimal import Decimal
 from fractions import Fraction
 
@@ -15,7 +15,7 @@ from keyhole.defence.planner.layout import Layout
 from keyhole.defence.planner.wanted import WantedNumber
 from keyhole.defence.tables.error_bars import ErrorLaw
 from keyhole.defence.tables.inference import Floats
-from keyhole.defence.tables.noisy_tables import COUNT, Generation
+from keyhole.defence.tables.noisy_tables import COUNT, Generation, Quantity
 from keyhole.defence.workload import Estimate
 
 STRIPS = 32  # of a ratio's range: its bar is taken at the far end of each
@@ -35,29 +35,49 @@ def estimate_groups(layout: Layout, generation: Generation, beta: float) -> list
     return _estimate_spreads(layout, generation, beta)
 
 
-def expect_bar(layout: Layout, generation: Generation, beta: float) -> ExpectedBar:
-    """The bar before anything is drawn: of a sum it is that of the noise, of an average it is for a stated group size.
+def assume_people(layout: Layout, n: int | None) -> int | None:
+    """How many people a group has if everybody is spread evenly over the declared values; None: nobody may know."""
+    if n is None or layout.count.whole:
+        return n
+    columns = [axis.column for axis in layout.axes]
+    cells = layout.count.dense((0,) * len(layout.count.keys))  # of the first group, if there are several
+    for at, column in enumerate(columns):  # without NULL and what is undeclared
+        ends = (*column.starts, column.steps + 1) if isinstance(column, Cuts) else range(len(column.keys()) + 1)
+        values = np.diff(np.array(ends, dtype=float))
+        along = np.moveaxis(cells, at, -1)[..., : len(values)] * (values / max(values.sum(), 1.0))
+        cells = np.moveaxis(along, -1, at)
+    return round(n * float(cells.sum()))
 
-    Spreads have none: their bar follows from what is released.
+
+def expect_bar(layout: Layout, generation: Generation, beta: float, people: int | None = None) -> ExpectedBar:
+    """The bar before anything is drawn: of a sum it is that of the noise; of an average or a spread it is for a stated
+    group size (`people`, else as many as are assumed) with values in the middle. None with people: it has no end.
     """
+    wanted = layout.wanted
     _, law = layout.add_up(generation)
-    if layout.wanted.kind == "linear":
+    if wanted.kind == "linear":
         return ExpectedBar(law.bar(beta))
-    if layout.wanted.kind != "average" or generation.n is None:
+    people = assume_people(layout, generation.n) if people is None else people
+    if people is None:
         return ExpectedBar()
-    if layout.count.whole:
-        people, count_law = generation.n, ErrorLaw()
-    else:
-        columns = [axis.column for axis in layout.axes]
-        declared = tuple(  # without NULL and what is undeclared
-            slice(column.bins if isinstance(column, Cuts) else len(column.keys())) for column in columns
-        )
-        cells = layout.count.dense((0,) * len(layout.count.keys))[declared]  # of the first group, if there are several
-        share = float(cells.sum()) / cells.size if cells.size else 0.0
-        people, count_law = round(generation.n * share), generation.law(COUNT, layout.count)
-    low, high = _bound_average(layout.wanted)
-    ends = _find_ratios(law, count_law, beta, (high - low) / 2 or 1.0)(0.0, float(people))
-    return ExpectedBar(None if ends is None else max(-ends[0], ends[1]), None, people)
+    everybody = layout.count.whole and generation.n is not None
+    count_law = ErrorLaw() if everybody else generation.law(COUNT, layout.count)
+    if wanted.kind == "average":
+        low, high = _bound_average(wanted)
+        ends = _find_ratios(law, count_law, beta, (high - low) / 2 or 1.0)(0.0, float(people))
+        return ExpectedBar(None if ends is None else max(-ends[0], ends[1]), None, people)
+    laws = [generation.law(quantity, layout.sums[quantity].functional) for quantity in sorted(layout.sums)]
+    spread = _bound_spread(wanted, sorted(layout.sums), (0.0, 0.0), laws, float(people), count_law, beta)
+    return ExpectedBar(None if spread is None else max(spread[2] - spread[0], spread[0] - spread[1]), None, people)
+
+
+def widest_bar(layout: Layout) -> float:
+    """Half of what an average, or a spread of many people, can be: a longer bar says next to nothing."""
+    if layout.wanted.kind == "average":
+        low, high = _bound_average(layout.wanted)
+        return (high - low) / 2
+    most = float(max(layout.sums).reach) * float(layout.wanted.offset)
+    return (math.sqrt(most) if layout.wanted.kind == "deviation" else most) / 2
 
 
 def _round_to_bar(value: float, bar: float, wanted: WantedNumber, *, ratio: bool = False) -> Estimate:
@@ -166,39 +186,48 @@ def _estimate_spreads(layout: Layout, generation: Generation, beta: float) -> li
     """Population variance E[x^2] - E[x]^2 on the grid; the bar of each mean (and of the count, for a sample's) holds
     with 1 - beta/2 (beta/3), the spread's follows.
     """
-    wanted = layout.wanted
-    part_beta = beta / (3 if wanted.sample else 2)
-    first, second = sorted(layout.sums)
+    quantities = sorted(layout.sums)
     counted, count_law = _estimate_count(layout, generation)
-    counts = layout.order_groups(counted).ravel()
-    means = []
-    for quantity in (first, second):
-        part = layout.sums[quantity]
-        values = layout.order_groups(generation.value(quantity, part.functional)).ravel()
-        law = generation.law(quantity, part.functional)
-        means.append((values, _find_ratios(law, count_law, part_beta, float(quantity.reach))))
-    reach, squared = float(first.reach), float(second.reach)
-    scale = float(wanted.offset)  # the square of half a step
+    parts = [layout.sums[quantity].functional for quantity in quantities]
+    sums = [layout.order_groups(generation.value(q, part)).ravel() for q, part in zip(quantities, parts, strict=True)]
+    laws = [generation.law(q, part) for q, part in zip(quantities, parts, strict=True)]
     estimates = []
-    for at, count in enumerate(counts):
-        if count <= 1:
+    for at, count in enumerate(layout.order_groups(counted).ravel()):
+        totals = float(sums[0][at]), float(sums[1][at])
+        spread = _bound_spread(layout.wanted, quantities, totals, laws, float(count), count_law, beta)
+        if spread is None:
             estimates.append(UNKNOWN)
             continue
-        ends = [ratio(float(values[at]), float(count)) for values, ratio in means]
-        if ends[0] is None or ends[1] is None:
-            estimates.append(UNKNOWN)
-            continue
-        u, y = (float(values[at] / count) for values, _ in means)
-        lows = max(-reach, ends[0][0]), max(-squared, ends[1][0])
-        highs = min(reach, ends[0][1]), min(squared, ends[1][1])
-        largest = max(lows[0] ** 2, highs[0] ** 2)
-        smallest = 0.0 if lows[0] <= 0 <= highs[0] else min(lows[0] ** 2, highs[0] ** 2)
-        correction = count / (count - 1) if wanted.sample else 1.0
-        value = max(0.0, (y + squared) / 2 - u * u) * correction * scale
-        low = max(0.0, (lows[1] + squared) / 2 - largest) * scale
-        few = max(2.0, float(count) - count_law.bar(part_beta))
-        high = max(0.0, (highs[1] + squared) / 2 - smallest) * scale * (few / (few - 1) if wanted.sample else 1.0)
-        if wanted.kind == "deviation":
-            value, low, high = math.sqrt(value), math.sqrt(low), math.sqrt(high)
-        estimates.append(_round_to_bar(value, max(high - value, value - low, 0.0), wanted, ratio=True))
+        value, low, high = spread
+        estimates.append(_round_to_bar(value, max(high - value, value - low, 0.0), layout.wanted, ratio=True))
     return estimates
+
+
+def _bound_spread(
+    wanted: WantedNumber, quantities: Sequence[Quantity], totals: Bounds, laws: Sequence[ErrorLaw], count: float,
+    count_law: ErrorLaw, beta: float,
+) -> tuple[float, float, float] | None:  # fmt: skip
+    """The spread of one group and between what it lies, from the noisy sum, sum of squares and count."""
+    part_beta = beta / (3 if wanted.sample else 2)
+    reach, squared = (float(quantity.reach) for quantity in quantities)
+    if count <= 1:
+        return None
+    first, second = (
+        _find_ratios(law, count_law, part_beta, most)(total, count)
+        for law, most, total in zip(laws, (reach, squared), totals, strict=True)
+    )
+    if first is None or second is None:
+        return None
+    u, y = (total / count for total in totals)
+    lows = max(-reach, first[0]), max(-squared, second[0])
+    highs = min(reach, first[1]), min(squared, second[1])
+    largest = max(lows[0] ** 2, highs[0] ** 2)
+    smallest = 0.0 if lows[0] <= 0 <= highs[0] else min(lows[0] ** 2, highs[0] ** 2)
+    scale = float(wanted.offset)  # the square of half a step
+    value = max(0.0, (y + squared) / 2 - u * u) * (count / (count - 1) if wanted.sample else 1.0) * scale
+    low = max(0.0, (lows[1] + squared) / 2 - largest) * scale
+    few = max(2.0, count - count_law.bar(part_beta))
+    high = max(0.0, (highs[1] + squared) / 2 - smallest) * scale * (few / (few - 1) if wanted.sample else 1.0)
+    if wanted.kind == "deviation":
+        return math.sqrt(value), math.sqrt(low), math.sqrt(high)
+    return value, low, high

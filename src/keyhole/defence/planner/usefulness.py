@@ -18,6 +18,7 @@ from keyhole.defence.budget.ledger import KeptRelease
 from keyhole.defence.budget.loss import Loss
 from keyhole.defence.mechanisms.base import half_of_everybody
 from keyhole.defence.planner.columns import Partitions
+from keyhole.defence.planner.estimates import assume_people, expect_bar, widest_bar
 from keyhole.defence.planner.known_answers import KnownAnswer
 from keyhole.defence.planner.layout import Layout
 from keyhole.defence.planner.purchases import Order, Purchases
@@ -54,7 +55,17 @@ class Usefulness:
             return False
         if answer.quantile is not None:
             return answer.quantile.ranks(self.beta) > self.half
-        return max(answer.layout.bars(answer.generation, self.beta).values(), default=0.0) > self.half
+        if max(answer.layout.bars(answer.generation, self.beta).values(), default=0.0) > self.half:
+            return True
+        return not answer.is_public and self._hides_ratio(answer.layout, answer.layout, answer.generation)
+
+    def _hides_ratio(self, layout: Layout, seen: Layout, tables: Generation) -> bool:
+        """Would the bar of an average or a spread be over half of all it can be, in a group of the size assumed?"""
+        if layout.wanted.kind not in ("average", "variance", "deviation") or self.anyway:
+            return False
+        people = assume_people(layout, self.purchases.n)
+        bar = expect_bar(seen, tables, self.beta, people).bar
+        return people is not None and (bar is None or bar > widest_bar(layout))
 
     def hides_distinct(self, order: Order) -> bool:
         """Is the bar of a number of different values over half of all that it could be?"""
@@ -103,6 +114,11 @@ class Usefulness:
             if max(seen.bars(tables, self.beta).values(), default=0.0) > self.half:
                 what = f"{layout.wanted.label or question.sql}: for {price} the bar would be over half of everybody, "
                 return what + LESS + "Ask for fewer groups, " + MORE
+            if self._hides_ratio(layout, seen, tables):
+                people = assume_people(layout, self.purchases.n)
+                what = f"{layout.wanted.label or question.sql}: for {price} the bar would be over half of the possible "
+                what += f"range in a group of {people} people, {LESS}"
+                return what + "Ask about a larger group, or fewer at once, " + MORE
         return ""
 
     def explain_quantile(self, wanted: WantedNumber, loss: Loss, price: str, *, tree: bool) -> str:
