@@ -36,10 +36,13 @@ STOPPED_BY_ENGINE = ("Query interrupted",)  # what DuckDB raises as RuntimeError
 
 
 def pass_on_interruption(error: BaseException) -> None:
-    """Ctrl-C that an engine turned into an error of its own is KeyboardInterrupt again; any other error is left alone.
+    """Ctrl-C that an engine turned into an error of its own is KeyboardInterrupt again, and a server that is gone ends
+    everything; any other error is left alone.
 
     >>> pass_on_interruption(RuntimeError("something else"))
     """
+    if isinstance(error, ServerGone):
+        raise error
     if type(error) is RuntimeError and error.args == STOPPED_BY_ENGINE:
         raise KeyboardInterrupt from None
 
@@ -81,6 +84,10 @@ class DataError(KeyholeError):
     def of_file(cls, message: str) -> DataError:
         """A fault of the file as such, in which nothing of its content is said."""
         return cls(message, told=message)
+
+
+class ServerGone(DataError):
+    """The server of the data ended the connection: nothing that was begun is finished."""
 
 
 class LogError(KeyholeError):

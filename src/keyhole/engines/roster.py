@@ -27,7 +27,7 @@ from keyhole.engines.duckdb.roster import finite_number, list_columns_read, spli
 from keyhole.engines.engine import Engine, fetch_rows
 from keyhole.engines.key_atoms import AT_ONCE, group_by_keys
 from keyhole.engines.open_files import Lifetime, in_turn
-from keyhole.errors import UnsupportedQuery
+from keyhole.errors import DataError, UnsupportedQuery
 from keyhole.extras import import_extra
 from keyhole.model.predicate import Has, Leaf, Predicate, Scalar, find_leaves, make_and, quote_name
 from keyhole.model.query import COUNTED, OrderTerm, Query, Statement
@@ -413,7 +413,14 @@ class EngineProbe(DuckDBProbe):
         """Expressions over the columns, row by row, by the engine of the data."""
         listed = ", ".join(f"{self._spelling.expression(sql)} AS e{i}" for i, sql in enumerate(expressions))
         text = f"SELECT keyhole_row, {listed} FROM {self._tables[public]} ORDER BY keyhole_row"
-        return [row[1:] for row in fetch_rows(self._engine, text)]
+        return [row[1:] for row in self._attempted(text)]
+
+    def _attempted(self, text: str) -> list[tuple[Any, ...]]:
+        """The rows; where the engine refuses them, the connection goes on."""
+        rows = self._engine.attempt(text)
+        if rows is None:
+            raise DataError.of_file(f"{self._engine.dialect} does not evaluate it on made-up rows")
+        return rows
 
     def figures(self, keys: Sequence[str], item: str) -> list[tuple[Any, ...]]:
         """One aggregate for each value of the keys, behind them, by the engine of the data."""
@@ -421,7 +428,7 @@ class EngineProbe(DuckDBProbe):
         listed = [f"{sql} AS k{i}" for i, sql in enumerate(spelled)]
         grouped = f" GROUP BY {', '.join(spelled)}" if keys else ""
         items = ", ".join([*listed, f"{self._spelling.expression(item)} AS v"])
-        return fetch_rows(self._engine, f"SELECT {items} FROM {self._tables[False]}{grouped}")
+        return self._attempted(f"SELECT {items} FROM {self._tables[False]}{grouped}")
 
     def run(self, texts: Sequence[AsWritten]) -> list[list[tuple[Any, ...]] | None]:
         """The rows of each statement: as written, by an engine of its own kind; else as translated, by DuckDB."""

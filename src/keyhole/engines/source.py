@@ -27,7 +27,7 @@ from keyhole.engines.engine import Engine, fetch_rows
 from keyhole.engines.key_atoms import KeyedRecords
 from keyhole.engines.open_files import in_turn
 from keyhole.engines.roster import ROW, EngineRoster
-from keyhole.errors import DataError
+from keyhole.errors import UnsupportedQuery
 from keyhole.extras import import_extra
 from keyhole.model.meaning import Value, compare_value, compute_value
 from keyhole.model.predicate import Leaf, Scalar, quote_name
@@ -344,4 +344,4 @@ def _refuse(what: str) -> NoReturn:
         f"{what}: not computed while the data stay in their database (stay = true); sums, counts, averages, MIN and "
         "MAX under public conditions are, and private answers; stay = false reads the table once instead"
     )
-    raise DataError.of_file(message)
+    raise UnsupportedQuery(message)
