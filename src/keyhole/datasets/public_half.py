@@ -15,6 +15,7 @@ from keyhole.datasets.split_tables import (
     SCHEMA,
     check_barred,
     check_probe,
+    find_origin,
     list_private,
     run_statements,
     write_setup,
@@ -22,7 +23,7 @@ from keyhole.datasets.split_tables import (
 )
 from keyhole.engines.base import Roster
 from keyhole.engines.duckdb.probe import SAMPLE
-from keyhole.engines.engine import DataUrl, Engine, Relation, is_url
+from keyhole.engines.engine import DataUrl, Engine, Relation, is_called, is_url
 from keyhole.engines.open_files import Lifetime
 from keyhole.engines.postgres.engine import PostgresEngine
 from keyhole.engines.roster import ROW, EngineRoster, MadeUpFrom
@@ -90,9 +91,10 @@ def read_staying(data: object, roles: Columns, how: Reading, layout: SourceTable
         life.close()
         raise
     there = layout.secrets
-    half = (
-        None if there is None else partial(open_private_half, address_of_half(there, "secrets"), roles, public.schema)
-    )
+    half = None
+    if there is not None:
+        state = str(engine.rows("SELECT pg_export_snapshot() AS s")[0][0])
+        half = partial(open_private_half, address_of_half(there, "secrets"), roles, public.schema, state)
     return Staying(public, half)
 
 
@@ -104,8 +106,9 @@ def open_public_half(
     The deciding role is refused if it could read more (`check_barred`).
     """
     there, types = _read_columns(engine, url)
-    check_barred(engine, [c.name for c in there if c.role is Role.PRIVATE])
+    check_barred(engine)
     engine.begin_snapshot()
+    name = _check_origin(engine, url, layout.table)
     _check_roles(there, roles, url)
     names = [quote_name(c.name) for c in there]
     listed = ", ".join(f"count(*) - count({name}) AS n{i}" for i, name in enumerate(names))
@@ -116,7 +119,7 @@ def open_public_half(
         raise DataError.of_file(f"{SCHEMA}.people of {url.name} has no rows, or gaps: run keyhole init engine again")
     columns = tuple(replace(c, nullable=bool(null)) for c, null in zip(there, nulls, strict=True))
     strict = how.declared or layout.table is not None
-    schema = Schema(layout.table.rpartition(".")[2] if layout.table else url.name, columns, strict, layout.names)
+    schema = Schema(name, columns, strict, layout.names)
     unreviewed = {fold_name(name) for name in roles.unreviewed} if how.reviewed else set()
     schema = replace(schema, unreviewed=tuple(c.name for c in columns if fold_name(c.name) in unreviewed))
     schema = replace(schema, repeated=_check_ids(engine, schema, n, url, records=how.records))
@@ -144,6 +147,19 @@ def open_probe(url: DataUrl) -> PostgresEngine:
     return engine
 
 
+def _check_origin(engine: PostgresEngine, url: DataUrl, table: str | None) -> str:
+    """The name of the table that was split; refused if the settings mean another one."""
+    origin = find_origin(engine)
+    if origin is None:
+        raise ConfigError(f"{url.shown} does not say of which table its halves are: run keyhole init engine again")
+    if table is not None and not is_called(origin, table):
+        raise ConfigError(
+            f"{url.shown} holds the two halves of {origin.qualified}, and the settings name {table}: mend table under "
+            "[source], or run keyhole init engine for that table"
+        )
+    return origin.name
+
+
 def _check_ids(engine: PostgresEngine, schema: Schema, n: int, url: DataUrl, *, records: bool) -> bool:
     """Do several rows have one id? Where rows are not taken as records of people, that is a fault."""
     ids = schema.of_role(Role.ID)
@@ -159,10 +175,14 @@ def _check_ids(engine: PostgresEngine, schema: Schema, n: int, url: DataUrl, *, 
     return bool(different != n)
 
 
-def open_private_half(url: DataUrl, roles: Columns, schema: Schema) -> PostgresEngine:
-    """The connection of the role that may read secrets, after a look whether they are inside what was declared."""
+def open_private_half(url: DataUrl, roles: Columns, schema: Schema, state: str) -> PostgresEngine:
+    """The connection of the role that may read secrets, in the same state of the database as the public half.
+
+    They are looked at first: are they inside what was declared?
+    """
     engine = PostgresEngine(url, snapshot=False)
     try:
+        engine.begin_snapshot(state)
         for column in schema.of_role(Role.PRIVATE):
             tests = _outside(column, roles.private[column.name])
             if tests and engine.rows(f"SELECT 1 AS one FROM {SCHEMA}.secrets WHERE {' OR '.join(tests)} LIMIT 1"):
@@ -230,7 +250,7 @@ def check_role(url: DataUrl, private: list[str]) -> list[str]:
     engine = PostgresEngine(url, snapshot=False)
     try:
         private = private or list_private(engine)
-        check_barred(engine, private)
+        check_barred(engine)
     finally:
         engine.close()
     return private

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
-from keyhole.engines.engine import CopiedColumn, DataUrl, find_relation
+from keyhole.engines.engine import CopiedColumn, DataUrl, Relation, find_relation
 from keyhole.engines.postgres.engine import PostgresEngine
 from keyhole.engines.roster import ROW
 from keyhole.errors import ConfigError, DataError
@@ -19,6 +19,7 @@ from keyhole.model.schema import Kind, Role
 
 SCHEMA = "keyhole"
 ROSTER, SOURCE, PROBE = "keyhole_roster", "keyhole_source", "keyhole_probe"  # the last is a database, too
+MOST_COLUMNS = 1600  # of a table in PostgreSQL
 WAIT = "SET LOCAL lock_timeout = '10s'"  # whoever has the split table open keeps it as it is until he closes it
 _KINDS = {
     **dict.fromkeys(("int2", "int4", "int8", "oid"), Kind.INTEGER),
@@ -30,15 +31,32 @@ _KINDS = {
     "timestamp": Kind.TIMESTAMP,
     "timestamptz": Kind.TIMESTAMP,
 }
-# tables that a role may read, beside `people`, with a column of one of these names
+# how a role, or one that it can become, reads more than the tables named: `{}` are those
 _READABLE = """
-SELECT DISTINCT n.nspname || '.' || c.relname AS name FROM pg_class c
-JOIN pg_namespace n ON n.oid = c.relnamespace JOIN pg_attribute a ON a.attrelid = c.oid AND a.attnum > 0
-WHERE c.relkind IN ('r', 'p', 'v', 'm', 'f') AND NOT (n.nspname = 'keyhole' AND c.relname = 'people')
-  AND n.nspname NOT IN ('pg_catalog', 'information_schema') AND a.attname IN ({})
-  AND has_schema_privilege(n.oid, 'USAGE') AND has_column_privilege(c.oid, a.attnum, 'SELECT')
+WITH mine AS (SELECT oid, rolname FROM pg_roles WHERE pg_has_role(current_user, oid, 'MEMBER'))
+SELECT CASE WHEN rolsuper THEN 'is a superuser' WHEN rolreplication THEN 'may replicate the database'
+  WHEN rolcreaterole THEN 'may hand out roles' ELSE 'may do what ' || r.rolname || ' may' END AS way
+FROM pg_roles r JOIN mine ON mine.oid = r.oid
+WHERE r.rolsuper OR r.rolreplication OR r.rolcreaterole OR r.rolname IN
+  ('pg_read_all_data', 'pg_read_server_files', 'pg_write_server_files', 'pg_execute_server_program')
+UNION ALL
+SELECT DISTINCT 'may read ' || n.nspname || '.' || c.relname
+FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace
+WHERE c.relkind IN ('r', 'p', 'v', 'm', 'f') AND n.nspname NOT IN ('pg_catalog', 'information_schema')
+  AND n.nspname NOT LIKE 'pg\\_t%' AND n.nspname || '.' || c.relname NOT IN ({})
+  AND NOT EXISTS (SELECT 1 FROM pg_depend WHERE objid = c.oid AND classid = 'pg_class'::regclass AND deptype = 'e')
+  AND EXISTS (SELECT 1 FROM mine WHERE has_schema_privilege(mine.oid, n.oid, 'USAGE'))
+  AND EXISTS (SELECT 1 FROM mine WHERE has_any_column_privilege(mine.oid, c.oid, 'SELECT'))
+UNION ALL
+SELECT DISTINCT 'may run ' || n.nspname || '.' || p.proname || ', which runs with other rights' FROM pg_proc p
+JOIN pg_namespace n ON n.oid = p.pronamespace JOIN pg_language l ON l.oid = p.prolang
+WHERE (p.prosecdef OR NOT l.lanpltrusted AND l.lanname NOT IN ('internal', 'c')) AND n.nspname <> 'pg_catalog'
+  AND NOT EXISTS (SELECT 1 FROM pg_depend WHERE objid = p.oid AND classid = 'pg_proc'::regclass AND deptype = 'e')
+  AND EXISTS (SELECT 1 FROM mine WHERE has_schema_privilege(mine.oid, n.oid, 'USAGE'))
+  AND EXISTS (SELECT 1 FROM mine WHERE has_function_privilege(mine.oid, p.oid, 'EXECUTE'))
 ORDER BY 1
 """
+NAMED = 5  # ways that a message names
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,6 +82,7 @@ def write_setup(
         columns = engine.columns(relation)
         origin = engine.quoted(relation)
         made_up = _write_probe(engine)
+        held = find_origin(engine)
     finally:
         engine.close()
     names = {column.name for column in columns}
@@ -72,12 +91,22 @@ def write_setup(
             raise ConfigError(f"{relation.qualified} has no column {name!r}; it has {', '.join(sorted(names))}")
     if not ids or not private:
         raise ConfigError("say which column names the person of a row (--id), and which are private (--private)")
+    if held is not None and held.qualified != relation.qualified:
+        raise ConfigError(
+            f"{url.shown}: schema {SCHEMA} holds the two halves of {held.qualified}, and a database has one split "
+            "table: take it away with --teardown first, or split the other table in another database"
+        )
     split = [
         _split_column(c, Role.ID if c.name in ids else Role.PRIVATE if c.name in private else Role.PUBLIC)
         for c in columns
         if c.name not in hidden
     ]
-    return ("BEGIN", WAIT, *_setup_statements(origin, split), "COMMIT", *made_up)
+    if len(split) >= MOST_COLUMNS:
+        raise ConfigError(
+            f"{relation.qualified} has {len(split):,} columns, and a table of PostgreSQL at most {MOST_COLUMNS:,}, one "
+            "of which the split needs for the number of a row: leave columns out (--hidden)"
+        )
+    return ("BEGIN", WAIT, *_setup_statements(origin, relation, split), "COMMIT", *made_up)
 
 
 def write_teardown() -> tuple[str, ...]:
@@ -128,43 +157,41 @@ def _write_role(role: str) -> str:
     return f"DO $$ BEGIN IF {missing} THEN CREATE ROLE {role} LOGIN; END IF; END $$"
 
 
-def check_barred(engine: PostgresEngine, private: Sequence[str]) -> None:
-    """Refuse a deciding role that can read a secret: it is tried, and every table with such a column is looked at.
+def check_barred(engine: PostgresEngine) -> None:
+    """Refuse a deciding role that can read a secret: it is tried, and every other way to one is looked for.
 
-    Guarantee: the server denied this role `keyhole.secrets` (SQLSTATE 42501), it is no superuser, and it may read no
-    column of a private column's name in any table but the public half.
+    Guarantee: the server denied this role `keyhole.secrets` (SQLSTATE 42501). Neither it nor a role that it can become
+    may read any table or view of the database but the public half (and those that extensions bring), run a function
+    that has other rights than it, read the server's files or its log of changes, or hand out roles.
     """
-    who, superuser = engine.rows(
-        "SELECT current_user::text AS who, (SELECT rolsuper FROM pg_roles WHERE rolname = current_user) AS super"
-    )[0]
-    readable = engine.rows(_READABLE.format(", ".join(format_literal(name) for name in private)))
-    if superuser or readable:
-        what = "is a superuser" if superuser else f"may read {', '.join(str(row[0]) for row in readable)}"
+    if ways := _list_ways(engine, ("people", "columns", "origin")):
         raise ConfigError(
-            f"{engine.url.shown}: the role {who}, which decides, {what}; with stay = true it must not be able to read "
-            f"a private column: let {ROSTER} decide (keyhole init engine makes it)"
+            f"{engine.url.shown}: the role {ways[0]}, which decides, {ways[1]}; with stay = true it must not be able "
+            f"to read a private column: let {ROSTER} decide (keyhole init engine makes it)"
         )
     if engine.state_of(f"SELECT 1 AS one FROM {SCHEMA}.secrets LIMIT 1") != "42501":
         raise ConfigError(
-            f"{engine.url.shown}: the server does not refuse {SCHEMA}.secrets to the role {who}: run keyhole init "
-            "engine as the owner of the data"
+            f"{engine.url.shown}: the server does not refuse {SCHEMA}.secrets to the role {engine.url.user}: run "
+            "keyhole init engine as the owner of the data"
         )
 
 
 def check_probe(engine: PostgresEngine) -> None:
     """Refuse a role that runs statements as they were written and may read anything but what it makes itself."""
-    who, superuser, readable = engine.rows(
-        "SELECT current_user::text AS who, (SELECT rolsuper FROM pg_roles WHERE rolname = current_user) AS super, "
-        "(SELECT count(*) FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace WHERE c.relkind IN "
-        "('r', 'p', 'v', 'm', 'f') AND n.nspname NOT IN ('pg_catalog', 'information_schema') AND n.nspname NOT LIKE "
-        "'pg\\_t%' AND has_schema_privilege(n.oid, 'USAGE') AND has_any_column_privilege(c.oid, 'SELECT')) AS many"
-    )[0]
-    if superuser or readable:
-        what = "is a superuser" if superuser else "may read tables there"
+    if ways := _list_ways(engine, ()):
         raise ConfigError(
-            f"{engine.url.shown}: the role {who}, which runs statements on made-up rows, {what}: let {PROBE} do it, in "
-            f"the database {PROBE} (keyhole init engine makes both)"
+            f"{engine.url.shown}: the role {ways[0]}, which runs statements on made-up rows, {ways[1]}: let {PROBE} do "
+            f"it, in the database {PROBE} (keyhole init engine makes both)"
         )
+
+
+def _list_ways(engine: PostgresEngine, tables: Sequence[str]) -> tuple[str, str] | None:
+    """The role, and how it can read more than these tables of the schema; None if it cannot."""
+    allowed = ", ".join(format_literal(f"{SCHEMA}.{name}") for name in tables) or "''"
+    ways = [str(row[0]) for row in engine.rows(_READABLE.format(allowed))]
+    who = str(engine.rows("SELECT current_user::text AS who")[0][0])
+    more = f", and {len(ways) - NAMED} more" if len(ways) > NAMED else ""
+    return (who, "; ".join(ways[:NAMED]) + more) if ways else None
 
 
 def list_private(engine: PostgresEngine) -> list[str]:
@@ -192,7 +219,15 @@ def _split_column(column: CopiedColumn, role: Role) -> SplitColumn:
     return SplitColumn(column.name, role, kind, name, column.digits, column.declared)
 
 
-def _setup_statements(origin: str, columns: Sequence[SplitColumn]) -> Iterator[str]:
+def find_origin(engine: PostgresEngine) -> Relation | None:
+    """The table whose halves are there."""
+    if not engine.rows(f"SELECT 1 AS one FROM pg_class WHERE oid = to_regclass('{SCHEMA}.origin')"):
+        return None
+    [(schema, name)] = engine.rows(f"SELECT schema, name FROM {SCHEMA}.origin")
+    return Relation(str(schema), str(name))
+
+
+def _setup_statements(origin: str, relation: Relation, columns: Sequence[SplitColumn]) -> Iterator[str]:
     yield f"DROP SCHEMA IF EXISTS {SCHEMA} CASCADE"
     yield _write_role(ROSTER)
     yield _write_role(SOURCE)
@@ -228,6 +263,8 @@ def _setup_statements(origin: str, columns: Sequence[SplitColumn]) -> Iterator[s
         for c in columns
     )
     yield f"CREATE TABLE {SCHEMA}.columns AS SELECT * FROM (VALUES {told}) AS t(name, role, kind, digits, type)"
+    named = f"{format_literal(relation.schema)}::text AS schema, {format_literal(relation.name)}::text AS name"
+    yield f"CREATE TABLE {SCHEMA}.origin AS SELECT {named}"
     yield f"GRANT USAGE ON SCHEMA {SCHEMA} TO {ROSTER}, {SOURCE}"
-    yield f"GRANT SELECT ON {SCHEMA}.people, {SCHEMA}.columns TO {ROSTER}, {SOURCE}"
+    yield f"GRANT SELECT ON {SCHEMA}.people, {SCHEMA}.columns, {SCHEMA}.origin TO {ROSTER}, {SOURCE}"
     yield f"GRANT SELECT ON {SCHEMA}.secrets TO {SOURCE}"

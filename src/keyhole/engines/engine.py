@@ -210,11 +210,7 @@ def open_engine(url: DataUrl) -> Engine:
 
 def find_relation(relations: Iterable[Relation], name: str, url: DataUrl) -> Relation:
     """The table of a name, with or without its schema: as it is spelled, else whatever its case."""
-    words = re.findall(r'"(?:[^"]|"")+"|[^."]+', name)
-    parts = [word[1:-1].replace('""', '"') if word[0] == '"' else word for word in words]
-    named = [r for r in relations if _is_called(r, parts, exact=True)] or [
-        r for r in relations if _is_called(r, parts, exact=False)
-    ]
+    named = [r for r in relations if is_called(r, name, exact=True)] or [r for r in relations if is_called(r, name)]
     chosen = [r for r in named if r.visible] if len(named) > 1 else named
     if len(chosen) == 1:
         return chosen[0]
@@ -233,7 +229,14 @@ def only_relation(relations: Sequence[Relation], url: DataUrl) -> Relation:
     raise ConfigError(f"{url.shown} holds {len(relations)} tables: choose one with --table; {_list(relations)}")
 
 
-def _is_called(relation: Relation, parts: Sequence[str], *, exact: bool) -> bool:
+def is_called(relation: Relation, name: str, *, exact: bool = False) -> bool:
+    """Does a name, with or without a schema, mean this table: as it is spelled, or whatever its case?
+
+    >>> is_called(Relation("hr", "a.b"), 'HR."a.b"'), is_called(Relation("hr", "staff"), "shop.staff")
+    (True, False)
+    """
+    words = re.findall(r'"(?:[^"]|"")+"|[^."]+', name)
+    parts = [word[1:-1].replace('""', '"') if word[0] == '"' else word for word in words]
     mine = (relation.schema, relation.name)[-len(parts) :]
     if exact:
         return list(mine) == list(parts)

@@ -10,7 +10,7 @@ from typing import Any, NoReturn
 
 from keyhole.engines.engine import CopiedColumn, DataUrl, Relation, fetch_rows
 from keyhole.engines.words import POSTGRES
-from keyhole.errors import DataError
+from keyhole.errors import DataError, ServerGone
 from keyhole.extras import import_extra
 from keyhole.model.predicate import format_literal, quote_name
 
@@ -70,10 +70,6 @@ _GONE = re.compile(
 )
 
 
-class ServerGone(DataError):
-    """The server ended the connection."""
-
-
 class PostgresEngine:
     """One connection. With a `snapshot` all that is read through it is one state of the database, and nothing is
     written (REPEATABLE READ, READ ONLY)."""
@@ -95,10 +91,15 @@ class PostgresEngine:
         if snapshot:
             self.do("SET TRANSACTION ISOLATION LEVEL REPEATABLE READ READ ONLY")
 
-    def begin_snapshot(self) -> None:
-        """What is read from here on is one state of the database. Tables of this connection may still be made."""
+    def begin_snapshot(self, state: str = "") -> None:
+        """What is read from here on is one state of the database: of now, or one that another connection exported.
+
+        Tables of this connection may still be made.
+        """
         self.do("BEGIN ISOLATION LEVEL REPEATABLE READ")
         self._in_transaction = True
+        if state:
+            self.do(f"SET TRANSACTION SNAPSHOT {format_literal(state)}")
 
     def roll_back(self) -> None:
         """End a transaction as if it had not been."""
@@ -141,13 +142,16 @@ class PostgresEngine:
         if self._in_transaction:
             self.do("SAVEPOINT keyhole")
         try:
-            return fetch_rows(self, sql)
+            rows = fetch_rows(self, sql)
         except ServerGone:
             raise
         except DataError:
+            rows = None
             if self._in_transaction:
                 self.do("ROLLBACK TO SAVEPOINT keyhole")
-            return None
+        if self._in_transaction:
+            self.do("RELEASE SAVEPOINT keyhole")
+        return rows
 
     def keep(self, name: str, sql: str) -> str:
         """The rows of a SELECT as a table of this connection alone."""
