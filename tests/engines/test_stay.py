@@ -11,6 +11,7 @@ from typing import Any
 
 import pytest
 from tests.support.commands import call_command
+from tests.support.effort import effort
 from tests.support.postgres import Postgres
 
 import keyhole
@@ -262,6 +263,91 @@ def test_a_statement_about_private_values_is_refused_in_one_sentence(world: Worl
     verdict = keyhole.examine(["SELECT COUNT(*) FROM staff WHERE pay > 3000"], config=world.stay)
     (refused,) = verdict.refused
     assert "not computed while the data stay in their database" in str(refused)
+
+
+def in_engine(world: World, columns: str = "") -> Config:
+    real = COLUMNS.replace("min = 0\nmax = 5000", 'domain = "real"')
+    config = at(world, world.stay, columns or real)
+    return replace(config, source=replace(config.source, decide="engine"))
+
+
+def test_decisions_in_the_database_are_those_made_here(world: World, tmp_path: Path) -> None:
+    """The same outcomes and answers, over two sessions; what it fetches does not grow with the people."""
+    here = replace(in_engine(world), source=replace(in_engine(world).source, decide="client"))
+    log = [s for s in statements(4, effort(100)) if "age" not in s.partition("FROM")[0]]
+    log += ["SELECT SUM(pay) FROM staff", "SELECT SUM(pay) FROM staff WHERE id <> 17"]
+    log += ["SELECT SUM(pay), SUM(bonus - pay) FROM staff WHERE id > 7", "SELECT SUM(bonus) FROM staff WHERE id >= 7"]
+    log = [s.replace("age / 2", "age // 2") for s in log]
+    replies: dict[str, list[tuple[str, object]]] = {"here": [], "there": []}
+    for name, config in (("here", here), ("there", in_engine(world))):
+        for part in (log[::2], log[1::2]):
+            with keyhole.ask(config, book=tmp_path / f"{name}.keyhole") as session:
+                assert any("below 2^-7" in note for note in session.notes) == (name == "there")
+                replies[name] += [(str(r.outcome), r.exact) for r in map(session.ask, part)]
+    assert replies["here"] == replies["there"]
+    assert {"answered", "deny"} <= {outcome for outcome, _ in replies["there"]}
+    with keyhole.ask(in_engine(world), book=tmp_path / "there.keyhole") as session:
+        weighted = session.ask("SELECT SUM(pay * age) FROM staff")
+        assert (str(weighted.outcome), "public weights" in weighted.reason) == ("refused", True)
+
+
+def test_small_groups_of_a_known_range_are_refused_there_too(world: World, tmp_path: Path) -> None:
+    config = in_engine(world, f"{COLUMNS}[online]\nexact_above = 10\n")
+    with keyhole.ask(config, book=tmp_path / "b.keyhole") as session:
+        large, small, mixed = map(
+            session.ask,
+            ("SELECT SUM(bonus) FROM staff WHERE id > 20", "SELECT SUM(bonus) FROM staff WHERE id < 10",
+             "SELECT SUM(2 * bonus) FROM staff WHERE id > 20 AND id < 300"),
+        )  # fmt: skip
+    assert (str(large.outcome), "remaining risk" in large.reason) == ("answered", True)
+    assert (str(small.outcome), "groups of more than 10 people" in small.reason) == ("refused", True), small.reason
+    assert str(mixed.outcome) == "answered"
+
+
+def test_the_secret_numbers_of_people_are_for_the_deciding_role_alone(world: World) -> None:
+    engine = PostgresEngine(DataUrl.parse(world.server.url("keyhole_source")), snapshot=False)
+    try:
+        assert engine.state_of("SELECT keyhole_g1 FROM keyhole.people LIMIT 1") == "42501"
+        assert engine.state_of("SELECT pay FROM keyhole.people LIMIT 1") == ""
+    finally:
+        engine.close()
+    [found] = world.server.run(
+        "SELECT count(DISTINCT keyhole_g1) > 390, count(DISTINCT keyhole_g2) > 390, count(DISTINCT keyhole_g3) > 390, "
+        "min(keyhole_g1) >= 0, max(keyhole_g3) > 2000000000 FROM keyhole.people;"
+    )
+    assert found == "t|t|t|t|t"
+    with open_table(settings(world.stay), Use.EXACT) as opened:
+        names = {name for row in opened.roster.probe().sample() for name in row}
+        assert not [name for name in names if name.startswith("keyhole_g")]
+
+
+@pytest.mark.parametrize(
+    ("change", "why"),
+    [
+        ({"online": "[online]\ninsiders = 1\n"}, "insiders = 1"),
+        ({"family": 'family = "minmax"\n'}, 'family = "minmax" of'),
+    ],
+)
+def test_what_is_not_decided_in_the_database_is_refused(
+    world: World, tmp_path: Path, change: dict[str, str], why: str
+) -> None:
+    columns = COLUMNS.replace('domain = "real"\n', f'domain = "real"\n{change.get("family", "")}')
+    with (
+        pytest.raises(ConfigError, match=why),
+        keyhole.ask(in_engine(world, columns + change.get("online", "")), book=tmp_path / "b.keyhole"),
+    ):
+        pass
+
+
+def test_another_version_is_not_decided_in_the_database(world: World, tmp_path: Path) -> None:
+    config, book = in_engine(world), tmp_path / "b.keyhole"
+    with keyhole.ask(config, book=book) as session:
+        session.ask("SELECT SUM(pay) FROM staff")
+    later = replace(config, source=replace(config.source, version="2"))
+    with pytest.raises(BookError, match="earlier version of the data, which is not decided in the"):
+        keyhole.ask(later, book=book).close()
+    with pytest.raises(ConfigError, match="is for data that stay"):
+        Config.parse("[source]\ndata = 'x.csv'\ndecide = 'engine'\n")
 
 
 def test_what_was_set_up_otherwise_is_said(world: World) -> None:

@@ -48,7 +48,8 @@ class SourceTable(FileLayout):
     `names` are other names that logs give the table; `ignore` are tables (`orders`, `sales.orders`, `sales.*`) that
     hold nothing about these people. `stay`: the private half stays in its database; `data` is then the address of the
     role that decides and cannot read it, `secrets` that of the role that can; `probe` that of an empty database of the
-    same server, where statements run as they are written, on made-up rows.
+    same server, where statements run as they are written, on made-up rows. `decide` says where questions are decided
+    upon: from bits held here for each person, in the engine, or there above `client_rows` people.
     """
 
     data: str | None = None
@@ -60,6 +61,8 @@ class SourceTable(FileLayout):
     stay: bool = False
     secrets: str | None = field(default=None, repr=False)
     probe: str | None = field(default=None, repr=False)
+    decide: Literal["auto", "client", "engine"] = "auto"
+    client_rows: int = 20_000_000
     digits: int | None = None  # of an answer that analysts see at most, from its first that is not 0
 
     def __post_init__(self) -> None:
@@ -68,5 +71,9 @@ class SourceTable(FileLayout):
             raise ValueError("probe is for data that stay: say stay = true too")
         if self.secrets is not None and not self.stay:
             raise ValueError("secrets is the address of a role for data that stay: say stay = true too")
+        if self.decide == "engine" and not self.stay:
+            raise ValueError('decide = "engine" is for data that stay: say stay = true too')
+        if self.client_rows < 0:
+            raise ValueError(f"client_rows = {self.client_rows}: write a number of people, such as 20_000_000")
         if self.digits is not None and not 1 <= self.digits <= MOST_DIGITS:
             raise ValueError(f"digits = {self.digits}: write a number from 1 to {MOST_DIGITS}, such as 12")

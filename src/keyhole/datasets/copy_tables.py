@@ -85,9 +85,15 @@ def _copy_each(con: duckdb.DuckDBPyConnection, engine: Engine, wanted: Sequence[
         copy_relation(con, engine, relation)
 
 
-def copy_relation(con: duckdb.DuckDBPyConnection, engine: Engine, relation: Relation, where: str = "TRUE") -> None:
+def copy_relation(
+    con: duckdb.DuckDBPyConnection,
+    engine: Engine,
+    relation: Relation,
+    where: str = "TRUE",
+    without: Collection[str] = (),
+) -> None:
     """Copy the rows of one table under a condition to the attached database `file`, in the order of its key."""
-    columns = engine.columns(relation)
+    columns = [column for column in engine.columns(relation) if column.name not in without]
     spelt: dict[str, str] = {}
     for column in columns:
         if (same := spelt.setdefault(fold_name(column.name), column.name)) != column.name:

@@ -26,7 +26,7 @@ from keyhole.engines.duckdb.probe import SAMPLE
 from keyhole.engines.engine import DataUrl, Engine, Relation, is_called, is_url
 from keyhole.engines.open_files import Lifetime
 from keyhole.engines.postgres.engine import PostgresEngine
-from keyhole.engines.roster import ROW, EngineRoster, MadeUpFrom
+from keyhole.engines.roster import LANES, ROW, EngineRoster, MadeUpFrom
 from keyhole.engines.source import EngineSource
 from keyhole.errors import ConfigError, DataError
 from keyhole.model.predicate import format_literal, quote_name
@@ -50,6 +50,7 @@ class Staying:
     private_half: Callable[[], Engine] | None
     left_out: tuple[str, ...] = ()
     assumed: tuple[tuple[str, Kind], ...] = ()
+    secrets: str = f"{SCHEMA}.secrets"
 
     @property
     def schema(self) -> Schema:
@@ -74,7 +75,7 @@ class Staying:
         """The whole, if a role is named that may read it."""
         if self.private_half is None:
             return None
-        return EngineSource(self.public, f"{SCHEMA}.secrets", self.private_half)
+        return EngineSource(self.public, self.secrets, self.private_half)
 
 
 def read_staying(data: object, roles: Columns, how: Reading, layout: SourceTable, others: Collection[str]) -> Staying:
@@ -128,7 +129,7 @@ def open_public_half(
         con = duckdb.connect(":memory:")
         con.execute("SET preserve_insertion_order = true; SET TimeZone = 'UTC'; ATTACH ':memory:' AS file")
         some = f"{ROW} % {-(-n // SAMPLE)} = 0"
-        copy_relation(con, engine, Relation(SCHEMA, "people", key=(ROW,)), some)
+        copy_relation(con, engine, Relation(SCHEMA, "people", key=(ROW,)), some, without=LANES)
         con.execute(f"CREATE TEMP TABLE people AS SELECT * FROM file.people ORDER BY {ROW}")
         return con
 

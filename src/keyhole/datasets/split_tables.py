@@ -12,14 +12,14 @@ from dataclasses import dataclass
 
 from keyhole.engines.engine import CopiedColumn, DataUrl, Relation, find_relation
 from keyhole.engines.postgres.engine import PostgresEngine
-from keyhole.engines.roster import ROW
+from keyhole.engines.roster import LANES, ROW
 from keyhole.errors import ConfigError, DataError
 from keyhole.model.predicate import format_literal, quote_name
 from keyhole.model.schema import Kind, Role
 
 SCHEMA = "keyhole"
 ROSTER, SOURCE, PROBE = "keyhole_roster", "keyhole_source", "keyhole_probe"  # the last is a database, too
-MOST_COLUMNS = 1600  # of a table in PostgreSQL
+MOST_COLUMNS = 1600 - 4  # of a table in PostgreSQL, without those that the split adds
 WAIT = "SET LOCAL lock_timeout = '10s'"  # whoever has the split table open keeps it as it is until he closes it
 _KINDS = {
     **dict.fromkeys(("int2", "int4", "int8", "oid"), Kind.INTEGER),
@@ -101,10 +101,10 @@ def write_setup(
         for c in columns
         if c.name not in hidden
     ]
-    if len(split) >= MOST_COLUMNS:
+    if len(split) > MOST_COLUMNS:
         raise ConfigError(
-            f"{relation.qualified} has {len(split):,} columns, and a table of PostgreSQL at most {MOST_COLUMNS:,}, one "
-            "of which the split needs for the number of a row: leave columns out (--hidden)"
+            f"{relation.qualified} has {len(split):,} columns, and a table that is split has at most "
+            f"{MOST_COLUMNS:,}: leave columns out (--hidden)"
         )
     return ("BEGIN", WAIT, *_setup_statements(origin, relation, split), "COMMIT", *made_up)
 
@@ -235,7 +235,10 @@ def _setup_statements(origin: str, relation: Relation, columns: Sequence[SplitCo
     yield f"REVOKE ALL ON SCHEMA {SCHEMA} FROM PUBLIC"
     ids = ", ".join(quote_name(c.name) for c in columns if c.role is Role.ID)
     listed = ", ".join(f"{c.sql} AS {quote_name(c.name)}" for c in columns)
-    numbered = f"SELECT row_number() OVER (ORDER BY {ids}) - 1 AS {ROW}, {listed} FROM {origin}"
+    numbered = (
+        f"SELECT row_number() OVER (ORDER BY {ids}) - 1 AS {ROW}, {listed}, "
+        f"replace(gen_random_uuid()::text, '-', '') AS keyhole_u FROM {origin}"
+    )
     yield f"CREATE TEMP TABLE keyhole_split ON COMMIT DROP AS {numbered}"
     for c in columns:
         if c.kind is Kind.DECIMAL:
@@ -250,6 +253,12 @@ def _setup_statements(origin: str, relation: Relation, columns: Sequence[SplitCo
         if c.role is Role.PRIVATE
         else quote_name(c.name)
         for c in columns
+    ]
+    digits = ((1, 5), (21, 25), (9, 29))  # of a random uuid: groups of four that are no constants of its version
+    half += [
+        f"((('x' || substr(keyhole_u, {a}, 4) || substr(keyhole_u, {b}, 4))::bit(32)::bigint & 2147483647)::int) AS "
+        + name
+        for (a, b), name in zip(digits, LANES, strict=True)
     ]
     yield f"CREATE TABLE {SCHEMA}.people AS SELECT {ROW}, {', '.join(half)} FROM keyhole_split"
     secrets = ", ".join(quote_name(c.name) for c in columns if c.role is Role.PRIVATE)
@@ -266,5 +275,8 @@ def _setup_statements(origin: str, relation: Relation, columns: Sequence[SplitCo
     named = f"{format_literal(relation.schema)}::text AS schema, {format_literal(relation.name)}::text AS name"
     yield f"CREATE TABLE {SCHEMA}.origin AS SELECT {named}"
     yield f"GRANT USAGE ON SCHEMA {SCHEMA} TO {ROSTER}, {SOURCE}"
-    yield f"GRANT SELECT ON {SCHEMA}.people, {SCHEMA}.columns, {SCHEMA}.origin TO {ROSTER}, {SOURCE}"
+    yield f"GRANT SELECT ON {SCHEMA}.columns, {SCHEMA}.origin TO {ROSTER}, {SOURCE}"
+    yield f"GRANT SELECT ON {SCHEMA}.people TO {ROSTER}"
+    seen = ", ".join([ROW, *(quote_name(c.name) for c in columns)])
+    yield f"GRANT SELECT ({seen}) ON {SCHEMA}.people TO {SOURCE}"
     yield f"GRANT SELECT ON {SCHEMA}.secrets TO {SOURCE}"

@@ -37,6 +37,7 @@ if TYPE_CHECKING:
     import duckdb
 
 ROW = "keyhole_r"  # the number of a row, from 0
+LANES = ("keyhole_g1", "keyhole_g2", "keyhole_g3")  # whole numbers below 2^31 that nobody knows: see `EngineSpace`
 NOT_THERE = "what it asks of the whole table is not computed where these data are (stay = false reads them once)"
 
 

@@ -172,7 +172,10 @@ class EngineSource(EngineRoster):
             answer = self._extreme(query.terms[0], query.aggregate)
         elif query.aggregate is Aggregate.SUM:
             top, per = (sum(map(self._term, each), Fraction(0)) for each in (query.terms, query.per))
-            met = all(len(self.support(Query(Aggregate.SUM, (Term(None, need),)))) for need in query.needs)
+            met = all(
+                self._rows(f"SELECT 1 AS one FROM {self.table} WHERE {self.words.condition(need)} LIMIT 1")
+                for need in query.needs
+            )
             answer = compute_value(query, top, per, met=met)
         else:
             _refuse(f"{query.aggregate.value}")

@@ -28,6 +28,7 @@ class DecisionSettings:
     written: Path | None = None
     knowledge: Knowledge | None = None
     exact_above: Mapping[str, int] | None = None  # of columns with known bounds: for how many people
+    in_engine: bool = False  # decisions are made where the data are
 
     def auditor(self, roster: Roster, epochs: Epochs | None = None) -> OnlineAuditor:
         """An auditor that decides so."""
@@ -38,6 +39,7 @@ class DecisionSettings:
             epochs=epochs,
             knowledge=self.knowledge,
             exact_above=self.exact_above,
+            in_engine=self.in_engine,
         )
 
 
@@ -47,7 +49,7 @@ def rebuild_auditor(book: Book, roster: Roster, key: bytes, how: DecisionSetting
     People are matched across versions by keyed digests of their ids. Without an id, and where a person has several
     records, of which no id says which is which, there is one epoch.
     """
-    if roster.schema.repeated or not roster.schema.of_role(Role.ID):
+    if roster.schema.repeated or not roster.schema.of_role(Role.ID) or how.in_engine:
         return _resume_one_epoch(book, roster, how)
     with book.page():
         keys = person_keys(roster, key)
@@ -90,6 +92,11 @@ def _check_columns(book: Book, roster: Roster, rows: tuple[ToldRow, ...]) -> Non
 def _resume_one_epoch(book: Book, roster: Roster, how: DecisionSettings) -> OnlineAuditor:
     entries = [book.entry(seq) for seq in book.state.answers]
     if any(entry.epoch != book.state.epoch for entry in entries):
+        if how.in_engine:
+            raise BookError(
+                f"the book {book.path} has answers about an earlier version of the data, which is not decided in the "
+                'engine of the data: set decide = "client" under [source]'
+            )
         why = "people are matched across versions by their id: declare one (id = [...] under [columns])"
         if roster.schema.repeated:
             why = (

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 from fractions import Fraction
+from math import ceil, log2
 from pathlib import Path
 from typing import Any, Literal, TypeAlias
 
 from keyhole.auditing.online.admission import ParsedStatement
+from keyhole.auditing.online.engine_space import bound_false_allow
 from keyhole.auditing.online.epochs import Changes
 from keyhole.basis.cells.numbers import Cuts
 from keyhole.book import Book
@@ -195,6 +197,10 @@ def open_audited_session(
         version = DataVersion(table.version, lambda key: _digest_data(table, key), how.vouched).digested(book)
         exact_above = how.exact_above if how.exact_above is not None else settings.config.online.exact_above
         decisions = _make_decision_settings(settings, how, exact_above)
+        source = settings.config.source
+        large = source.decide == "auto" and table.roster.n > source.client_rows
+        there = source.stay and (source.decide == "engine" or large)
+        decisions = replace(decisions, in_engine=there)
         epochs_before = len(book.state.people)
         with book.page():  # a new version is not begun if anything else is refused
             key = enter_version(book, version)
@@ -214,7 +220,14 @@ def open_audited_session(
     except BaseException:
         book.close()
         raise
-    return Session(book, made, (arrivals,) if arrivals else (), table.life), table
+    notes = (*((arrivals,) if arrivals else ()), *((DECIDED_THERE,) if there else ()))
+    return Session(book, made, notes, table.life), table
+
+
+DECIDED_THERE = (
+    "decided in the engine of the data: the chance that an allow is false is below "
+    f"2^{ceil(log2(bound_false_allow(1_000_000, 10_000)))} for 1,000,000 decisions and 10,000 independent answers"
+)
 
 
 def _make_decision_settings(settings: Settings, how: AuditTerms, exact_above: int | None) -> DecisionSettings:

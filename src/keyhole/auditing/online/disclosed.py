@@ -15,6 +15,7 @@ from fractions import Fraction
 
 import numpy as np
 
+from keyhole.auditing.online.engine_space import AskedRow
 from keyhole.basis import Atoms, Basis, Row, Weights, measure, row
 from keyhole.basis.base import Records
 from keyhole.datasets import GroupKey, Roster
@@ -28,6 +29,7 @@ from keyhole.model.schema import Related, Schema, fold_name
 
 FEW = 12  # predicates up to which the engine is asked one by one; beyond, records are grouped once
 MAX_BYTES = 1 << 28  # of rows that one statement may have
+MOST_ASKED = 1_000  # numbers of one statement that is decided in the engine
 REMEMBERED = 100_000  # objections of the engine
 
 
@@ -40,7 +42,7 @@ class Disclosed:
     """
 
     column: str
-    row: Row
+    row: Row | AskedRow
     scale: Fraction
     offset: Fraction
     part: int | None
@@ -138,9 +140,10 @@ def private_rows(text: str, schema: Schema) -> str | None:
 class People:
     """The public half of the table as a basis of records, with what the engine objects to, asked once."""
 
-    def __init__(self, roster: Roster) -> None:
-        self.roster = roster
+    def __init__(self, roster: Roster, *, in_engine: bool = False) -> None:
+        self.roster, self.in_engine = roster, in_engine  # are rows asked of the engine, not made here?
         self.records = Records(roster.n, self._support, self._weigh)
+        self.counted: dict[Predicate, Fraction] = {}  # of one statement: what others asked is not told by time
         self._faults: dict[tuple[str | None, Predicate, str | None], str | None] = {}
 
     def basis(self, parts: Iterable[Part]) -> tuple[Basis, Atoms | None]:
@@ -151,13 +154,21 @@ class People:
             self._evaluable(leaf, None)
         for weight in weights:
             self._evaluable(TRUE, weight)
-        if len(conditions) <= FEW:
+        if len(conditions) <= FEW or self.in_engine:
             return self.records, None
         try:
             atoms = self.roster.atoms(conditions, weights)
         except DataError as error:
             raise UnsupportedQuery(str(error)) from None
         return atoms, atoms
+
+    def count(self, parts: Iterable[Part]) -> Fraction:
+        """The value of a sum of public parts, counted by the engine."""
+        row = AskedRow.of(list(parts))
+        for _, where in row.parts:
+            if where not in self.counted:
+                self.counted[where] = Fraction(self.roster.figure(Query(Aggregate.SUM, (Term(None, where),))) or 0)
+        return sum((weight * self.counted[where] for weight, where in row.parts), Fraction(0)) / row.scale
 
     def _support(self, where: Predicate) -> np.ndarray[tuple[int, ...], np.dtype[np.int64]]:
         return self.roster.support(Query(Aggregate.SUM, (Term(None, where),)))
@@ -188,7 +199,8 @@ def disclosed(statement: Statement, people: People) -> list[Disclosed]:
     """
     roster = people.roster
     groups: list[GroupKey] = roster.keys(statement) if statement.keys else [{}]
-    numbers, most = len(groups) * len(statement.queries), max(MAX_BYTES // (roster.n // 8 + 1), 1)
+    numbers = len(groups) * len(statement.queries)
+    most = MOST_ASKED if people.in_engine else max(MAX_BYTES // (roster.n // 8 + 1), 1)
     if numbers > most:
         raise UnsupportedQuery(
             f"it asks for {numbers:,} numbers at once and the limit is {most:,}: ask for fewer groups"
@@ -221,6 +233,8 @@ class _Reading:
         self._unknowns = unknowns
         parts = [part for q in queries for part in unknowns.form(q).parts]
         parts += [Part(ONE, need) for q in queries if q.test is not None for need in q.needs]
+        self._people = people
+        people.counted = {}
         self._basis, self._atoms = people.basis(parts)
         self._sizes = None if self._atoms is None else self._atoms.sizes
 
@@ -255,9 +269,13 @@ class _Reading:
 
     def _total(self, parts: Iterable[Part]) -> Fraction:
         """The value of a sum of public parts."""
+        if self._people.in_engine:
+            return self._people.count(parts)
         return measure(row(parts, self._basis), self._sizes)
 
-    def _row(self, parts: Sequence[Part]) -> Row:
+    def _row(self, parts: Sequence[Part]) -> Row | AskedRow:
+        if self._people.in_engine:
+            return AskedRow.of(parts)
         made = row(parts, self._basis)
         if made.wide:
             raise UnsupportedQuery("its weights are too large to be decided exactly: scale or round them")

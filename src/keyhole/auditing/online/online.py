@@ -17,6 +17,7 @@ from typing import Any, TypeAlias
 from keyhole.auditing.base import Finding
 from keyhole.auditing.online.admission import Admission, ParsedStatement, Permission, Premise
 from keyhole.auditing.online.disclosed import Disclosed, People, disclosed, looks_at_rows, objection, private_rows
+from keyhole.auditing.online.engine_space import AskedRow
 from keyhole.auditing.online.epochs import Epochs, RowsOfEpochs, ToldRow
 from keyhole.auditing.online.minmax import MinMax
 from keyhole.auditing.online.participants import Participants
@@ -85,16 +86,23 @@ class OnlineAuditor:
         epochs: Epochs | None = None,
         knowledge: Knowledge | None = None,
         exact_above: Mapping[str, int] | None = None,
+        in_engine: bool = False,
     ) -> None:
         if insiders not in (0, 1):
             raise ConfigError(f"insiders = {insiders}: write 0 (outsiders only) or 1 (any one other participant)")
         self.roster, self.insiders = roster, insiders
         self._families = dict(families or {})
         self._exact_above = dict(exact_above or {})
-        self._participants = Participants(roster, insiders, epochs, space)
+        self._participants = Participants(roster, insiders, epochs, space, in_engine=in_engine)
+        extreme = [name for name, family in self._families.items() if family == "minmax"]
+        if in_engine and extreme:
+            raise ConfigError(
+                f'family = "minmax" of {extreme[0]!r}: not decided in the engine of the data; set decide = "client" '
+                "under [source]"
+            )
         self._columns: dict[str, ColumnState] = {}
         self._past: list[Past] = []
-        self._people = People(roster)
+        self._people = People(roster, in_engine=in_engine)
         self._minmax = MinMax(
             self._people, self._families, knowledge or Knowledge(), insiders, self._participants.owner
         )
@@ -303,7 +311,8 @@ class OnlineAuditor:
         if form.column not in self._exact_above:
             return ""
         row = self._participants.entries(form.row)
-        if isinstance(row, dict) and len({abs(weight) for weight in row.values() if weight}) > 1:
+        weighted = isinstance(row, dict) and len({abs(weight) for weight in row.values() if weight}) > 1
+        if weighted or (isinstance(row, AskedRow) and not row.counts):
             return (
                 f"it weighs people differently, and if the range of {form.column!r} is known, one weighted sum tells "
                 f"everybody's value: ask for a sum without weights, or {PRIVATELY}"

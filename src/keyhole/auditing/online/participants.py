@@ -9,12 +9,14 @@ import numpy as np
 
 from keyhole.auditing.base import Finding, Status
 from keyhole.auditing.online.admission import Premise
+from keyhole.auditing.online.engine_space import AskedRow, EngineSpace
 from keyhole.auditing.online.epochs import Changes, Epochs, Ints, ToldRow
 from keyhole.auditing.online.packed import Sparse
 from keyhole.auditing.online.ruling import ColumnState, Space
 from keyhole.basis import Row
 from keyhole.basis.bits import Words, unpack
 from keyhole.datasets import Roster
+from keyhole.engines.roster import ROW, EngineRoster
 from keyhole.errors import ConfigError
 from keyhole.model.predicate import Scalar, quote_name
 from keyhole.model.schema import Role
@@ -35,8 +37,12 @@ class Participants:
         insiders: int,
         epochs: Epochs | None = None,
         space: Callable[[int, int], Space] | None = None,
+        *,
+        in_engine: bool = False,
     ) -> None:
-        self.roster, self.epochs, self._insiders = roster, epochs, insiders
+        self.roster, self.epochs, self._insiders, self._in_engine = roster, epochs, insiders, in_engine
+        if in_engine:
+            _check_engine(roster, insiders)
         self._make = space or _row_space
         self._record: dict[int, int] | None = None
         self.owner = _owners(roster, insiders)
@@ -45,6 +51,8 @@ class Participants:
 
     def state(self, column: str) -> ColumnState:
         """A private column with everything told before."""
+        if self._in_engine:
+            return ColumnState(self._space_there())
         if self.owner is not None:
             return ColumnState(VersionSpace(self.owner, insiders=self._insiders))
         if self.epochs is None:
@@ -52,9 +60,15 @@ class Participants:
         space, premises = self.epochs.space(column, self._insiders)
         return ColumnState(space, premises)
 
-    def entries(self, row: Row) -> Sparse | Words:
-        """A row over one feature as bits over the people, or {person: weight}."""
+    def _space_there(self) -> EngineSpace:
+        assert isinstance(self.roster, EngineRoster)
+        return EngineSpace(self.roster.engine, self.roster.table, ROW)
+
+    def entries(self, row: Row | AskedRow) -> Sparse | Words | AskedRow:
+        """A row over one feature as bits over the people, or {person: weight}; as it is where the engine is asked."""
         found: Sparse | Words
+        if isinstance(row, AskedRow):
+            return row
         if row.bits is not None:
             found = row.bits
         else:
@@ -62,8 +76,10 @@ class Participants:
             found = dict(zip(block[0].tolist(), block[1].tolist(), strict=True))
         return found if self.epochs is None else self.epochs.over(found)
 
-    def count(self, row: Sparse | Words) -> int:
+    def count(self, row: Sparse | Words | AskedRow) -> int:
         """How many people a row is about."""
+        if isinstance(row, AskedRow):
+            return self._space_there().count(row)
         if isinstance(row, dict):
             records = np.array([record for record, weight in row.items() if weight], dtype=np.int64)
         elif self.owner is None:
@@ -72,10 +88,14 @@ class Participants:
             records = np.flatnonzero(unpack(row, len(self.owner)))
         return len(records) if self.owner is None else len(np.unique(self.owner[records]))
 
-    def told(self, column: str, premise: Premise, row: Sparse | Words) -> list[ToldRow]:
+    def told(self, column: str, premise: Premise, row: Sparse | Words | AskedRow) -> list[ToldRow]:
         """A row over people as it is stored; nothing without epochs."""
         epochs = self.epochs
-        return [] if epochs is None else [ToldRow(epochs.name, column, premise, epochs.population.n, row)]
+        return (
+            []
+            if epochs is None or isinstance(row, AskedRow)
+            else [ToldRow(epochs.name, column, premise, epochs.population.n, row)]
+        )
 
     def named(self, column: str, decision: Any) -> list[Finding]:
         """Whom a decision exposes: to everybody, then to one other participant. The order is the decision's."""
@@ -131,6 +151,19 @@ class Participants:
         versions = np.bincount(self.epochs.population.versions(column)[0])
         mix = "the value, a change of it or a mix of its {} versions"
         return {person: mix.format(versions[person]) for person in people if versions[person] > 1}
+
+
+def _check_engine(roster: Roster, insiders: int) -> None:
+    """Refuse what is not decided in the engine of the data."""
+    why = ""
+    if not isinstance(roster, EngineRoster):
+        why = "data that were read once"
+    elif insiders:
+        why = "insiders = 1"
+    elif roster.schema.repeated:
+        why = "a table with several rows of a person"
+    if why:
+        raise ConfigError(f'{why}: not decided in the engine of the data; set decide = "client" under [source]')
 
 
 def _owners(roster: Roster, insiders: int) -> Ints | None:

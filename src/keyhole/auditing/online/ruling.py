@@ -11,17 +11,15 @@ from keyhole.auditing.base import Finding, Proof
 from keyhole.auditing.online.admission import Admission, Permission, Premise
 from keyhole.auditing.online.disclosed import Disclosed
 from keyhole.auditing.online.epochs import ToldRow
-from keyhole.auditing.online.packed import Sparse
 from keyhole.auditing.person_form import sum_in_words
-from keyhole.basis.bits import Words
 from keyhole.model.query import Statement
 from keyhole.solve.rowspace.versions import VersionSpace
 
 
 class Space(Protocol):
-    """The numerics behind one private column: see `OnlineRowSpace`."""
+    """The numerics behind one private column: see `OnlineRowSpace`; a row is what `Participants.entries` gives."""
 
-    def probe(self, query: Sparse | Words) -> Any:
+    def probe(self, query: Any) -> Any:
         """What one more row would do (`dependent`, `exposes`, `pairs`, `crosses`); changes nothing."""
 
     def commit(self, decision: Any) -> int:
