@@ -11,6 +11,7 @@ import socket
 import ssl
 import stat
 import subprocess
+import time
 from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
@@ -119,6 +120,37 @@ def test_whoever_sends_slowly_is_let_go(server: RunningServer, monkeypatch: pyte
             sending.settimeout(20)
             answer = sending.recv(10_000)
             assert answer == b"" or b"took more than" in answer or b"400" in answer.split(b"\r\n")[0]
+
+
+def is_cut_off(connection: socket.socket, more: bytes) -> bool:
+    """Does the other side end a connection on which this is sent again and again, and nothing is read?"""
+    connection.setblocking(False)
+    until = time.monotonic() + 20
+    while time.monotonic() < until:
+        try:
+            connection.send(more)
+        except BlockingIOError:
+            pass
+        except ConnectionError:
+            return True
+        time.sleep(0.02)
+    return False
+
+
+def test_a_connection_that_asked_once_is_held_to_the_same(
+    server: RunningServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(guard, "SECONDS_TO_SEND", 0.3)
+    monkeypatch.setattr(guard, "SECONDS_TO_TAKE", 0.3)
+    host, port = server.url.removeprefix("http://").split(":")
+    head = f"GET /dashboard/login HTTP/1.1\r\nHost: {host}:{port}\r\n".encode()
+    with socket.create_connection((host, int(port)), 10) as dripping:
+        dripping.sendall(head + b"\r\n")
+        assert b"200" in dripping.recv(100).split(b"\r\n")[0]
+        dripping.sendall(head)
+        assert is_cut_off(dripping, b"a: b\r\n")
+    with socket.create_connection((host, int(port)), 10) as deaf:
+        assert is_cut_off(deaf, 50 * (head + b"\r\n"))
 
 
 def test_ten_thousand_wrong_keys_meet_401_and_429_in_bounded_memory(server: RunningServer) -> None:

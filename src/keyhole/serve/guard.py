@@ -27,6 +27,7 @@ KEY = "keyhole.key"  # where a request keeps whose it is
 MOST_BODY = 192 * 1024  # bytes: a statement of 64 kB, however it is escaped
 MOST_HEADERS = 16 * 1024
 SECONDS_TO_SEND = 10.0  # for the head of a request, and for its body
+SECONDS_TO_TAKE = 30.0  # for a client that does not read
 WRONG_KEYS_A_MINUTE = 30  # of one address
 KEYED = ("/v1/", "/mcp", "/metrics")  # paths that need a key; the dashboard has a login of its own
 POLICY = (
@@ -44,24 +45,46 @@ HEADERS = {
 
 
 class SlowClientProtocol(H11Protocol):
-    """HTTP/1.1 for clients that may be slow on purpose: a connection that sends no whole head in time is closed."""
+    """HTTP/1.1 for clients that may be slow on purpose: one that does not send a head in time, the first or a later
+    one, or does not take what is sent, is let go.
+    """
 
-    _deadline: asyncio.TimerHandle | None = None
+    _sending: asyncio.TimerHandle | None = None  # until a head is whole
+    _taking: asyncio.TimerHandle | None = None  # until the client has taken what was sent
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
-        """Set the clock."""
+        """A head is due."""
         super().connection_made(transport)
-        self._deadline = self.loop.call_later(SECONDS_TO_SEND, self._close_idle)
+        self._sending = self.loop.call_later(SECONDS_TO_SEND, transport.close)
+
+    def data_received(self, data: bytes) -> None:
+        """Part of a head, or of a body: those of a body are counted where it is read."""
+        if self._sending is None and (self.cycle is None or self.cycle.response_complete):
+            self._sending = self.loop.call_later(SECONDS_TO_SEND, self.transport.close)
+        super().data_received(data)
+        if self.cycle is not None and not self.cycle.response_complete:
+            self._sending = _stop_clock(self._sending)
+
+    def pause_writing(self) -> None:
+        """What was sent waits for the client."""
+        super().pause_writing()
+        self._taking = self._taking or self.loop.call_later(SECONDS_TO_TAKE, self.transport.abort)
+
+    def resume_writing(self) -> None:
+        """It has taken it."""
+        super().resume_writing()
+        self._taking = _stop_clock(self._taking)
 
     def connection_lost(self, exc: Exception | None) -> None:
-        """Stop the clock."""
-        if self._deadline is not None:
-            self._deadline.cancel()
+        """Stop the clocks."""
+        self._sending, self._taking = _stop_clock(self._sending), _stop_clock(self._taking)
         super().connection_lost(exc)
 
-    def _close_idle(self) -> None:
-        if self.scope is None:
-            self.transport.close()
+
+def _stop_clock(clock: asyncio.TimerHandle | None) -> asyncio.TimerHandle | None:
+    if clock is not None:
+        clock.cancel()
+    return None
 
 
 def respond_problem(problem: Problem) -> Response:
