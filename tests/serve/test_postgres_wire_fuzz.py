@@ -17,7 +17,9 @@ import pytest
 from tests.serve.wire_server import ROWS, WireServer, write_world
 from tests.support.effort import effort
 
-from keyhole.serve.postgres_wire.messages import pack_bind, pack_message, pack_parse
+from keyhole.serve.limits import MOST_SQL
+from keyhole.serve.postgres_wire import front, session
+from keyhole.serve.postgres_wire.messages import MOST_RESPONSE, pack_bind, pack_message, pack_parse
 from keyhole.serve.postgres_wire.shadow import OWNER
 
 LONGEST = 5.0  # seconds that the door may leave a client without a word
@@ -238,3 +240,38 @@ def test_what_the_door_misses_has_no_right_in_the_shadow(server: WireServer) -> 
                 connection.execute(text)
         with pytest.raises(psycopg.errors.InsufficientPrivilege):
             connection.execute("SELECT pg_terminate_backend(1)")
+
+
+# --- what one client with a key can take from the others --------------------------------------------------------------
+
+
+def test_what_a_client_leaves_running_ends_with_its_session(
+    server: WireServer, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(session, "SHADOW_SECONDS", 1.0)
+    endless = "SELECT count(*) FROM pg_class, pg_class AS b, pg_class AS c, pg_class AS d, pg_class AS e"
+    with psycopg.connect(server.address(), autocommit=True) as connection:
+        connection.execute("SET statement_timeout = 0")
+        with pytest.raises(psycopg.OperationalError):
+            connection.execute(endless)
+    is_clean(server, caplog)
+
+
+def test_sizes_are_bounded_before_anything_looks_at_them(server: WireServer) -> None:
+    with psycopg.connect(server.address(), autocommit=True) as connection:
+        for text in ("SELECT 1" + " " * MOST_SQL, f"SELECT SUM(pay) FROM staff -- {'x' * MOST_SQL}"):
+            for simple in (True, False):
+                with pytest.raises(psycopg.errors.ProgramLimitExceeded):
+                    (psycopg.ClientCursor(connection) if simple else connection.cursor()).execute(text)
+        assert connection.execute("SELECT length(repeat('x', 1000000))").fetchone() == (1_000_000,)
+        with pytest.raises(psycopg.OperationalError):  # it would pass through the memory of the server
+            connection.execute(f"SELECT repeat('x', {MOST_RESPONSE})")
+
+
+def test_one_analyst_does_not_take_every_connection(server: WireServer, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(front, "MOST_OF_ONE", 2)
+    with psycopg.connect(server.address()), psycopg.connect(server.address()):
+        with pytest.raises(psycopg.OperationalError, match="too many connections"):
+            psycopg.connect(server.address())
+        with psycopg.connect(server.address("bob"), autocommit=True) as other:
+            assert other.execute("SELECT 1").fetchone() == (1,)

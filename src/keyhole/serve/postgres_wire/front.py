@@ -30,6 +30,7 @@ from keyhole.serve.postgres_wire.shadow import ANALYST, Shadow, start_shadow
 log = logging.getLogger("keyhole.serve")
 MOST_START = 10_000  # bytes of a first message
 MOST_CONNECTIONS = 100  # with a key
+MOST_OF_ONE = 50  # of them, those of one analyst
 MOST_STRANGERS = 400  # in all: whoever has not logged in yet is given 10 seconds
 AUTH_SECONDS = 10.0
 FAILURES_A_MINUTE = 30  # wrong keys from one address
@@ -79,7 +80,9 @@ class WireDoor:
             await self._converse(reader, writer)
         except Rejected as error:
             await _say_last(writer, error.code, error.text)
-        except (ProtocolViolation, ValueError, IndexError, KeyError):
+        except ProtocolViolation as error:
+            await _say_last(writer, "08P01", f"the protocol was not kept: {error}")
+        except (ValueError, IndexError, KeyError):
             await _say_last(writer, "08P01", "the protocol was not kept")
         except (ConnectionError, asyncio.IncompleteReadError, TimeoutError, ssl.SSLError, OSError):
             pass  # the other side is gone, or too slow
@@ -102,7 +105,8 @@ class WireDoor:
             if settings is None:
                 return
             key, population = await self._authenticate(reader, writer, settings)
-        if len(self.sessions) >= MOST_CONNECTIONS:
+        own = sum(session.key.name == key.name for session in self.sessions.values())
+        if own >= MOST_OF_ONE or len(self.sessions) >= MOST_CONNECTIONS:
             raise Rejected("53300", "too many connections")
         try:
             shadow_reader, shadow_writer = await asyncio.open_unix_connection(self.shadow.socket)
@@ -116,6 +120,7 @@ class WireDoor:
             await session.run()
         finally:
             self.sessions.pop(number, None)
+            await self._cancel_backend(session)  # it would run on, and a client may lift the limit of its time
             shadow_writer.write(pack_message(b"X"))
             shadow_writer.close()
             with suppress(Exception):
@@ -200,10 +205,14 @@ class WireDoor:
         if session.asking:
             session.cancelled = True
             return
-        _, writer = await asyncio.open_unix_connection(self.shadow.socket)
-        writer.write(struct.pack("!ii", 8 + len(session.backend), CANCEL) + session.backend)
-        await writer.drain()
-        writer.close()
+        await self._cancel_backend(session)
+
+    async def _cancel_backend(self, session: WireSession) -> None:
+        with suppress(OSError):
+            _, writer = await asyncio.open_unix_connection(self.shadow.socket)
+            writer.write(struct.pack("!ii", 8 + len(session.backend), CANCEL) + session.backend)
+            writer.close()
+            await writer.wait_closed()
 
 
 def _read_settings(code: int, body: bytes, writer: asyncio.StreamWriter) -> dict[str, str]:

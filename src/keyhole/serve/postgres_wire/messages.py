@@ -6,7 +6,7 @@ import asyncio
 import struct
 
 MOST_MESSAGE = 1 << 20
-MOST_RESPONSE = 1 << 30
+MOST_RESPONSE = 16 << 20  # of the shadow: it passes through the memory of the server
 DETAIL_FIELDS = (b"W", b"F", b"L", b"R")  # of an error: where in the server's code it was raised
 
 

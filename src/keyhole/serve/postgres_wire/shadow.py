@@ -33,13 +33,15 @@ ANALYST = "analyst"  # the one role of all sessions, so that none sees the name 
 OWNER = "keyhole"
 START_SECONDS = 30.0
 MOST_SESSIONS = 120
-MOST_MEMORY = 4 << 30  # bytes of address space of one session
+MOST_MEMORY = 1 << 30  # bytes of address space of one session
+NICENESS = 5  # questions come first
 LONGEST_NAME = 63
 RESERVED = frozenset({"postgres", "template0", "template1"})
 SETTINGS = {
     "listen_addresses": "", "unix_socket_permissions": "0700", "fsync": "off", "autovacuum": "off", "jit": "off",
     "max_connections": str(MOST_SESSIONS), "shared_buffers": "16MB", "max_wal_size": "64MB", "wal_level": "minimal",
     "max_wal_senders": "0", "track_activities": "off", "temp_file_limit": "65536", "statement_timeout": "30s",
+    "client_connection_check_interval": "5s",
     "max_parallel_workers": "0", "logging_collector": "off", "log_min_messages": "panic",
 }  # fmt: skip
 TYPES = {
@@ -172,6 +174,7 @@ def _die_with_parent() -> None:
     """In the child, which may be another user by now: end when the parent ends, however it does; and bound memory."""
     if sys.platform == "linux":
         ctypes.CDLL(None).prctl(1, signal.SIGQUIT)
+    os.nice(NICENESS)
     resource.setrlimit(resource.RLIMIT_AS, (MOST_MEMORY, MOST_MEMORY))
 
 
