@@ -282,6 +282,20 @@ def test_a_key_that_was_revoked_asks_nothing_over_an_open_connection(server: Wir
         assert find_state(connection, WHOLE) == "28P01"
 
 
+def test_what_is_not_translated_counts_for_the_day_and_stops_with_the_server(server: WireServer) -> None:
+    key = server.gate.keys.add("tom", KeyRole.ANALYST, populations=("staff",), per_day=2)
+    with psycopg.connect(f"postgresql://tom:{key}@127.0.0.1:{server.port}/staff", autocommit=True) as connection:
+        power = "SELECT SUM(pay) FROM staff WHERE age / 2.0 ^ 2 > 1"
+        assert [find_state(connection, text) for text in (power, power, power)] == ["0A000", "0A000", "53300"]
+        entries = len(server.gate.populations["staff"].session.book.refusals())
+        server.gate.closing = True
+        try:
+            assert find_state(connection, power) == "57P01"
+        finally:
+            server.gate.closing = False
+    assert len(server.gate.populations["staff"].session.book.refusals()) == entries
+
+
 def test_a_portal_that_is_not_executed_gives_no_empty_answer(ann: psycopg.Connection[Any]) -> None:
     """A client that binds a portal and reads it with FETCH gets an error, not an empty table."""
     bound = [pack_parse(b"s", WHOLE), pack_bind(b"mine", b"s", []), pack_message(b"D", b"Pmine\0")]

@@ -12,7 +12,7 @@ import datetime as dt
 import logging
 import time
 from collections import Counter, deque
-from collections.abc import Callable, Coroutine, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field, replace
 from fractions import Fraction
@@ -48,6 +48,7 @@ from keyhole.sessions.session import Session
 
 log = logging.getLogger("keyhole.serve")
 Outcome: TypeAlias = AnsweredQuestion | CheckedQuestion | Problem
+Translation: TypeAlias = tuple[str, str]  # a text and "", or "" and why it is not translated
 T = TypeVar("T")
 READERS = 2  # threads that read and validate statements
 ENDINGS = 50  # latest questions that the owner sees
@@ -130,6 +131,7 @@ class Gate:
     keys: KeyRing
     trials: TrialReader
     per_minute: int = 60
+    readings: FairTurns = field(default_factory=lambda: FairTurns(READERS))
     buckets: TokenBuckets = field(default_factory=TokenBuckets)
     flights: dict[int, Flight] = field(default_factory=dict)
     endings: deque[Ending] = field(default_factory=lambda: deque(maxlen=ENDINGS))
@@ -191,49 +193,44 @@ class Gate:
         *,
         door: str = "http",
         is_cancelled: Callable[[], bool] = lambda: False,
+        translate: Callable[[], Translation] | None = None,
+        check: bool = False,
     ) -> Outcome:
         """Answer one question. Never raises for what a question can cause; a cancelled caller cancels nothing.
 
-        `is_cancelled` is looked at before the page: from there on nothing stops it.
+        `is_cancelled` is looked at before the page: from there on nothing stops it. `translate` gives the text in the
+        words of the data's engine and "", or "" and why not. `check`: what would become of it; nothing is answered,
+        charged or written.
         """
-        return await self._shielded(self._ask(population, key, sql, door, is_cancelled, check=False))
-
-    async def check(
-        self,
-        population: str | None,
-        key: ApiKey,
-        sql: str,
-        *,
-        door: str = "http",
-        is_cancelled: Callable[[], bool] = lambda: False,
-    ) -> Outcome:
-        """What would become of it: nothing is answered, charged or written."""
-        return await self._shielded(self._ask(population, key, sql, door, is_cancelled, check=True))
-
-    async def _shielded(self, work: Coroutine[Any, Any, T]) -> T:
-        task = asyncio.ensure_future(work)
-        self._running.add(task)
-        task.add_done_callback(self._running.discard)
-        return await asyncio.shield(task)
-
-    async def _ask(
-        self, name: str | None, key: ApiKey, sql: str, door: str, is_cancelled: Callable[[], bool], *, check: bool
-    ) -> Outcome:
         if self.closing:
             return Problem(ProblemKind.CLOSING, "the server is closing: ask again later", retry_after=30)
         if key.role is not KeyRole.ANALYST:
             return Problem(ProblemKind.ROLE, "the key of an owner asks nothing: use the key of an analyst")
-        found = self.reach(name, key)
+        found = self.reach(population, key)
         if isinstance(found, Problem):
             return found
         if problem := self._find_objection(found, key, sql):
             return problem
         flight = Flight(next(self._numbers), found.name, key.name, door, sql, time.time(), is_cancelled)
+        task = asyncio.ensure_future(self._follow(found, key, flight, translate, check=check))
+        self._running.add(task)
+        task.add_done_callback(self._running.discard)
+        return await asyncio.shield(task)
+
+    async def _follow(
+        self,
+        found: Population,
+        key: ApiKey,
+        flight: Flight,
+        translate: Callable[[], Translation] | None,
+        *,
+        check: bool,
+    ) -> Outcome:
         self.flights[flight.number] = flight
         self.tell_change()
         begun, outcome = time.perf_counter(), "internal"
         try:
-            result = await self._decide(found, key, flight, check=check)
+            result = await self._decide(found, key, flight, translate, check=check)
             outcome = str(result.kind) if isinstance(result, Problem) else "allow" if check else "answered"
             return result
         except Exception as error:
@@ -260,9 +257,20 @@ class Gate:
         found.asked_today[at] += 1
         return None
 
-    async def _decide(self, found: Population, key: ApiKey, flight: Flight, *, check: bool) -> Outcome:
-        analyst, sql = key.name, flight.sql
-        request, reading = await self._in(self._readers, lambda: _measure(lambda: self.read(found, sql, analyst)))
+    async def _decide(
+        self,
+        found: Population,
+        key: ApiKey,
+        flight: Flight,
+        translate: Callable[[], Translation] | None,
+        *,
+        check: bool,
+    ) -> Outcome:
+        analyst = key.name
+        async with self.readings.take(analyst):
+            (sql, request), reading = await self._in(
+                self._readers, lambda: _measure(lambda: self.read(found, flight.sql, analyst, translate))
+            )
         if isinstance(request, str):
             if not check:
                 await self.on_book(found, lambda session: session.refuse(sql, Refused(request), analyst))
@@ -280,9 +288,16 @@ class Gate:
             await asyncio.sleep(pace.delay(decided.question, reading + deciding, asked=decided.asked))
         return decided.outcome
 
-    def read(self, found: Population, sql: str, analyst: str) -> Any:
-        """A statement as the session reads it; a text, if it cannot even be tried: why."""
-        return self.trials.explain(found.name, sql) or found.session.read(sql, analyst)
+    def read(
+        self, found: Population, sql: str, analyst: str, translate: Callable[[], Translation] | None = None
+    ) -> tuple[str, Any]:
+        """The text that is asked, and the statement as the session reads it; why, if it cannot even be tried."""
+        if translate is not None:
+            translated, why = translate()
+            if why or (why := explain_size(translated)):
+                return sql, why
+            sql = translated
+        return sql, self.trials.explain(found.name, sql) or found.session.read(sql, analyst)
 
     async def _in(self, pool: ThreadPoolExecutor, work: Callable[[], T]) -> T:
         return await asyncio.get_running_loop().run_in_executor(pool, work)

@@ -213,7 +213,7 @@ def add_questions(app: FastAPI, gate: Gate) -> None:
     @app.post("/v1/check", response_model=CheckBody)
     async def check(body: QuestionBody, key: Caller) -> Response:
         """What would become of a question, without asking it."""
-        return respond(await gate.check(body.population, key, body.sql))
+        return respond(await gate.ask(body.population, key, body.sql, check=True))
 
     @app.get("/v1/schema", response_model=SchemaBody)
     async def schema(key: Caller, population: PopulationName = None) -> Response:

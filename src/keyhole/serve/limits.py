@@ -18,6 +18,7 @@ MOST_NESTING = 200  # open parentheses
 MOST_LISTED = 10_000  # commas in one pair of parentheses: the items of an IN
 MOST_BUCKETS = 10_000  # names whose rate is remembered; the one that was idle longest is forgotten first
 MOST_WAITING = 256  # questions of one population that wait for their turn
+MOST_OF_ONE = 128  # of them, those of one analyst
 MOST_PACED = 100_000  # questions that are known to have been asked
 PACES = 64  # latest times of questions that nobody had asked
 
@@ -109,7 +110,7 @@ class TooManyWaiting(Exception):
 
 
 class FairTurns:
-    """One question at a time; among those that wait, analysts take turns, so that one with many does not stop others.
+    """So many questions at a time; among those that wait, analysts take turns, so that one with many stops nobody.
 
     >>> async def ask(turns, who, done):
     ...     async with turns.take(who):
@@ -123,9 +124,9 @@ class FairTurns:
     ['ann', 'ann', 'bob', 'ann']
     """
 
-    def __init__(self) -> None:
+    def __init__(self, places: int = 1) -> None:
         self._lines: OrderedDict[str, deque[asyncio.Future[None]]] = OrderedDict()
-        self._busy = False
+        self._free = places
 
     @property
     def waiting(self) -> int:
@@ -135,8 +136,10 @@ class FairTurns:
     @asynccontextmanager
     async def take(self, analyst: str) -> AsyncIterator[None]:
         """Wait for a turn and hold it. Raises TooManyWaiting if the line is full."""
-        if self._busy:
-            if self.waiting >= MOST_WAITING:
+        if self._free:
+            self._free -= 1
+        else:
+            if self.waiting >= MOST_WAITING or len(self._lines.get(analyst, ())) >= MOST_OF_ONE:
                 raise TooManyWaiting
             place: asyncio.Future[None] = asyncio.get_running_loop().create_future()
             self._lines.setdefault(analyst, deque()).append(place)
@@ -146,7 +149,6 @@ class FairTurns:
                 if place.done() and not place.cancelled():
                     self._pass_on()
                 raise
-        self._busy = True
         try:
             yield
         finally:
@@ -162,4 +164,4 @@ class FairTurns:
             if not place.done():
                 place.set_result(None)
                 return
-        self._busy = False
+        self._free += 1

@@ -57,7 +57,7 @@ def make_server(gate: Gate, caller: ApiKey | None = None) -> MCPServer[None]:
     @server.tool()
     async def check(sql: str, population: str | None = None) -> CallToolResult:
         """What would become of a question, or what it would cost. Nothing is answered, spent or written."""
-        return give_result(throttle() or await gate.check(population, key(), sql, door="mcp"))
+        return give_result(throttle() or await gate.ask(population, key(), sql, door="mcp", check=True))
 
     @server.tool()
     async def describe(population: str | None = None) -> CallToolResult:

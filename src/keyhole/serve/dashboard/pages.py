@@ -395,7 +395,7 @@ def reveal_denial(gate: Gate, found: Population, number: int, owner: str) -> lis
     if not isinstance(policy, Audited):
         return [sql, "answers of this policy are noisy: no statement of it exposes anybody by itself"]
     try:
-        request = gate.read(found, sql, owner)
+        _, request = gate.read(found, sql, owner)
         if isinstance(request, str | Refused):
             return [sql, request if isinstance(request, str) else request.reason]
         with session.book.page():

@@ -12,11 +12,10 @@ from dataclasses import dataclass, field
 from decimal import Decimal
 from fractions import Fraction
 
-from keyhole.model.query import Refused
-from keyhole.serve.errors import Problem, ProblemKind
+from keyhole.serve.errors import ERRORS, Problem, ProblemKind
 from keyhole.serve.gate import Gate, Population
 from keyhole.serve.keys import ApiKey
-from keyhole.serve.limits import explain_size
+from keyhole.serve.limits import MOST_SQL
 from keyhole.serve.postgres_wire.messages import (
     MOST_RESPONSE,
     ProtocolViolation,
@@ -39,6 +38,7 @@ from keyhole.serve.postgres_wire.statements import (
     ProtectedQuestion,
     Purpose,
     find_question,
+    is_other_copy,
     split_statements,
     write_cell,
     write_denial,
@@ -54,6 +54,7 @@ ENDS = {b"P": b"1", b"B": b"2", b"C": b"3", b"D": b"Tn", b"E": b"CIs"}  # what e
 BESIDE = b"NSA"  # notices, settings and notifications come at any time
 PLAN = [("QUERY PLAN", "text")]
 OURS = b"_keyhole"  # the name of our own statements in the shadow
+_TOO_LONG = write_denial(ERRORS[ProblemKind.TOO_LARGE].sqlstate, f"at most {MOST_SQL:,} bytes of SQL are read", "")
 
 
 class Failed(Exception):
@@ -238,17 +239,10 @@ class WireSession:
         """The statement that gives the answer in the client's columns, or the error."""
         question = prepared.question
         types = [await self._name_type(kind) for _, kind in prepared.columns]  # all that can fail comes before the gate
-        if why := explain_size(question.sql):
-            return _write_problem(Problem(ProblemKind.TOO_LARGE, why))
         key = self._find_key()
         if isinstance(key, Problem):
             return _write_problem(key)
-        name, width, translate = self.population.name, len(prepared.columns), self.gate.trials.translate
-        sql, why = await asyncio.to_thread(translate, name, question.sql, values, prepared.parameters, width)
-        if why:
-            await self.gate.on_book(self.population, lambda s: s.refuse(question.sql, Refused(why), key.name))
-            return _write_problem(Problem(ProblemKind.REFUSED, why))
-        outcome = await self._ask_gate(key, sql, question.purpose)
+        outcome = await self._ask_gate(key, prepared, values)
         if isinstance(outcome, Problem):
             return _write_problem(outcome)
         if isinstance(outcome, CheckedQuestion):
@@ -268,11 +262,21 @@ class WireSession:
             return Problem(ProblemKind.KEY, "this key was revoked, or has expired")
         return self.gate.throttle(known) or known
 
-    async def _ask_gate(self, key: ApiKey, sql: str, purpose: Purpose) -> AnsweredQuestion | CheckedQuestion | Problem:
-        ask = self.gate.check if purpose is Purpose.EXPLAIN else self.gate.ask
+    async def _ask_gate(
+        self, key: ApiKey, prepared: Prepared, values: list[str | None]
+    ) -> AnsweredQuestion | CheckedQuestion | Problem:
+        name, sql, width = self.population.name, prepared.question.sql, len(prepared.columns)
         self.asking, self.cancelled = True, False
         try:
-            return await ask(self.population.name, key, sql, door="postgres", is_cancelled=lambda: self.cancelled)
+            return await self.gate.ask(
+                name,
+                key,
+                sql,
+                door="postgres",
+                is_cancelled=lambda: self.cancelled,
+                translate=lambda: self.gate.trials.translate(name, sql, values, prepared.parameters, width),
+                check=prepared.question.purpose is Purpose.EXPLAIN,
+            )
         finally:
             self.asking = False
 
@@ -282,9 +286,9 @@ class WireSession:
         """Several statements are taken one by one, and the first error ends them."""
         text = split_text(body)[0].decode("utf-8", "replace")
         self._prepared.pop(b"", None)
-        statements = split_statements(text)
+        statements = split_statements(text) if len(body) <= MOST_SQL else []
         if not statements:
-            await self._run_query(text)
+            await self._run_query(text if len(body) <= MOST_SQL else _TOO_LONG)
         for statement in statements:
             written = await self._rewrite(statement)
             if written is None or await self._run_query(written) is None:
@@ -296,10 +300,10 @@ class WireSession:
         if statement.first not in RELAYED:
             return _write_refusal(statement.first)
         if not statement.names_any(self._protected):
-            return _write_refusal("COPY without a query") if statement.first == "copy" else statement.text
+            return _write_refusal("COPY without a query") if is_other_copy(statement) else statement.text
         question = find_question(statement)
         if question is None:
-            return statement.text if statement.first != "copy" else _write_refusal("COPY of a table")
+            return _write_refusal("COPY of a table") if statement.first == "copy" else statement.text
         try:
             parameters, columns = await self._describe_question(question)
             if parameters:
@@ -337,14 +341,17 @@ class WireSession:
     async def _take_parse(self, body: bytes) -> None:
         name, at = split_text(body)
         sql, at = split_text(body, at)
-        statements = split_statements(sql.decode("utf-8", "replace"))
         self._prepared.pop(name, None)
+        if len(sql) > MOST_SQL:
+            await self._relay(b"P", name + b"\0" + _TOO_LONG.encode() + b"\0" + body[at:])
+            return
+        statements = split_statements(sql.decode("utf-8", "replace"))
         if len(statements) != 1:  # none, or an error of PostgreSQL's own
             await self._relay(b"P", body)
             return
         (statement,) = statements
         question = find_question(statement) if statement.names_any(self._protected) else None
-        if statement.first not in RELAYED or (statement.first == "copy" and question is None):
+        if statement.first not in RELAYED or (question is None and is_other_copy(statement)):
             await self._relay(b"P", name + b"\0" + _write_refusal(statement.first).encode() + b"\0" + body[at:])
             return
         if question is None:

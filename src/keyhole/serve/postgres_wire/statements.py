@@ -135,6 +135,11 @@ def _end_comment(text: str, at: int) -> int:
     return at
 
 
+def is_other_copy(statement: ClientStatement) -> bool:
+    """Is it a COPY of something else than the rows of a query to the client?"""
+    return statement.first == "copy" and COPY.match(statement.text) is None
+
+
 def find_question(statement: ClientStatement) -> ProtectedQuestion | None:
     """The question inside a statement over protected tables; None if it is no question."""
     text, first = statement.text, statement.first
