@@ -32,11 +32,16 @@ from tests.serve.serve_world import (
 )
 from tests.sessions.session_world import EXACT, WHOLE
 from tests.support.effort import FULL
+from tests.support.postgres import Postgres
+from tests.support.postgres_book import make_book_schema
 
 from keyhole.book import Book
+from keyhole.serve.dashboard.pages import Dashboard
 from keyhole.serve.errors import Problem
-from keyhole.serve.gate import Gate
+from keyhole.serve.gate import ENDINGS, Gate, Population
+from keyhole.serve.guard import Guard
 from keyhole.serve.keys import KeyRing, KeyRole
+from keyhole.serve.replies import AnsweredQuestion
 
 SERIAL, KILLS, PAIRS, CLIENTS = (20, 200, 1000, 64) if FULL else (20, 10, 30, 16)
 DOORS = ("--http", "127.0.0.1:0", "--postgres", "127.0.0.1:0")
@@ -64,7 +69,7 @@ def test_whoever_goes_away_is_answered_in_the_book(tmp_path: Path) -> None:
         before = session.book.state.seq
         for text in texts[:2]:
             cut_request(server.url, server.head("ann"), json.dumps({"sql": text}))
-        wait_for(lambda: len(server.gate.endings) == 2 and not server.gate.flights)
+        wait_for(lambda: len(next(iter(server.gate.populations.values())).endings) == 2 and not server.gate.flights)
         after = session.book.state.seq
         replies = [server.query(text) for text in texts[:2]]
         assert session.book.state.seq == after  # recalled: no new entry
@@ -225,6 +230,67 @@ def test_a_budget_for_forty_answers_pays_for_exactly_forty(tmp_path: Path) -> No
         assert ends == {200: 40, 402: CLIENTS}
         session = server.gate.populations["noisy"].session
         assert session.book.state.spent("*")[0] == price * 40
+
+
+def test_the_cost_of_an_answer_is_its_own_whatever_another_server_charged(tmp_path: Path) -> None:
+    (config,) = write_world(tmp_path, {"noisy": NOISY})
+
+    async def ask() -> list[Fraction | None]:
+        gates = [Gate.open([config], tmp_path / "keys.keyhole") for _ in range(2)]
+        try:
+            key = gates[0].keys.find(gates[0].keys.add("ann", KeyRole.ANALYST))
+            assert key is not None
+            turns = [gates[0], gates[1], gates[1], gates[0]]
+            texts = [f"SELECT COUNT(*) FROM staff WHERE pay >= {number}" for number in range(len(turns))]
+            replies = [await gate.ask(None, key, text) for gate, text in zip(turns, texts, strict=True)]
+            return [each.cost if isinstance(each, AnsweredQuestion) else None for each in replies]
+        finally:
+            for gate in gates:
+                gate.close()
+
+    costs = asyncio.run(ask())
+    assert costs[0]
+    assert costs == [costs[0]] * 4
+
+
+def test_figures_are_those_of_the_book_also_after_a_restart(tmp_path: Path) -> None:
+    (config,) = write_world(tmp_path, {"exact": EXACT})
+
+    async def ask(count: int) -> Population:
+        gate = Gate.open([config], tmp_path / "keys.keyhole")
+        try:
+            gate.keys.revoke("ann")
+            key = gate.keys.find(gate.keys.add("ann", KeyRole.ANALYST))
+            assert key is not None
+            for _ in range(count):
+                await gate.ask(None, key, WHOLE)
+            found = gate.populations["staff"]
+            assert "no witness" in found.describe_health()
+            return found
+        finally:
+            gate.close()
+
+    first = asyncio.run(ask(ENDINGS + 5))
+    assert (first.count_lately(), len(first.endings)) == (ENDINGS + 5, ENDINGS)
+    again = asyncio.run(ask(0))
+    assert again.seen["ann"] <= first.seen["ann"]
+    assert sum(again.asked_today.values()) == 1  # what is told again is no entry
+
+
+def test_a_book_in_postgresql_is_verified_and_audited(postgres: Postgres, tmp_path: Path) -> None:
+    with make_book_schema(postgres, tmp_path) as place:
+        book = f'[book]\npolicy = "audited"\npath = "{place.path}"\nkey = "book.key"\nwitness = "witness"\n'
+        with running(tmp_path / "served", {"exact": EXACT + book}) as server:
+            assert server.query(WHOLE).status_code == 200
+            (found,) = server.gate.populations.values()
+            audit = httpx.post(f"{server.url}/v1/audit", json={}, headers=server.head("owner"), timeout=120)
+            assert (audit.status_code, audit.json()["exit_code"]) == (200, 0), audit.text
+            screens = Dashboard(server.gate, Guard(None, server.gate, ()))  # type: ignore[arg-type]
+            asyncio.run(screens.run_check(found))
+    run = screens.checks[found.name]
+    assert "nothing is missing that the witness has seen" in run.verify
+    assert run.audit == "keyhole audit: nobody is exposed (exit code 0)"
+    assert run.report
 
 
 def test_all_populations_are_opened_or_none(tmp_path: Path) -> None:

@@ -24,6 +24,7 @@ from tests.support.postgres import programs
 
 import keyhole
 from keyhole.errors import ConfigError, ServerError
+from keyhole.serve import http
 from keyhole.serve.errors import ERRORS, ProblemKind
 from keyhole.serve.keys import KeyRole
 
@@ -286,6 +287,26 @@ def test_the_owner_reads_the_book_and_follows_it(server: RunningServer) -> None:
     ids = [int(line[4:]) for line in seen if line.startswith("id: ")]
     assert ids[0] == 3
     assert ids == sorted(ids)
+
+
+def test_an_owner_of_one_population_learns_nothing_of_another(server: RunningServer) -> None:
+    server.query(WHOLE, "ann", population="staff")
+    server.key("half", KeyRole.OWNER, populations=("noisy",))
+    metrics, health = server.get("/metrics", "half").text, server.get("/v1/health", "half").json()
+    assert "staff" not in metrics
+    assert 'keyhole_book_entries{population="noisy"}' in metrics
+    assert [each["name"] for each in health["populations"]] == ["noisy"]
+
+
+def test_a_revoked_key_follows_the_book_no_longer(server: RunningServer, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(http, "HEARTBEAT", 0.1)
+    key = server.gate.keys.add("gone", KeyRole.OWNER)
+    head = {"authorization": f"Bearer {key}".encode(), "last-event-id": b"\xb2"}
+    with httpx2.stream("GET", f"{server.url}/v1/events?population=staff", headers=head, timeout=20) as stream:
+        lines = stream.iter_lines()
+        assert any(line.startswith("event: now") for line in lines)
+        server.gate.keys.revoke("gone")
+        assert len(list(lines)) < 50  # it ends
 
 
 def test_the_audit_runs_in_a_child_and_says_what_the_command_says(server: RunningServer) -> None:

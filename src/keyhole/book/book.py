@@ -38,7 +38,7 @@ class Book:
     """
 
     def __init__(self, path: str, store: Store, witness: Witness | None = None) -> None:
-        self.path, self.store, self._witness = path, store, witness
+        self.path, self.store, self.witness = path, store, witness
         self.name = path  # what whoever opened it calls it
         self.key = Path(f"{path}.key")  # the file of the key that binds it to the values
         self.lock = threading.RLock()  # one question at a time among threads; among processes a page sees to it
@@ -105,9 +105,9 @@ class Book:
                 with book.page():
                     book._begin(population)
                 return book
-            book._witness = Witness(witness) if witness else None
+            book.witness = Witness(witness) if witness else None
             book._check()
-            book._witness = None  # it saw nothing of what is rehearsed
+            book.witness = None  # it saw nothing of what is rehearsed
         except BaseException:
             book.close()
             raise
@@ -123,23 +123,23 @@ class Book:
 
     def _refuse_lost_witness(self, adopt: str | None) -> None:
         """A book that had a witness is not gone on with when that file is gone: an older copy would not be noticed."""
-        if self._witness is None or adopt is not None or self._witness.read() is not None:
+        if self.witness is None or adopt is not None or self.witness.read() is not None:
             return
         if self.store.shared or self._has_witness():
             raise BookError(
-                f"the book {self.path} has a witness, and {self._witness.path} is missing or empty, so nobody can say "
+                f"the book {self.path} has a witness, and {self.witness.path} is missing or empty, so nobody can say "
                 "whether this copy is the latest: restore the witness, or give the path where it is. For another "
                 "gateway read the digest of the last entry where the book is in use, and run keyhole book adopt"
             )
 
     def _add_to_witness(self, adopt: str | None) -> None:
         """First the file, then the word in the book: nobody who opens or dies in between finds a witness missing."""
-        if self._witness is None or (self._has_witness() and adopt is None and self._witness.read() is not None):
+        if self.witness is None or (self._has_witness() and adopt is None and self.witness.read() is not None):
             return
         with self.page():
             last = self.state.last
             assert last is not None
-            self._witness.write(last.seq, last.hash)
+            self.witness.write(last.seq, last.hash)
             if not self._has_witness():
                 self.store.set_remark("witness", "yes")
                 self._changed = True
@@ -151,7 +151,7 @@ class Book:
             raise BookError(f"{self.path} has the layout {layout!r}, this program reads {LAYOUT!r}")
         state = BookState()  # believed only when all of it was checked
         before: BookEntry | None = None
-        seen = self._witness.read() if self._witness is not None else None
+        seen = self.witness.read() if self.witness is not None else None
         for entry in self.entries():
             self._check_link(entry, before)
             if seen is not None and seen[0] == entry.seq and seen[1] == entry.hash:
@@ -251,9 +251,10 @@ class Book:
         """The entries behind number `after`, in order."""
         return self.store.list_entries(after)
 
-    def refusals(self) -> list[tuple[str, str | None, str, str, str]]:
-        """What was asked and not answered: (time, analyst, statement, verdict, reason)."""
-        return [(at, who, sql, verdict, reason) for at, who, sql, verdict, reason in self.store.list_refusals()]
+    def refusals(self, after: int = 0, most: int = 1 << 62) -> list[tuple[str, str | None, str, str, str]]:
+        """What was asked and not answered: (time, analyst, statement, verdict, reason), behind the first `after`."""
+        rows = self.store.list_refusals(after, most)
+        return [(at, who, sql, verdict, reason) for at, who, sql, verdict, reason in rows]
 
     # --- sealed state -------------------------------------------------------------------------------------------------
 
@@ -329,8 +330,8 @@ class Book:
             self._roll_back()
             raise
         self.state.keep()
-        if self._witness is not None and last is not None:
-            self._witness.write(last.seq, last.hash)
+        if self.witness is not None and last is not None:
+            self.witness.write(last.seq, last.hash)
 
 
 def _open_store(path: str | Path, witness: Path | None, *, begun: bool) -> Store:

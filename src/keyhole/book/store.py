@@ -27,6 +27,7 @@ WAIT = 60.0  # seconds in the queue for another process that is asking
 BATCH = 256  # entries that are read at once
 FIELDS = "seq, prev, hash, at, kind, epoch, analyst, body"
 ASKED = "at, analyst, sql, verdict, reason"
+ANSWERS = ("answer", "release", "told", "unjudged")  # kinds of entries that end a question
 COPIED = {  # table: its columns, and their order
     "about": ("key, value", "key"),
     "entry": (FIELDS, "seq"),
@@ -144,9 +145,22 @@ class Store(ABC):
         """What was not answered."""
         self.run(f"INSERT INTO asked ({ASKED}) VALUES (?, ?, ?, ?, ?)", (at, analyst, sql, verdict, reason))
 
-    def list_refusals(self) -> list[Row]:
-        """The same, in order."""
-        return self.run(f"SELECT {ASKED} FROM asked ORDER BY {self.order}")
+    def list_refusals(self, after: int = 0, most: int = 1 << 62) -> list[Row]:
+        """The same, in order; behind the first `after` of them."""
+        return self.run(f"SELECT {ASKED} FROM asked ORDER BY {self.order} LIMIT ? OFFSET ?", (most, after))
+
+    def count_refusals(self) -> dict[tuple[str | None, str], int]:
+        """How often each analyst got each verdict that is no answer."""
+        text = "SELECT analyst, verdict, count(*) FROM asked GROUP BY analyst, verdict"
+        return {(who, verdict): count for who, verdict, count in self.run(text)}
+
+    def list_activity(self, since: str) -> dict[str, tuple[int, str]]:
+        """What each analyst asked, answered or not: (how many since that time, when last)."""
+        answered = f"SELECT analyst, at FROM entry WHERE kind IN ({', '.join('?' * len(ANSWERS))})"
+        asked = "SELECT analyst, at FROM asked WHERE verdict <> 'revealed'"
+        text = "SELECT analyst, sum(CASE WHEN at >= ? THEN 1 ELSE 0 END), max(at) FROM "
+        text += f"({answered} UNION ALL {asked}) AS each_time WHERE analyst IS NOT NULL GROUP BY analyst"
+        return {who: (int(count), last) for who, count, last in self.run(text, (since, *ANSWERS))}
 
     def seal(self, key: tuple[int, str], generation: int, fields: str, state: bytes | None) -> None:
         """Keep a secret state; None leaves its large part as it is."""

@@ -115,7 +115,7 @@ def audit(
         verdict = examine(read, by=by, **how, **limits, **table)
         additions = _find_additions(read, verdict, again, table, limits, rule, advise=advise)
     counted = None if signing is None else signing.count(verdict)
-    shown.show(verdict, read, counted, additions, None if log == "-" else Path(log))
+    shown.show(verdict, read, counted, additions, None if log == "-" or "://" in log else Path(log))
     exit_with(additions.exit_code(shown.exit_code(verdict) if counted is None else counted.exit_code))
 
 
@@ -178,11 +178,12 @@ def _read(log: str, log_format: str, dialect: str | None, table: TableArguments,
     from keyhole.engines.engine import dialect_of
     from keyhole.logs.fold import fold_log
     from keyhole.logs.importers import LogFormat
+    from keyhole.logs.open import is_book
     from keyhole.sql import Dialect
 
     engine = None if dialect is None else Dialect(dialect)
     usual = Dialect(dialect_of(settings(**table).data) or Dialect.DUCKDB)
-    read = fold_log(log if log == "-" else Path(log), LogFormat(log_format), engine, said, usual)
+    read = fold_log(log if log == "-" or is_book(log) else Path(log), LogFormat(log_format), engine, said, usual)
     if not (read.lines or read.refused or read.unjudged or read.passed or read.failed):
         raise LogError(f"{read.name} holds no statement, so there is nothing to audit. Is it the right file?")
     return read

@@ -141,10 +141,10 @@ def _serve(configs: tuple[Path, ...], keys: Path, per_minute: int, settings: Ser
         try:
             check_tls(settings.tls)
             for each in gate.populations.values():
-                emit(
-                    f"{each.name}: {each.policy}, {each.session.book.state.seq} entries in {each.session.book.name}",
-                    None,
-                )
+                book = each.session.book
+                emit(f"{each.name}: {each.policy}, {book.state.seq} entries in {book.name}", None)
+                if book.witness is None:
+                    emit("  it has no witness ([book] witness): an older copy of it would not be noticed", None)
             if check:
                 emit("everything opens; nothing was served", None)
             else:

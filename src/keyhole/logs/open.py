@@ -65,7 +65,7 @@ def open_log(
     <LogFormat.PG_STAT_STATEMENTS: 'pg-stat-statements'>
     """
     if is_book(log):
-        return _of_book(Path(log))
+        return _of_book(log)
     return collect_log(log, Collection(dialect), format, dialect or usual)
 
 
@@ -199,9 +199,11 @@ def _is_file(text: str) -> bool:
 
 
 def is_book(log: str | Path) -> bool:
-    """Is it a book, by its first bytes? A pipe is none: what is read of it is gone."""
+    """Is it a book, by its first bytes, or one in PostgreSQL? A pipe is none: what is read of it is gone."""
     if isinstance(log, str) and not _is_file(log):
-        return False
+        from keyhole.book.store import is_in_postgres
+
+        return is_in_postgres(log)
     try:
         if Path(log).is_fifo():
             return False
@@ -211,7 +213,7 @@ def is_book(log: str | Path) -> bool:
         return False
 
 
-def _of_book(path: Path) -> Log:
+def _of_book(path: str | Path) -> Log:
     """A book as the transcript that it is. What was answered about an earlier version of the data is listed as not
     judged: the data at hand is another.
     """

@@ -13,6 +13,7 @@ from keyhole.errors import (
     BookError,
     BudgetExhausted,
     CannotHonour,
+    ConfigError,
     ContradictionError,
     KeyholeError,
     NotAvailable,
@@ -124,7 +125,7 @@ def explain_error(error: BaseException) -> Problem:
             return Problem(ProblemKind.ACCURACY, str(error))
         case QueryError():
             return Problem(ProblemKind.REFUSED, str(error), position=error.position)
-        case BookError():  # its words name files of the owner
+        case BookError() | ConfigError():  # the book, or its witness; the words name files of the owner
             return Problem(ProblemKind.BOOK, "the book cannot be gone on with: ask its owner", retry_after=5)
         case TooManyWaiting():
             return Problem(ProblemKind.RATE, "too many questions wait for their turn: try again later", retry_after=5)

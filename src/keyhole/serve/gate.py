@@ -12,7 +12,7 @@ import datetime as dt
 import logging
 import time
 from collections import Counter, deque
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field, replace
 from fractions import Fraction
@@ -22,7 +22,6 @@ from typing import Any, TypeAlias, TypeVar
 
 from keyhole.api.ask import choose_policy, open_session
 from keyhole.auditing.online.admission import ParsedStatement
-from keyhole.book.state import EVERYBODY
 from keyhole.config.arguments import BudgetArguments
 from keyhole.config.settings import Settings, settings
 from keyhole.errors import BookError, ConfigError, KeyholeError
@@ -76,8 +75,6 @@ class Ending:
     """A question that ended: how, and how long it took."""
 
     at: str
-    when: float
-    population: str
     analyst: str
     door: str
     outcome: str
@@ -93,8 +90,14 @@ class Population:
         self.turns = FairTurns()
         self.paces = {False: Pace(), True: Pace()}  # of questions, and of checks
         self.decider = ThreadPoolExecutor(1, thread_name_prefix=f"keyhole-{self.name}")
-        self.seen: dict[str, str] = {}  # analyst -> when a question of theirs ended last
-        self.asked_today: Counter[tuple[str, str]] = Counter(_count_asked(session))
+        self.endings: deque[Ending] = deque(maxlen=ENDINGS)
+        self.ended: deque[tuple[int, int]] = deque(maxlen=60)  # second of the clock -> how many ended in it
+        self.trouble = ""  # why the latest question was not written into the book
+        today = dt.datetime.now(dt.UTC).date().isoformat()
+        activity = session.book.store.list_activity(today)
+        self.seen = {who: last for who, (_, last) in activity.items()}  # analyst -> when a question ended last
+        # by day and analyst: a cap for a day outlives a restart
+        self.asked_today = Counter({(today, who): count for who, (count, _) in activity.items()})
 
     @property
     def schema(self) -> Schema:
@@ -108,6 +111,29 @@ class Population:
         if not isinstance(policy, Private):
             return None
         return Account(policy.unit, max(policy.answering.setting.ledger.left(analyst), Fraction(0)))
+
+    def note_ending(self, ending: Ending) -> None:
+        """A question ended."""
+        self.seen[ending.analyst] = ending.at
+        self.endings.append(ending)
+        second = int(time.time())
+        before = self.ended.pop()[1] if self.ended and self.ended[-1][0] == second else 0
+        self.ended.append((second, before + 1))
+
+    def count_lately(self) -> int:
+        """How many questions ended in the last minute."""
+        now = int(time.time())
+        return sum(count for second, count in self.ended if now - second < 60)
+
+    def describe_health(self) -> str:
+        """How the book and its witness stand, on the deciding thread; raises the BookError of one that is not whole."""
+        book = self.session.book
+        book.look()
+        seen = book.witness.read() if book.witness is not None else None
+        witness = "no witness: an older copy would not be noticed ([book] witness)"
+        if book.witness is not None:
+            witness = f"a witness that has seen entry {0 if seen is None else seen[0]:,}"
+        return f"The book has {book.state.seq:,} entries and {witness}."
 
     def has_share(self, analyst: str) -> bool:
         """May this analyst spend anything? A budget with shares knows its analysts."""
@@ -134,7 +160,6 @@ class Gate:
     readings: FairTurns = field(default_factory=lambda: FairTurns(READERS))
     buckets: TokenBuckets = field(default_factory=TokenBuckets)
     flights: dict[int, Flight] = field(default_factory=dict)
-    endings: deque[Ending] = field(default_factory=lambda: deque(maxlen=ENDINGS))
     totals: Counter[tuple[str, str, str]] = field(default_factory=Counter)  # (population, door, outcome)
     changed: asyncio.Event = field(default_factory=asyncio.Event)  # set, and replaced, when a question ends
     closing: bool = False
@@ -173,9 +198,17 @@ class Gate:
             return None
         return Problem(ProblemKind.RATE, f"at most {rate} requests a minute", retry_after=int(wait) + 1)
 
+    def reachable(self, key: ApiKey) -> list[Population]:
+        """The populations that a key reaches."""
+        return [each for name, each in self.populations.items() if key.may_reach(name)]
+
+    def list_flights(self, population: str) -> list[Flight]:
+        """What is under way there."""
+        return [each for each in self.flights.values() if each.population == population]
+
     def reach(self, name: str | None, key: ApiKey) -> Population | Problem:
         """The population of this name that the key may ask about; the only one, if no name is given."""
-        mine = {each: found for each, found in self.populations.items() if key.may_reach(each)}
+        mine = {each.name: each for each in self.reachable(key)}
         if name is None and len(mine) == 1:
             return next(iter(mine.values()))
         if name in mine:
@@ -231,6 +264,7 @@ class Gate:
         begun, outcome = time.perf_counter(), "internal"
         try:
             result = await self._decide(found, key, flight, translate, check=check)
+            found.trouble = ""
             outcome = str(result.kind) if isinstance(result, Problem) else "allow" if check else "answered"
             return result
         except Exception as error:
@@ -238,8 +272,9 @@ class Gate:
             outcome = str(problem.kind)
             if problem.kind is ProblemKind.INTERNAL:
                 log.error("a question of %s met %s", escape_line(key.name), type(error.__cause__ or error).__name__)
-            elif isinstance(error, BookError):
-                log.error("%s", escape_line(str(error)))
+            elif isinstance(error, BookError | ConfigError):
+                found.trouble = str(error)
+                log.error("%s", escape_line(found.trouble))
             return problem
         finally:
             del self.flights[flight.number]
@@ -319,8 +354,7 @@ class Gate:
 
     def _note(self, flight: Flight, outcome: str, seconds: float) -> None:
         at = dt.datetime.now(dt.UTC).isoformat(timespec="seconds")
-        self.populations[flight.population].seen[flight.analyst] = at
-        self.endings.append(Ending(at, time.time(), flight.population, flight.analyst, flight.door, outcome, seconds))
+        self.populations[flight.population].note_ending(Ending(at, flight.analyst, flight.door, outcome, seconds))
         self.totals[flight.population, flight.door, outcome] += 1
         log.info(
             "%s %s %s %s %.0f ms", escape_line(flight.population), escape_line(flight.analyst), flight.door, outcome,
@@ -396,6 +430,8 @@ def _measure(work: Callable[[], T]) -> tuple[T, float]:
 def _answer(found: Population, request: Any, sql: str, analyst: str, *, check: bool) -> Decided:
     """On the deciding thread."""
     session = found.session
+    with session.book.lock:
+        session.book.look()  # what other gateways charged is not of this question
     state = session.book.state
     before, entries, question = state.spent(analyst)[0], state.seq, None
     if isinstance(request, ParsedStatement) and request.statement is not None:
@@ -423,17 +459,3 @@ def open_population(config: Path) -> Population:
     for note in session.notes:
         log.warning("%s", escape_line(note))
     return Population(config, given, session)
-
-
-def _count_asked(session: Session[Any]) -> Iterable[tuple[str, str]]:
-    """(day, analyst) of every question of today in the book: a cap for a day outlives a restart."""
-    today = dt.datetime.now(dt.UTC).date().isoformat()
-    for at, analyst, *_ in session.book.refusals():
-        if at.startswith(today) and analyst:
-            yield today, analyst
-    for entry in session.book.entries():
-        if entry.at.startswith(today) and entry.analyst not in (None, EVERYBODY) and entry.kind in COUNTED:
-            yield today, str(entry.analyst)
-
-
-COUNTED = ("answer", "release", "told", "unjudged")

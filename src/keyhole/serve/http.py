@@ -20,6 +20,7 @@ from starlette.exceptions import HTTPException
 from starlette.responses import RedirectResponse, Response, StreamingResponse
 
 from keyhole.book import BookEntry
+from keyhole.book.store import is_in_postgres
 from keyhole.report.book import describe_entry
 from keyhole.report.documents.json_text import dumps, json_fraction, to_builtins
 from keyhole.serve.errors import ERRORS, Problem, ProblemKind, explain_error
@@ -241,9 +242,9 @@ def add_ownership(app: FastAPI, gate: Gate) -> None:
     @app.get("/v1/denials", response_model=DenialPage)
     async def denials(key: Owner, population: PopulationName = None, after: After = 0, limit: Limit = 100) -> Response:
         """What was denied or refused, oldest first; whom it would have exposed is shown on the dashboard alone."""
-        rows = await gate.on_book(reach(gate, population, key), lambda session: session.book.refusals())
+        rows = await gate.on_book(reach(gate, population, key), lambda session: session.book.refusals(after, limit))
         names = ("at", "analyst", "sql", "verdict", "reason")
-        listed = [dict(zip(names, row, strict=True)) for row in rows[after : after + limit]]
+        listed = [dict(zip(names, row, strict=True)) for row in rows]
         return respond_json({"denials": listed, "next": after + len(listed)})
 
     @app.get("/v1/versions", response_model=VersionList)
@@ -258,7 +259,8 @@ def add_ownership(app: FastAPI, gate: Gate) -> None:
         """New entries of the book as they are written; `Last-Event-ID` goes on where a stream broke off."""
         last = request.headers.get("last-event-id", "")
         found = reach(gate, population, key)
-        return stream_events(gate, found, int(last) if last.isdigit() and len(last) < 16 else after)
+        is_number = last.isascii() and last.isdigit() and len(last) < 16
+        return stream_events(gate, found, int(last) if is_number else after, key)
 
     @app.post("/v1/audit", response_model=AuditBody)
     async def audit(body: AuditRequest, key: Owner) -> Response:
@@ -273,7 +275,7 @@ def add_ownership(app: FastAPI, gate: Gate) -> None:
     @app.get("/metrics", include_in_schema=False)
     async def metrics(key: Owner) -> Response:
         """For Prometheus."""
-        return Response("".join(list_metrics(gate)), media_type="text/plain; version=0.0.4")
+        return Response("".join(list_metrics(gate, key)), media_type="text/plain; version=0.0.4")
 
     @app.get("/v1/health", response_model=HealthBody, response_model_exclude_none=True)
     async def health(key: Caller) -> Response:
@@ -282,7 +284,7 @@ def add_ownership(app: FastAPI, gate: Gate) -> None:
         if key.role is KeyRole.OWNER:
             body["populations"] = [
                 {"name": each.name, "entries": each.session.book.state.seq, "waiting": each.turns.waiting}
-                for each in gate.populations.values()
+                for each in gate.reachable(key)
             ]
         return respond_json(body)
 
@@ -296,8 +298,9 @@ def reach(gate: Gate, name: str | None, key: ApiKey) -> Population:
 
 
 def book_path(found: Population) -> str:
-    """Where the book of a population is."""
-    return str(Path(found.session.book.path).resolve())
+    """Where the book of a population is, for a command that runs elsewhere."""
+    path = found.session.book.path
+    return path if is_in_postgres(path) else str(Path(path).resolve())
 
 
 def audit_command(found: Population, how: str) -> list[str]:
@@ -305,34 +308,41 @@ def audit_command(found: Population, how: str) -> list[str]:
     return ["audit", book_path(found), "-c", str(found.config.resolve()), "--format", how]
 
 
-def list_metrics(gate: Gate) -> Iterator[str]:
-    """Counts and sizes, no text of anybody."""
+def list_metrics(gate: Gate, key: ApiKey) -> Iterator[str]:
+    """Counts and sizes of the populations that a key reaches, no text of anybody."""
+    labels = {each.name: f"population={json.dumps(each.name, ensure_ascii=False)}" for each in gate.reachable(key)}
     yield "# TYPE keyhole_questions_total counter\n"
     for (population, door, outcome), number in sorted(gate.totals.items()):
-        labels = f'population={json.dumps(population)},door="{door}",outcome="{outcome}"'
-        yield f"keyhole_questions_total{{{labels}}} {number}\n"
-    yield f"# TYPE keyhole_in_flight gauge\nkeyhole_in_flight {len(gate.flights)}\n"
+        if population in labels:
+            yield f'keyhole_questions_total{{{labels[population]},door="{door}",outcome="{outcome}"}} {number}\n'
+    yield "# TYPE keyhole_in_flight gauge\n"
+    for name, label in labels.items():
+        yield f"keyhole_in_flight{{{label}}} {len(gate.list_flights(name))}\n"
     yield "# TYPE keyhole_book_entries gauge\n"
-    for each in gate.populations.values():
-        yield f"keyhole_book_entries{{population={json.dumps(each.name)}}} {each.session.book.state.seq}\n"
+    for name, label in labels.items():
+        yield f"keyhole_book_entries{{{label}}} {gate.populations[name].session.book.state.seq}\n"
 
 
 # --- events and children ----------------------------------------------------------------------------------------------
 
 
-def stream_events(gate: Gate, found: Population, after: int) -> Response:
-    """Server-sent events: an `entry` for each entry of the book, a `now` after each question."""
-    return StreamingResponse(_list_events(gate, found, after), media_type="text/event-stream")
+def stream_events(gate: Gate, found: Population, after: int, key: ApiKey) -> Response:
+    """Server-sent events: an `entry` for each entry of the book, a `now` after each question; until the key is gone."""
+    return StreamingResponse(_list_events(gate, found, after, key), media_type="text/event-stream")
 
 
-async def _list_events(gate: Gate, found: Population, after: int) -> AsyncIterator[str]:
-    while not gate.closing:
+async def _list_events(gate: Gate, found: Population, after: int, key: ApiKey) -> AsyncIterator[str]:
+    while not gate.closing and gate.keys.find_digest(key.digest) is not None:
         changed = gate.changed
         fresh = await gate.on_book(found, partial(_list_entries, after))
         for entry in fresh:
             after = entry.seq
             yield f"id: {entry.seq}\nevent: entry\ndata: {_write_line(to_builtins(describe_entry(entry)))}\n\n"
-        now = {"in_flight": len(gate.flights), "waiting": found.turns.waiting, "entries": found.session.book.state.seq}
+        now = {
+            "in_flight": len(gate.list_flights(found.name)),
+            "waiting": found.turns.waiting,
+            "entries": found.session.book.state.seq,
+        }
         yield f"event: now\ndata: {_write_line(now)}\n\n"
         if len(fresh) == MOST_ENTRIES:
             continue

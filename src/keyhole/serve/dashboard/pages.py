@@ -182,7 +182,7 @@ class Dashboard:
         @app.get("/dashboard/live", include_in_schema=False)
         async def live(key: Reader, population: str | None = None) -> Response:
             found = reach(self.gate, population, key)
-            return stream_events(self.gate, found, found.session.book.state.seq)
+            return stream_events(self.gate, found, found.session.book.state.seq, key)
 
         @app.post("/dashboard/check", include_in_schema=False)
         async def check(key: Writer, population: PopulationField = None) -> Response:
@@ -258,8 +258,9 @@ class Dashboard:
             case "statements":
                 return {"rows": list_statements(found.session, wanted, before), "wanted": wanted}
             case "denials":
-                refusals = list(enumerate(found.session.book.refusals()))
-                return {"rows": refusals[-LISTED:][::-1], "total": len(refusals)}
+                total = sum(found.session.book.store.count_refusals().values())
+                first = max(0, total - LISTED)
+                return {"rows": list(enumerate(found.session.book.refusals(first), first))[::-1], "total": total}
             case "versions":
                 state = found.session.book.state
                 return {
@@ -272,20 +273,23 @@ class Dashboard:
 
     def describe_now(self, found: Population) -> dict[str, Any]:
         """What is under way, and what ended last."""
-        gate, now, state = self.gate, time.time(), found.session.book.state
-        endings = [each for each in gate.endings if each.population == found.name]
-        minute = sum(now - each.when < 60 for each in endings)
+        now, endings = time.time(), found.endings
         median = statistics.median(each.seconds for each in endings) * 1000 if endings else 0
         denied = sum(each.outcome == "deny" for each in endings)
-        flights = [each for each in gate.flights.values() if each.population == found.name]
+        flights = self.gate.list_flights(found.name)
+        try:
+            health, mood = found.describe_health(), ""
+        except KeyholeError as error:
+            health, mood = str(error), "bad"
+        if found.trouble:
+            health, mood = f"{health} The latest question was not written down: {found.trouble}", "bad"
         tiles = [
             Tile(str(len(flights)), "under way"),
-            Tile(str(minute), "ended in the last minute"),
+            Tile(str(found.count_lately()), "ended in the last minute"),
             Tile(f"{median:.0f} ms", "median of the latest"),
             Tile(str(denied), f"denied of the latest {len(endings)}", "warn" if denied else ""),
-            Tile(f"{state.seq:,}", "entries in the book"),
+            Tile(f"{found.session.book.state.seq:,}", "entries in the book", mood),
         ]
-        witness = "it has a witness" if found.given.config.book.witness else "it has no witness ([book] witness)"
         return {
             "tiles": tiles,
             "flights": [
@@ -295,15 +299,15 @@ class Dashboard:
                 (each.at, each.analyst, each.door, each.outcome, f"{each.seconds * 1000:.0f} ms")
                 for each in reversed(endings)
             ],
-            "health": f"The book was whole when it was opened, and {witness}.",
+            "health": health,
         }
 
     def list_analysts(self, found: Population) -> Iterator[tuple[str, ...]]:
         """Everybody who has a key or asked something."""
-        state, refusals = found.session.book.state, found.session.book.refusals()
-        denied = Counter(who for _, who, _, verdict, _ in refusals if verdict == "deny")
-        refused = Counter(who for _, who, _, verdict, _ in refusals if verdict == "refused")
-        seen = {who: at for at, who, *_ in refusals if who} | dict(found.seen)
+        state, seen = found.session.book.state, found.seen
+        counts = found.session.book.store.count_refusals()
+        denied = Counter({who: count for (who, verdict), count in counts.items() if verdict == "deny"})
+        refused = Counter({who: count for (who, verdict), count in counts.items() if verdict == "refused"})
         keys = {key.name: key for key in self.gate.keys.keys if key.may_reach(found.name)}
         for name in sorted({*keys, *state.heard, *filter(None, denied), *filter(None, refused)} - {EVERYBODY}):
             key = keys.get(name)
@@ -324,7 +328,9 @@ class Dashboard:
         """`keyhole book verify` and an audit of the book, in processes of their own."""
         run = self.checks[found.name] = CheckRun()
         try:
-            code, text = await run_command(found, ["book", "verify", book_path(found)])
+            witness = found.session.book.witness
+            seen_by = [] if witness is None else ["--witness", str(witness.path.resolve())]
+            code, text = await run_command(found, ["book", "verify", book_path(found), *seen_by])
             run.verify = text.strip() if code == 0 else f"keyhole book verify ended with exit code {code}"
             code, page = await run_command(found, audit_command(found, "html"))
             words = {0: "nobody is exposed", 1: "somebody is exposed or inferred", 3: "not everything could be judged"}
@@ -386,10 +392,10 @@ def _list_fields(name: str, table: Any) -> Iterator[tuple[str, str]]:
 def reveal_denial(gate: Gate, found: Population, number: int, owner: str) -> list[str]:
     """Whom a statement that was denied would expose if it were answered now; that somebody looked is written down."""
     session = found.session
-    refusals = session.book.refusals()
-    if number >= len(refusals):
+    refusals = session.book.refusals(number, 1)
+    if not refusals:
         return ["there is no such statement"]
-    sql = refusals[number][2]
+    sql = refusals[0][2]
     session.book.note_refusal(sql, "revealed", f"{owner} looked at whom it would expose", owner)
     policy = session.policy
     if not isinstance(policy, Audited):
