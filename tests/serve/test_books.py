@@ -43,7 +43,7 @@ from keyhole.serve.guard import Guard
 from keyhole.serve.keys import KeyRing, KeyRole
 from keyhole.serve.replies import AnsweredQuestion
 
-SERIAL, KILLS, PAIRS, CLIENTS = (20, 200, 1000, 64) if FULL else (20, 10, 30, 16)
+SERIAL, KILLS, PAIRS, CLIENTS, PAID = (20, 200, 1000, 64, 100) if FULL else (20, 10, 30, 16, 40)
 DOORS = ("--http", "127.0.0.1:0", "--postgres", "127.0.0.1:0")
 
 
@@ -212,11 +212,11 @@ async def ask_pairs(configs: Sequence[Path], numbers: Sequence[int]) -> list[lis
         gate.close()
 
 
-def test_a_budget_for_forty_answers_pays_for_exactly_forty(tmp_path: Path) -> None:
+def test_a_budget_for_so_many_answers_pays_for_exactly_those(tmp_path: Path) -> None:
     count = "SELECT COUNT(*) FROM staff WHERE pay >= {}"
     with running(tmp_path / "price", {"noisy": NOISY}) as server:
         price = Fraction(str(server.query(count.format(0), path="/v1/check").json()["cost"]))
-    settings = NOISY.replace("epsilon = 60", f"epsilon = {float(price * 40 + price / 2):.9f}")
+    settings = NOISY.replace("epsilon = 60", f"epsilon = {float(price * PAID + price / 2):.9f}")
     with running(tmp_path / "crowd", {"noisy": settings}) as server:
         names = [f"analyst{k}" for k in range(CLIENTS)]
         for name in names:
@@ -226,10 +226,10 @@ def test_a_budget_for_forty_answers_pays_for_exactly_forty(tmp_path: Path) -> No
             return server.query(count.format(number), names[number % CLIENTS]).status_code
 
         with ThreadPoolExecutor(CLIENTS) as pool:
-            ends = Counter(pool.map(ask, range(40 + CLIENTS)))
-        assert ends == {200: 40, 402: CLIENTS}
+            ends = Counter(pool.map(ask, range(PAID + CLIENTS)))
+        assert ends == {200: PAID, 402: CLIENTS}
         session = server.gate.populations["noisy"].session
-        assert session.book.state.spent("*")[0] == price * 40
+        assert session.book.state.spent("*")[0] == price * PAID
 
 
 def test_the_cost_of_an_answer_is_its_own_whatever_another_server_charged(tmp_path: Path) -> None:

@@ -15,13 +15,14 @@ from contextlib import suppress
 import psycopg
 import pytest
 from tests.serve.wire_server import ROWS, WireServer, write_world
-from tests.support.effort import effort
+from tests.support.effort import FULL, effort
 
 from keyhole.serve.limits import MOST_SQL
 from keyhole.serve.postgres_wire import front, session
 from keyhole.serve.postgres_wire.messages import MOST_RESPONSE, pack_bind, pack_message, pack_parse
 from keyhole.serve.postgres_wire.shadow import OWNER
 
+SESSIONS = 2_500 if FULL else 100  # of clients with a key, and of those without one
 LONGEST = 5.0  # seconds that the door may leave a client without a word
 PEOPLE = [row[0].encode() for row in ROWS]
 TEXTS = (
@@ -105,7 +106,7 @@ def random_start(rng: random.Random) -> bytes:
 
 
 def test_somebody_without_a_key_is_always_turned_away(server: WireServer, caplog: pytest.LogCaptureFixture) -> None:
-    for seed in range(effort(500)):
+    for seed in range(SESSIONS):
         rng = random.Random(seed)
         server.door._failures._levels.clear()
         with socket.create_connection(("127.0.0.1", server.port)) as connection:
@@ -144,7 +145,7 @@ def test_no_client_with_a_key_hangs_the_door_or_sees_a_row(
     server: WireServer, caplog: pytest.LogCaptureFixture
 ) -> None:
     ended = 0
-    for seed in range(effort(500)):
+    for seed in range(SESSIONS):
         rng = random.Random(seed)
         messages = [random_message(rng) for _ in range(rng.randrange(1, 12))]
         connection = psycopg.connect(server.address(), autocommit=True)
@@ -161,7 +162,7 @@ def test_no_client_with_a_key_hangs_the_door_or_sees_a_row(
                 assert b"Traceback" not in got
             finally:
                 connection.close()
-    assert ended < effort(500)  # most go on
+    assert ended < SESSIONS  # most go on
     is_clean(server, caplog)
 
 
