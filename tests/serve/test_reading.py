@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import subprocess
 import sys
 import threading
@@ -12,6 +13,7 @@ import pytest
 from tests.serve.serve_world import RunningServer, running
 from tests.sessions.session_world import EXACT, WHOLE
 
+from keyhole.serve.limits import MOST_OF_ONE, FairTurns, TooManyWaiting
 from keyhole.serve.postgres_wire.statements import translate_question
 from keyhole.serve.reading import TOO_MUCH, TrialReader
 
@@ -46,21 +48,22 @@ def test_a_product_of_sums_is_refused_while_others_are_answered(server: RunningS
 
 def test_a_process_that_ended_is_started_again(trials: TrialReader) -> None:
     for number in range(4):
-        assert trials.explain("staff", f"{WHOLE} WHERE level = {number}") == ""
+        assert trials.explain("staff", f"{WHOLE} WHERE level = {number}", "ann") == ""
         processes = list(trials._idle.queue)
         for each in processes:
             if each.process is not None:
                 each.process.kill()
                 each.process.wait(30)
-    assert trials.explain("staff", LONG) == TOO_MUCH
+    assert trials.explain("staff", LONG, "ann") == TOO_MUCH
 
 
 def test_a_text_is_tried_once(trials: TrialReader, monkeypatch: pytest.MonkeyPatch) -> None:
     sql = f"{WHOLE} WHERE level = 77"
-    assert trials.explain("staff", sql) == ""
+    assert trials.explain("staff", sql, "ann") == ""
     monkeypatch.setattr(TrialReader, "_send", lambda *_: None)
-    assert trials.explain("staff", sql) == ""
-    assert trials.explain("staff", f"{sql}7") == TOO_MUCH
+    assert trials.explain("staff", sql, "ann") == ""
+    assert trials.explain("staff", f"{sql}7", "ann") == TOO_MUCH
+    assert trials.explain("staff", sql, "bob") == TOO_MUCH  # that others tried it does not show
 
 
 @pytest.mark.parametrize(
@@ -78,9 +81,25 @@ def test_what_is_translated_there_is_what_would_be_translated_here(
     server: RunningServer, sql: str, values: list[str | None], types: list[int], width: int
 ) -> None:
     schema = server.gate.populations["staff"].schema
-    there = server.gate.trials.translate("staff", sql, values, types, width)
+    there = server.gate.trials.translate("staff", sql, values, types, width, "ann")
     assert there == translate_question(sql, values, types, width, schema)
-    assert (("staff", there[0]) in server.gate.trials._known) is (there[1] == "")  # it was read there, too
+    assert (("staff", there[0], "ann") in server.gate.trials._known) is (there[1] == "")  # it was read there, too
+
+
+def test_one_with_many_texts_stops_nobody() -> None:
+    async def read(turns: FairTurns, who: str, done: list[str]) -> None:
+        async with turns.take(who):
+            await asyncio.sleep(0)
+            done.append(who)
+
+    async def crowd() -> tuple[list[str], list[object]]:
+        turns, done = FairTurns(2), list[str]()
+        asked = [read(turns, who, done) for who in [*["ann"] * (MOST_OF_ONE + 5), "bob"]]
+        return done, list(await asyncio.gather(*asked, return_exceptions=True))
+
+    done, ends = asyncio.run(crowd())
+    assert done.index("bob") <= 4  # behind the two that were read, and at most one more in each place
+    assert sum(isinstance(end, TooManyWaiting) for end in ends) == 3  # two were read, so many waited
 
 
 def test_memory_has_an_end() -> None:

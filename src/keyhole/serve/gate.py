@@ -332,7 +332,7 @@ class Gate:
             if why or (why := explain_size(translated)):
                 return sql, why
             sql = translated
-        return sql, self.trials.explain(found.name, sql) or found.session.read(sql, analyst)
+        return sql, self.trials.explain(found.name, sql, analyst) or found.session.read(sql, analyst)
 
     async def _in(self, pool: ThreadPoolExecutor, work: Callable[[], T]) -> T:
         return await asyncio.get_running_loop().run_in_executor(pool, work)

@@ -83,30 +83,30 @@ class TrialReader:
 
     schemas: Mapping[str, Schema]
     _idle: queue.LifoQueue[ReadingProcess] = field(default_factory=queue.LifoQueue)
-    _known: OrderedDict[tuple[str, str], None] = field(default_factory=OrderedDict)
+    _known: OrderedDict[tuple[str, str, str], None] = field(default_factory=OrderedDict)
 
     def __post_init__(self) -> None:
         packed = pickle.dumps(dict(self.schemas))
         for _ in range(PROCESSES):
             self._idle.put(ReadingProcess(packed))
 
-    def explain(self, population: str, sql: str) -> str:
-        """Why a statement is not read; "" if it may be."""
-        if (population, sql) in self._known:
+    def explain(self, population: str, sql: str, asker: str) -> str:
+        """Why a statement is not read; "" if it may be. What others tried makes it no faster."""
+        if (population, sql, asker) in self._known:
             return ""
         if self._send({"population": population, "sql": sql}) is None:
             return TOO_MUCH
-        self._remember(population, sql)
+        self._remember(population, sql, asker)
         return ""
 
-    def _remember(self, population: str, sql: str) -> None:
-        self._known[population, sql] = None
+    def _remember(self, population: str, sql: str, asker: str) -> None:
+        self._known[population, sql, asker] = None
         while len(self._known) > KNOWN:
             with suppress(KeyError):  # another thread was first
                 self._known.popitem(last=False)
 
     def translate(
-        self, population: str, sql: str, parameters: Sequence[str | None], types: Sequence[int], width: int
+        self, population: str, sql: str, parameters: Sequence[str | None], types: Sequence[int], width: int, asker: str
     ) -> tuple[str, str]:
         """A statement of PostgreSQL in the words of the data's engine and ""; or "" and why not."""
         job = {"population": population, "sql": sql, "parameters": parameters, "types": types, "width": width}
@@ -114,7 +114,7 @@ class TrialReader:
         if said is None:
             return "", TOO_MUCH
         if not said["reason"]:
-            self._remember(population, said["sql"])  # it was read there, too
+            self._remember(population, said["sql"], asker)  # it was read there, too
         return said["sql"], said["reason"]
 
     def _send(self, job: Mapping[str, Any]) -> Any:

@@ -274,7 +274,7 @@ class WireSession:
                 sql,
                 door="postgres",
                 is_cancelled=lambda: self.cancelled,
-                translate=lambda: self.gate.trials.translate(name, sql, values, prepared.parameters, width),
+                translate=lambda: self.gate.trials.translate(name, sql, values, prepared.parameters, width, key.name),
                 check=prepared.question.purpose is Purpose.EXPLAIN,
             )
         finally:
