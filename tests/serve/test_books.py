@@ -36,6 +36,8 @@ from tests.support.postgres import Postgres
 from tests.support.postgres_book import make_book_schema
 
 from keyhole.book import Book
+from keyhole.report.book import describe_book
+from keyhole.report.html.sessions import draw_spending
 from keyhole.serve.dashboard.pages import Dashboard
 from keyhole.serve.errors import Problem
 from keyhole.serve.gate import ENDINGS, Gate, Population
@@ -275,6 +277,19 @@ def test_figures_are_those_of_the_book_also_after_a_restart(tmp_path: Path) -> N
     again = asyncio.run(ask(0))
     assert again.seen["ann"] <= first.seen["ann"]
     assert sum(again.asked_today.values()) == 1  # what is told again is no entry
+
+
+def test_the_budget_is_drawn_as_the_book_has_it_whenever_somebody_looks(tmp_path: Path) -> None:
+    with running(tmp_path, {"noisy": NOISY}) as server:
+        (found,) = server.gate.populations.values()
+        screens = Dashboard(server.gate, Guard(None, server.gate, ()))  # type: ignore[arg-type]
+        assert screens.draw_budget(found, "epsilon") is None
+        for number, name in enumerate(("ann", "bob", "ann")):
+            assert server.query(f"SELECT COUNT(*) FROM staff WHERE pay >= {number}", name).status_code == 200
+            book = describe_book(found.session.book)
+            whole = draw_spending(book.spending, book.entries[0], book.entries[-1], "epsilon")
+            assert len(book.spending) == number + 1
+            assert screens.draw_budget(found, "epsilon") == whole
 
 
 def test_a_book_in_postgresql_is_verified_and_audited(postgres: Postgres, tmp_path: Path) -> None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from fractions import Fraction
 from typing import Any
 
@@ -32,7 +32,7 @@ def describe_book(book: Book, caps: Mapping[str, Fraction] | None = None) -> Boo
         ),
         budget=dict(state.budget),
         spent=describe_accounts(state, caps or {}),
-        spending=tuple(_list_spending(book)),
+        spending=tuple(list_spending(book.entries(), BookState())),
         entries=tuple(map(describe_entry, book.entries())),
         not_answered=tuple(
             UnansweredStatement(at=at, analyst=who, sql=sql, verdict=verdict, reason=reason)
@@ -54,10 +54,11 @@ def describe_accounts(state: BookState, caps: Mapping[str, Fraction]) -> dict[st
     return found
 
 
-def _list_spending(book: Book) -> Iterator[SpendingStep]:
-    """What was spent after each entry that changed it, for the accounts that it changed: counted as the totals are."""
-    state = BookState()
-    for entry in book.entries():
+def list_spending(entries: Iterable[BookEntry], state: BookState) -> Iterator[SpendingStep]:
+    """What was spent after each entry that changed it, for the accounts that it changed: counted as the totals are.
+    `state` accounts for the entries before them, and then for these.
+    """
+    for entry in entries:
         before = dict(state.totals)
         state.take(entry)
         changed = {

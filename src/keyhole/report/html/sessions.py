@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any
@@ -22,6 +22,7 @@ from keyhole.report.documents.sessions import (
     BookDocument,
     BookEntryDocument,
     ReplyDocument,
+    SpendingStep,
     UnansweredStatement,
 )
 from keyhole.report.html.page import Tile, render_fragment, render_page
@@ -302,7 +303,7 @@ def render_book_page(book: BookDocument, file: str = "") -> str:
         sentence,
         notes=[f"{file}: the population {book.population!r}, {versions} of the data.", "For the owner."],
         tiles=tiles,
-        spending=draw_spending(book, unit),
+        spending=draw_spending(book.spending, book.entries[0], book.entries[-1], unit) if book.spending else None,
         unit=unit,
         accounts=[_make_account(who, account) for who, account in book.spent.items()],
         answered=[(ENTRY_WORDS[entry.kind], entry, _write_reply(entry)) for entry in answered[:LISTED]],
@@ -343,20 +344,22 @@ def _write_reply(entry: BookEntryDocument) -> str:
     return f"{', '.join(numbers[:FEW])}{more}"
 
 
-def draw_spending(book: BookDocument, unit: str) -> Drawing | None:
+def draw_spending(
+    spending: Iterable[SpendingStep], first: BookEntryDocument, end: BookEntryDocument, unit: str
+) -> Drawing | None:
     """What was spent up to each entry, by everybody together and by each analyst."""
     curves: dict[str, list[tuple[float, float]]] = {}
-    for point in book.spending:
+    for point in spending:
         for who, amount in point.spent.items():
             curve = curves.setdefault(TOGETHER if who == EVERYBODY else who, [(0.0, 0.0)])
             curve.append((float(point.entry), float(Fraction(amount))))
     if not curves:
         return None
-    last = float(book.entries[-1].entry)
+    last = float(end.entry)
     series = [Series(who, [*_thin_curve(curve), (last, curve[-1][1])], stepped=True) for who, curve in curves.items()]
     series = series[:DRAWN]
     top = max(v for s in series for _, v in s.points)
-    caption = f"What was spent up to each entry ({book.entries[0].at} to {book.entries[-1].at})."
+    caption = f"What was spent up to each entry ({first.at} to {end.at})."
     caption += f" {len(curves) - DRAWN} more accounts are in the table below." if len(curves) > DRAWN else ""
     return draw_lines(series, Axis("entry", 0, last, whole=True), Axis(unit, 0, top or 1.0), caption, height=260)
 

@@ -25,9 +25,12 @@ from fastapi import Depends, FastAPI, Form, Request
 from starlette.responses import RedirectResponse, Response
 
 from keyhole.book import EVERYBODY
+from keyhole.book.state import BookState
 from keyhole.errors import KeyholeError
 from keyhole.model.query import Refused
-from keyhole.report.book import describe_book
+from keyhole.report.book import describe_entry, list_spending
+from keyhole.report.charts.drawing import Drawing
+from keyhole.report.documents.sessions import SpendingStep
 from keyhole.report.html.page import Tile, load_templates, read_style
 from keyhole.report.html.sessions import draw_spending
 from keyhole.report.replies import explain_admission
@@ -109,6 +112,7 @@ class Dashboard:
     code: str = ""
     logins: OrderedDict[str, Login] = field(default_factory=OrderedDict)  # digest of the cookie -> who
     checks: dict[str, CheckRun] = field(default_factory=dict)
+    spending: dict[str, tuple[BookState, list[SpendingStep]]] = field(default_factory=dict)  # up to an entry
     running: set[asyncio.Task[None]] = field(default_factory=set)
 
     # --- who ----------------------------------------------------------------------------------------------------------
@@ -252,9 +256,8 @@ class Dashboard:
             case "analysts":
                 return {"rows": list(self.list_analysts(found))}
             case "spending":
-                book = describe_book(found.session.book)
-                unit = book.budget.get("unit", "epsilon")
-                return {"drawing": draw_spending(book, unit), "unit": unit, "accounts": list_accounts(found)}
+                unit = found.session.book.state.budget.get("unit", "epsilon")
+                return {"drawing": self.draw_budget(found, unit), "unit": unit, "accounts": list_accounts(found)}
             case "statements":
                 return {"rows": list_statements(found.session, wanted, before), "wanted": wanted}
             case "denials":
@@ -301,6 +304,16 @@ class Dashboard:
             ],
             "health": health,
         }
+
+    def draw_budget(self, found: Population, unit: str) -> Drawing | None:
+        """The curves of a budget: of a book that is long, what was written since somebody looked last is read."""
+        book = found.session.book
+        if not book.state.totals:
+            return None
+        state, steps = self.spending.setdefault(found.name, (BookState(), []))
+        steps += list_spending(book.entries(state.seq), state)
+        ends = [describe_entry(book.entry(seq)) for seq in (1, state.seq)]
+        return draw_spending(steps, ends[0], ends[1], unit)
 
     def list_analysts(self, found: Population) -> Iterator[tuple[str, ...]]:
         """Everybody who has a key or asked something."""
