@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import re
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -169,3 +170,89 @@ def test_a_learner_that_asks_nothing_is_played_to_the_end() -> None:
 def test_what_a_learner_says_is_checked(learner: Silent) -> None:
     with pytest.raises(ModelError, match="silent: "):
         play(learner)
+
+
+BROKEN = """
+import numpy as np
+
+class Falls:
+    def __init__(self, subspace, noise, queries): self.D = subspace.D
+    def threshold(self, query): return 0.5
+    def learn(self, query, threshold, bit): raise ZeroDivisionError("a step of nothing")
+    def estimate(self): return np.full(self.D, 0.5)
+
+class Alone(Falls):
+    def __init__(self, subspace): pass
+
+class Nowhere(Falls):
+    def estimate(self): return np.full(self.D, np.nan)
+
+class Far(Falls):
+    def threshold(self, query): return float(query.sum() / 2)
+    def learn(self, query, threshold, bit): pass
+    def estimate(self): return np.full(self.D, 1e6)
+
+class Silent(Falls):
+    def threshold(self, query): return None
+"""
+
+
+@pytest.mark.parametrize(
+    ("name", "why"),
+    [
+        ("Falls", r"Falls.learn failed: ZeroDivisionError: a step of nothing"),
+        ("Alone", r"Alone\(subspace, noise, queries\) failed: TypeError"),
+        ("Nowhere", r"got \[nan, nan, nan, nan\]"),
+    ],
+)
+def test_a_learner_that_fails_is_named_and_is_no_bug_of_ours(
+    name: str, why: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "broken_learners.py").write_text(BROKEN, encoding="utf-8")
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.syspath_prepend(tmp_path)
+    chosen = ["--queries", "30", "--seeds", "1"]
+    printed = CliRunner().invoke(app, ["oracle", "simulate", "--learner", f"broken_learners:{name}", *chosen])
+    assert printed.exit_code == 2
+    assert re.search(why, printed.output)
+    assert "bug of ours" not in printed.output
+
+
+def attack_with(name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> dict[str, Any]:
+    (tmp_path / "broken_learners.py").write_text(BROKEN, encoding="utf-8")
+    (tmp_path / "shy_target.py").write_text(
+        "import numpy as np\nR, W = np.random.default_rng(5), np.array([0.2, 0.9])\n"
+        "def above(q, t): return q @ W + R.normal(0, 0.3) > t\n",
+        encoding="utf-8",
+    )
+    rows = np.random.default_rng(0).random((300, 2)) + 1
+    (tmp_path / "queries.jsonl").write_text("\n".join(json.dumps(row.tolist()) for row in rows), encoding="utf-8")
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.syspath_prepend(tmp_path)
+    chosen = ["--queries", "queries.jsonl", "--noise", "gaussian:0.3", "--range", "0..1", "--format", "json"]
+    learner = name if "-" in name else f"broken_learners:{name}"
+    printed = CliRunner().invoke(app, ["oracle", "attack", "shy_target:above", "--learner", learner, *chosen])
+    assert printed.exit_code == 0, printed.output
+    found: dict[str, Any] = json.loads(printed.output)
+    return found
+
+
+def test_a_learner_far_off_neither_makes_the_noise_sticky_nor_the_estimate_leave_the_range(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Whether answers differ is looked at where they can; what is stated of the estimate is of the one shown."""
+    found = attack_with("Far", tmp_path, monkeypatch)
+    assert not any("sticky" in note for note in found["notes"])
+    for entry in found["estimates"]:
+        assert 0 <= entry["value"] <= 1
+        assert entry["error"] is None or entry["error"] <= 1
+
+
+def test_queries_that_a_learner_leaves_out_are_its_own_doing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    notes = attack_with("Silent", tmp_path, monkeypatch)["notes"]
+    assert any("not asked: broken_learners:Silent gave no threshold" in note for note in notes)
+
+
+def test_an_attack_says_when_never_asking_is_better(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    notes = attack_with("online-bisection", tmp_path, monkeypatch)["notes"]
+    assert any("and never asking by" in note for note in notes)

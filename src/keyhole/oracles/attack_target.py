@@ -30,7 +30,7 @@ from keyhole.oracles.certify.assumptions import (
 )
 from keyhole.oracles.certify.likelihood_region import LikelihoodRegion
 from keyhole.oracles.certify.unknown_edge import EdgeFreeCertificate, certify_without_edge
-from keyhole.oracles.learners import choose_learner
+from keyhole.oracles.learners import CheckedLearner, choose_learner
 from keyhole.oracles.learners.level_newton import LevelNewton
 from keyhole.oracles.learners.newton import OneBitNewton
 from keyhole.oracles.learners.noiseless import SEARCH, SUMS, learn_noiseless, predict_answers
@@ -54,6 +54,8 @@ from keyhole.oracles.result import (
     Prediction,
     Questions,
 )
+from keyhole.oracles.simulate import warn_beforehand
+from keyhole.oracles.streams import Resampled
 from keyhole.oracles.subspace import Subspace, independent_rows, principal_basis, range_over_box
 
 TWO_ANSWERS = "one query was answered above a threshold, and not above a lower one: the target changed, or has noise"
@@ -175,16 +177,22 @@ def learn_noisy(
     learnt_from = len(rows) - min(plan.calibrate, max(0, len(rows) - 1))
     learning, checking = rows[:learnt_from], rows[learnt_from:]
     choice = choose_learner("newton" if plan.learner == AUTO else plan.learner)
-    learner = choice.make(space, law, max(3, len(learning), plan.budget or 0), plan.delta / 2)
+    length = max(3, len(learning), plan.budget or 0)
+    if beforehand := warn_beforehand(choice, Resampled(space, learning), law, length):
+        notes.append(beforehand)
+    learner = choice.make(space, law, length, plan.delta / 2)
     attack = learner if isinstance(learner, StreamAttack) else OneBitNewton(space, law, delta=plan.delta / 2)
     has_region = isinstance(law, GaussianNoise | UniformNoise) and not isinstance(attack, EdgeBisection)
     region = LikelihoodRegion(space, law, delta=plan.delta / 2) if has_region else None
     interview = _Interview(oracle, learner, attack, region, notes, plan.delta)
     doubted = asking.stated and interview.outside(asking)
     doubted |= interview.doubts(learning, checking, plan.budget) or MISFIT in notes
+    estimate = np.asarray(learner.estimate(), dtype=np.float64)
+    if space.d == space.D:
+        estimate = np.clip(estimate, asking.lower, asking.upper)
     apart = region is not None and (region.refuted or _apart(region, attack))
     if apart or (
-        not doubted and _Certificates(attack, region, asking, interview.free, learner=learner, withdrawn=False).empty()
+        not doubted and _Certificates(attack, region, asking, interview.free, estimate, withdrawn=False).empty()
     ):
         notes.append("nothing within the stated bounds explains the answers: the noise or the bounds are not as stated")
         doubted = True
@@ -196,19 +204,16 @@ def learn_noisy(
         oracle.withdraw("its answers speak against what was stated")
     if interview.wanting and not doubted:
         notes.append(f"not certified: {'; '.join(interview.wanting)}")
-    sure = _Certificates(
-        attack, region, asking, interview.free, learner=learner, withdrawn=doubted or bool(interview.wanting)
-    )
+    sure = _Certificates(attack, region, asking, interview.free, estimate, withdrawn=doubted or bool(interview.wanting))
     ends = sure.entries()
-    estimate = np.asarray(learner.estimate(), dtype=np.float64)
     kind = _kind(law)
     return OracleResult(
-        np.clip(estimate, asking.lower, asking.upper) if space.d == space.D else estimate, *ends,
+        estimate, *ends,
         type(attack).__name__ if learner is attack else choice.name,
         f"{kind}, standard deviation {law.std:.4g}", plan.noise == "auto", oracle.asked,
         len(rows) - interview.done - interview.checked, tuple(notes), space.d, sure.radius(), plan.delta,
         tuple(sure.prediction(q) for q in asking.held_out), True, interview.conditions(asking),
-        () if doubted else _estimate_errors(learner, interview.companion, asking, ends),
+        () if doubted else _estimate_errors(estimate, interview.companion, asking, ends),
     )  # fmt: skip
 
 
@@ -395,8 +400,10 @@ class _Interview:
         if not self.passes:
             self.done = asked
             if asked < len(rows):
-                name = type(self._learner).__name__
-                self._notes.append(f"{len(rows) - asked} queries could not narrow what is certain for {name}")
+                own = isinstance(self._learner, CheckedLearner)
+                name = self._learner.name if isinstance(self._learner, CheckedLearner) else type(self._learner).__name__
+                why = f"{name} gave no threshold" if own else f"they cannot narrow what is certain for {name}"
+                self._notes.append(f"{len(rows) - asked:,} queries were not asked: {why}")
         return asked
 
     def _other_models(self, rows: Floats) -> bool:
@@ -438,7 +445,8 @@ class _Interview:
                     "more answers to begin"
                 )
             return False
-        if not is_sticky(self._oracle, rows[0], float(rows[0] @ self._learner.estimate())):
+        # about the best guess of the bits so far: where a learner of one's own errs, all answers would be alike
+        if not is_sticky(self._oracle, rows[0], float(rows[0] @ self.companion.estimate())):
             self._passed.add("anew")
             self._findings["anew"] = (
                 "answers to one question differ; noise that is drawn anew in part only goes unnoticed"
@@ -454,7 +462,7 @@ class _Interview:
 
 
 def _estimate_errors(
-    learner: Learner, companion: StreamAttack, asking: Questions, ends: tuple[Floats, Floats]
+    estimate: Floats, companion: StreamAttack, asking: Questions, ends: tuple[Floats, Floats]
 ) -> tuple[float, ...]:
     """One standard error of each entry, as the answers themselves let expect: an estimate, not a certificate.
 
@@ -468,13 +476,12 @@ def _estimate_errors(
     else:
         x, y = companion.box()
         covariance = np.diag((y - x) ** 2 / 12)
-    off = space.coordinates(np.asarray(learner.estimate(), dtype=np.float64)) - centre
+    off = space.coordinates(estimate) - centre
     inside = np.einsum("id,ij,jd->d", space.basis, covariance, space.basis) + (off @ space.basis) ** 2
     rest = np.eye(space.D) - space.basis.T @ space.basis
     unseen = np.abs(rest).max(axis=1) > 1e-9
     prior = rest**2 @ ((asking.upper - asking.lower) ** 2 / 12)
     errors = np.sqrt(np.maximum(inside + np.where(unseen, prior if asking.stated else math.inf, 0.0), 0.0))
-    estimate = np.asarray(learner.estimate(), dtype=np.float64)
     return tuple(np.minimum(errors, np.maximum(ends[1] - estimate, estimate - ends[0])).tolist())
 
 
@@ -501,12 +508,12 @@ class _Certificates:
         region: LikelihoodRegion | None,
         asking: Questions,
         free: EdgeFreeCertificate | None,
+        estimate: Floats,
         *,
-        learner: Learner,
         withdrawn: bool,
     ) -> None:
         self._attack, self._region, self._asking, self._withdrawn = attack, region, asking, withdrawn
-        self._estimate = np.asarray(learner.estimate(), dtype=np.float64)
+        self._estimate = estimate
         self._box = attack.box() if free is None else free.box()
 
     def prediction(self, q: Floats) -> Prediction:

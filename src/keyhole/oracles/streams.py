@@ -149,3 +149,22 @@ class Scaled:
     def coordinates(self, n: int, rng: np.random.Generator) -> Floats:
         z = self.stream.coordinates(n, rng)
         return np.asarray(z * rng.uniform(self.low, self.high, n)[:, None], dtype=np.float64)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Resampled:
+    """Queries of a list, drawn with replacement.
+
+    >>> stream = Resampled(Subspace.blocks(4, 2), np.ones((1, 4)))
+    >>> stream.coordinates(2, np.random.default_rng(0)).round(3).tolist()
+    [[1.414, 1.414], [1.414, 1.414]]
+    """
+
+    subspace: Subspace
+    rows: Floats
+
+    def block(self, n: int, rng: np.random.Generator) -> Floats:
+        return self.rows[rng.integers(0, len(self.rows), n)]
+
+    def coordinates(self, n: int, rng: np.random.Generator) -> Floats:
+        return self.subspace.project(self.rows)[0][rng.integers(0, len(self.rows), n)]

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Final
 
 import numpy as np
 
-from keyhole.errors import ConfigError, ModelError
+from keyhole.errors import ConfigError, KeyholeError, ModelError
 from keyhole.oracles.base import Learner
 from keyhole.oracles.learners.bisection import OnlineBisection
 from keyhole.oracles.learners.newton import OneBitNewton
@@ -61,7 +62,24 @@ def choose_learner(name: str) -> LearnerChoice:
             f"--learner {name} is not a class with threshold(query), learn(query, threshold, bit) and estimate()"
             + f": {', '.join(missing)} missing" * bool(missing)
         )
-    return LearnerChoice(name, lambda space, law, queries, _: CheckedLearner(name, made(space, law, queries), space))
+
+    def build(space: Subspace, law: OracleNoise, queries: int, _: float) -> Learner:
+        with _named_failure(f"{name}(subspace, noise, queries)"):
+            learner = made(space, law, queries)
+        return CheckedLearner(name, learner, space)
+
+    return LearnerChoice(name, build)
+
+
+@contextmanager
+def _named_failure(what: str) -> Iterator[None]:
+    """What goes wrong in somebody's own class is said of that class, and is no bug of ours."""
+    try:
+        yield
+    except KeyholeError:
+        raise
+    except Exception as error:
+        raise ModelError(f"{what} failed: {type(error).__name__}: {error}") from error
 
 
 def _refuse_bits(*_: object) -> Learner:
@@ -76,20 +94,24 @@ class CheckedLearner:
 
     def threshold(self, q: Floats) -> float | None:
         """Where the learner puts the threshold; a finite number, or None."""
-        at = self.learner.threshold(q)
+        with _named_failure(f"{self.name}.threshold"):
+            at = self.learner.threshold(q)
+            at = None if at is None else float(at)
         if at is not None and not math.isfinite(at):
             raise ModelError(f"{self.name}: a threshold is a finite number or None, got {at!r}")
-        return None if at is None else float(at)
+        return at
 
     def learn(self, q: Floats, threshold: float, bit: int) -> None:
         """Tell it one bit."""
-        self.learner.learn(q, threshold, bit)
+        with _named_failure(f"{self.name}.learn"):
+            self.learner.learn(q, threshold, bit)
 
     def estimate(self) -> Floats:
         """Its estimate, a finite vector of length D."""
-        estimate = np.asarray(self.learner.estimate(), dtype=np.float64)
+        with _named_failure(f"{self.name}.estimate"):
+            estimate = np.asarray(self.learner.estimate(), dtype=np.float64)
         if estimate.shape != (self.subspace.D,) or not np.isfinite(estimate).all():
-            raise ModelError(
-                f"{self.name}: estimate() is a vector of {self.subspace.D} finite numbers, got shape {estimate.shape}"
-            )
+            right = estimate.shape == (self.subspace.D,)
+            got = f"{estimate.tolist()}" if right else f"an array of shape {estimate.shape}"
+            raise ModelError(f"{self.name}: estimate() is a vector of {self.subspace.D} finite numbers, got {got}")
         return estimate
