@@ -194,6 +194,15 @@ def test_the_price_of_a_file_says_that_it_is_for_all_of_it(tmp_path: Path) -> No
     assert (second.cost, "stands at its first statement" in second.how) == (0, True)
 
 
+def test_the_price_of_a_file_stands_once_although_its_first_statement_comes_again(tmp_path: Path) -> None:
+    sql = ["SELECT COUNT(*) FROM people WHERE town = 'b'", "SELECT sex, COUNT(*) FROM people GROUP BY sex"]
+    config, book = Config.parse(TOLD.format(budget="")), tmp_path / "b.keyhole"
+    quoted = keyhole.answer([*sql, *sql], data=people(), config=config, book=book, table="people", dry_run=True).prices
+    paid = keyhole.answer([*sql, *sql], data=people(), config=config, book=book, table="people")
+    assert [q.cost > 0 for q in quoted] == [True, False, False, False]
+    assert paid.spent <= sum(q.cost for q in quoted) <= paid.spent * Fraction(11, 10)
+
+
 def test_an_answer_that_says_nothing_is_not_sold_unless_told(tmp_path: Path) -> None:
     sql = ["SELECT COUNT(*) FROM people WHERE age >= 40"]
     (refused,) = answer(sql, tmp_path, horizon=10**9)

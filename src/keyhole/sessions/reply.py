@@ -98,7 +98,8 @@ class BudgetState:
         return f"costs {self._share(cost)} of your budget ({self.unit} {float(cost):.4g}); {questions} left"
 
     def _share(self, amount: Fraction) -> str:
-        return f"{float(100 * max(amount, Fraction(0)) / self.total):.2g} %" if self.total else "all"
+        share = float(100 * max(amount, Fraction(0)) / self.total) if self.total else 100.0
+        return f"{share:.0f} %" if share >= 10 else f"{share:.2g} %"
 
 
 def format_remainder(left: Fraction) -> str:

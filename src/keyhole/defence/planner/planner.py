@@ -329,13 +329,14 @@ class Planner:
                 prices.append(PriceQuote(sql, Fraction(0), "", Refused(str(error))))
                 continue
             mark = statement.question.mark
-            if self.plan is not None and self.plan.waits_for(mark, analyst):
-                prices.append(self.plan.price(sql, mark, analyst))
-            elif mark in seen:
+            if mark in seen:
                 prices.append(PriceQuote(sql, Fraction(0), "released before"))
-            else:
-                prices.append(self._price(statement, analyst))
-            seen.add(mark)
+                continue
+            waits = self.plan is not None and self.plan.waits_for(mark, analyst)
+            price = self.plan.price(sql, mark, analyst) if waits and self.plan else self._price(statement, analyst)
+            prices.append(price)
+            if price.refused is None:
+                seen.add(mark)
         return prices
 
     def rehearse(self, request: PlannedStatement, analyst: str | None) -> PriceQuote:
