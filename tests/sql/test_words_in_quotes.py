@@ -79,3 +79,11 @@ def test_elsewhere_the_corrected_statement_is_shown() -> None:
     with pytest.raises(QueryError) as error:
         lower_statement('SELECT COUNT(*) FROM t WHERE s = "it\'s so"', SCHEMA)
     assert error.value.message.endswith("Write: SELECT COUNT(*) FROM t WHERE s = 'it''s so'")
+
+
+def test_postgres_says_that_text_takes_single_quotes() -> None:
+    """Of words that no column and no alias has; a column of another kind is still told by its kind."""
+    found = translate_to_duckdb('SELECT COUNT(*) FROM t WHERE s = "it\'s so"', Dialect.POSTGRES, SCHEMA)
+    assert found.reason.endswith("no column \"it's so\" is known here. Text takes single quotes: 'it''s so'")
+    for sql in ('SELECT COUNT(*) FROM t WHERE s = "n"', "SELECT COUNT(*) FROM t WHERE s = it"):
+        assert "single quotes" not in translate_to_duckdb(sql, Dialect.POSTGRES, SCHEMA).reason

@@ -162,7 +162,14 @@ class Translator:
             a is b and a in (SqlType.CONDITION, *TYPE_OF_KIND.values()) and a is not SqlType.UNKNOWN
         ) or self.compares_days(a, b):
             return
+        for part in (left, right):
+            if isinstance(part, exp.Column) and part.this.args.get("quoted") and self._is_unknown(part):
+                text = exp.Literal.string(part.name).sql()
+                raise NotPortable(f": no column {part.this.sql()} is known here. Text takes single quotes: {text}")
         raise NotPortable(f": {a} is compared with {b}, which engines do in ways of their own: cast one of them")
+
+    def _is_unknown(self, column: exp.Column) -> bool:
+        return len(column.parts) == 1 and fold_name(column.name) not in {*self.columns, *self.aliases}
 
     def compares_days(self, a: SqlType, b: SqlType) -> bool:
         """May a date be compared with a timestamp?"""
