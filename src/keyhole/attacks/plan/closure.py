@@ -150,7 +150,10 @@ class _Graph:
         allowed = np.flatnonzero(C.allowed)
         self.number[self.node_of[allowed]] = allowed
         triples = self.node_of[C.triples]
-        self.triples = np.unique(triples[:, (triples != 0).all(axis=0)], axis=1)
+        triples = triples[:, (triples != 0).all(axis=0)]
+        # the first two of a triple say which is the third, so one number tells triples apart
+        _, at = np.unique(triples[0] * len(first) + triples[1], return_index=True)
+        self.triples = triples[:, at]
         self.known = np.zeros(len(first), dtype=np.bool_)
         self.rows: dict[int, Weighted] = {0: {}}  # of known nodes: as questions
         self.origin: dict[int, tuple[int, int, int]] = {}  # or: node a + sign * node b
