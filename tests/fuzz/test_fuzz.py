@@ -24,6 +24,7 @@ LONG = {
     "mutants": 60,
     "mixed": 300,
     "quotients": 300,
+    "rounded": 300,
 }
 
 
@@ -117,6 +118,7 @@ def test_an_argument_that_is_not_read_is_noticed(monkeypatch: pytest.MonkeyPatch
         ("mutants", mutants.play),
         ("mixed", mixed.play),
         ("quotients", mixed.play_quotients),
+        ("rounded", mixed.play_rounded),
     ],
     ids=lambda v: v if isinstance(v, str) else "",
 )
