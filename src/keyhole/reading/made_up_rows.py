@@ -202,11 +202,13 @@ def make_up_rows(
     rows_of_tables: dict[str, list[Record]] = {r.name: [] for r in schema.related if not r.dimension}
     tables = {r.name: r for r in schema.related}
     for trial, mine in zip(trials, records, strict=True):
-        for j, leaf in enumerate(_list_row_conditions(trial)):
+        conditions = (leaf for leaf in trial.private if isinstance(leaf, Has))  # also those that are public
+        for j, leaf in enumerate(conditions):
             related = tables[leaf.table]
             right = make_satisfying_row(leaf.where, related)
             wrong = list(_make_failing_rows(leaf.where, related, right)) or [right]
-            rows_of_tables[leaf.table] += [right | dict.fromkeys(_key_names(related)), right | _keys_of_nobody(related)]
+            without_keys = right | dict.fromkeys(own for own, _ in related.keys)
+            rows_of_tables[leaf.table] += [without_keys, right | _keys_of_nobody(related)]
             for i, record in enumerate(mine):
                 if len(related.keys) > 1 and (i + j + filling) % 4 == 1:  # a row of the person, and of no record
                     rows_of_tables[leaf.table].append(
@@ -220,20 +222,11 @@ def make_up_rows(
     return rows_of_tables
 
 
-def _list_row_conditions(trial: Trial) -> Iterator[Has]:
-    """Conditions on rows, also those that are public because their columns are."""
-    yield from (leaf for leaf in trial.private if isinstance(leaf, Has))
-
-
 def _choose_rows(right: Record, wrong: Sequence[Record], i: int, j: int, filling: Filling) -> list[Record]:
     """What rows the i-th record has for the j-th condition."""
     near = wrong[(i + filling) % len(wrong)]
     place = (i * (2 + j) + j + 2 * filling + i // 5) % 5
     return ([], [right], [near], [right, near, right], [near, *wrong])[place]
-
-
-def _key_names(related: Related) -> list[str]:
-    return [own for own, _ in related.keys]
 
 
 def _keys_of_nobody(related: Related) -> Record:

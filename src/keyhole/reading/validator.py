@@ -187,7 +187,8 @@ def rows_agree(rows: Sequence[Sequence[Any]], claimed: Sequence[Sequence[Any]]) 
     if len(rows) == 1:
         return all(map(_cells_agree, rows[0], claimed[0]))
     left: dict[tuple[Any, ...], list[Sequence[Any]]] = {}
-    keys = [i for i in range(len(claimed[0]) if claimed else 0) if all(_is_key(claim[i]) for claim in claimed)]
+    columns = range(len(claimed[0]) if claimed else 0)  # rows are looked up by the cells of keys
+    keys = [i for i in columns if not any(claim[i] is FREE or isinstance(claim[i], FormAnswer) for claim in claimed)]
     for claim in claimed:
         left.setdefault(tuple(_normalize(claim[i]) for i in keys), []).append(claim)
     for row in rows:
@@ -197,11 +198,6 @@ def rows_agree(rows: Sequence[Sequence[Any]], claimed: Sequence[Sequence[Any]]) 
             return False
         del mine[at]
     return True
-
-
-def _is_key(claim: Any) -> bool:
-    """Is it the cell of a key, to look rows up by?"""
-    return not isinstance(claim, FormAnswer) and claim is not FREE
 
 
 def _cells_agree(cell: Any, claim: Any) -> bool:

@@ -25,17 +25,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from keyhole.logs import exported
-from keyhole.logs.exported import (
-    NO_PARAMETERS,
-    NOBODY,
-    Asker,
-    Exported,
-    faulty,
-    filled,
-    has_parameters,
-    refuse_record,
-    statements,
-)
+from keyhole.logs.exported import NO_PARAMETERS, NOBODY, Asker, Exported, faulty, filled, has_parameters, statements
 from keyhole.logs.records import Text, csv_rows, records
 from keyhole.sql import Dialect
 from keyhole.sql.statements.scripts import Script
@@ -100,7 +90,7 @@ def read_view(text: Text, name: str) -> Iterator[Exported]:
     for record in records(text, name):
         sql = record.text("query")
         if record.fault or not sql:
-            yield refuse_record(record, "it has no query")
+            yield exported.refuse_record(record, "it has no query")
         elif sql == "<insufficient privilege>":
             yield faulty(sql, record.at, "the text was hidden from the role that exported it: use pg_read_all_stats")
         elif has_parameters(sql):

@@ -5,16 +5,8 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
-from keyhole.logs.exported import (
-    NO_PARAMETERS,
-    Asker,
-    Exported,
-    failed,
-    faulty,
-    has_parameters,
-    refuse_record,
-    statements,
-)
+from keyhole.logs import exported
+from keyhole.logs.exported import NO_PARAMETERS, Asker, Exported, failed, faulty, has_parameters, statements
 from keyhole.logs.records import Text, records
 from keyhole.sql import Dialect
 
@@ -40,7 +32,7 @@ def read(text: Text, name: str) -> Iterator[Exported]:
             record.stamp("starttime", "start_time"),
         )
         if record.fault or not sql:
-            yield refuse_record(record, "it has no query text", who)
+            yield exported.refuse_record(record, "it has no query text", who)
         elif aborted or status in ("failed", "canceled", "cancelled", "aborted"):
             cut = aborted or status != "failed"  # "stopped by the system or canceled by the user"
             why = "cancelled" if cut else record.fields.get("error_message")

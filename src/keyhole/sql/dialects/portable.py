@@ -15,7 +15,7 @@ from sqlglot import exp
 from keyhole.model.schema import Kind, Schema, fold_name
 from keyhole.sql.dialects.engine import EngineDialect
 from keyhole.sql.dialects.portable_functions import PortableFunctions, is_part_of_day
-from keyhole.sql.dialects.translator import COMPARED, ORDER_OF_TEXTS, ORDERED, UNLIKE, name_node
+from keyhole.sql.dialects.translator import COMPARED, FLAGS, ORDER_OF_TEXTS, ORDERED, UNLIKE, has_other_flags, name_node
 from keyhole.sql.statements.tree import LOGIC, SPREADS
 
 MAY_IGNORE_CASE = (
@@ -34,8 +34,6 @@ _PLAIN = (
 )
 _STATISTICAL = (exp.Avg, *SPREADS, exp.Coalesce)
 _ALLOWED = frozenset((*_PLAIN, *_STATISTICAL))
-# arguments that are no nodes, and change nothing that is judged
-_FLAGS = frozenset({"this", "quoted", "is_string", "desc", "nulls_first", "big_int", "negate", "materialized"})
 _MOMENTS = frozenset((exp.DType.TIMESTAMP, exp.DType.TIMESTAMPNTZ, exp.DType.DATETIME2))
 _DAY = re.compile(r"\d{4}-\d\d-\d\d")
 _MOMENT = re.compile(r"\d{4}-\d\d-\d\d \d\d:\d\d:\d\d(\.\d{1,6})?")
@@ -97,11 +95,8 @@ def _explain_node(node: exp.Expr, engine: EngineDialect, numbers: dict[str, Kind
     """Why this node (not those below it) is outside the core."""
     if isinstance(node, exp.Div | exp.IntDiv) and engine.divides_integers:
         return ": there 21 / 2 is 10; the data are in DuckDB, where it is 10.5"
-    unusual = any(
-        value and name not in _FLAGS and not isinstance(value, exp.Expr) and not _is_list_of_nodes(value)
-        for name, value in node.args.items()
-    )
-    if type(node) not in _ALLOWED or unusual or (isinstance(node, _STATISTICAL) and not engine.statistics_as_in_duckdb):
+    differs = isinstance(node, _STATISTICAL) and not engine.statistics_as_in_duckdb
+    if type(node) not in _ALLOWED or has_other_flags(node, FLAGS) or differs:
         return UNLIKE.format(name_node(node))
     if isinstance(node, exp.Literal) and node.is_string and not node.name:
         return ": an empty text is NULL in some engines: leave that comparison out, or put it into a column of a view"
@@ -156,10 +151,6 @@ def _is_day(node: exp.Expr) -> bool:
     if node.to.is_type("date"):
         return _DAY.fullmatch(node.this.name) is not None
     return node.to.this in _MOMENTS and _MOMENT.fullmatch(node.this.name) is not None
-
-
-def _is_list_of_nodes(value: object) -> bool:
-    return isinstance(value, list) and all(isinstance(part, exp.Expr) for part in value)
 
 
 # --- texts compared without regard to case ----------------------------------------------------------------------------

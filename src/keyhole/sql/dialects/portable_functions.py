@@ -51,10 +51,9 @@ class PortableFunctions:
 
     def is_portable(self, node: exp.Expr) -> bool:
         """Is it such a function?"""
-        if isinstance(node, exp.ILike) and self.engine.has_ilike:
-            return self.possible_texts(node.this) is not None and self.possible_texts(node.expression) is not None
-        if isinstance(node, exp.StartsWith) and self.engine.upper_ignores_locale:
-            return self.possible_texts(node.this) is not None and self.possible_texts(node.expression) is not None
+        if isinstance(node, exp.ILike | exp.StartsWith):
+            known = self.engine.has_ilike if isinstance(node, exp.ILike) else self.engine.upper_ignores_locale
+            return known and None not in map(self.possible_texts, (node.this, node.expression))
         return self._is_quotient(node) or (isinstance(node, _TEXTS) and self.possible_texts(node) is not None)
 
     def list_given_texts(self, node: exp.Expr) -> Iterator[frozenset[str]]:

@@ -39,10 +39,8 @@ _STRUCTURE = (
     *(exp.DataType, exp.DataTypeParam),
 )
 # arguments that are no nodes, and change nothing that is judged
-_FLAGS = frozenset(
-    {"this", "quoted", "is_string", "desc", "nulls_first", "big_int", "negate", "materialized", "typed", "safe"}
-    | {"coalesce", "ignore_nulls", "nested", "_type"}
-)
+FLAGS = frozenset({"this", "quoted", "is_string", "desc", "nulls_first", "big_int", "negate", "materialized"})
+_TYPED_FLAGS = FLAGS | {"typed", "safe", "coalesce", "ignore_nulls", "nested", "_type"}
 
 
 class Translator:
@@ -78,10 +76,8 @@ class Translator:
         return tree
 
     def _visit(self, node: exp.Expr) -> None:
-        for name, value in node.args.items():
-            listed = isinstance(value, list) and all(isinstance(part, exp.Expr) for part in value)
-            if value and name not in _FLAGS and not isinstance(value, exp.Expr) and not listed:
-                raise NotPortable(self.explain_unlike(node))
+        if has_other_flags(node, _TYPED_FLAGS):
+            raise NotPortable(self.explain_unlike(node))
         rule = self.rules.get(type(node)) or _RULES.get(type(node))
         if rule is None:
             raise NotPortable(self.explain_unlike(node))
@@ -303,6 +299,17 @@ class Translator:
         if found is SqlType.TEXT:
             raise NotPortable(ORDER_OF_TEXTS)
         return SqlType.DECIMAL if found is SqlType.INTEGER else found
+
+
+def has_other_flags(node: exp.Expr, known: frozenset[str]) -> bool:
+    """Has it an argument that is no node, none of these, and not empty?"""
+    return any(
+        value
+        and name not in known
+        and not isinstance(value, exp.Expr)
+        and not (isinstance(value, list) and all(isinstance(part, exp.Expr) for part in value))
+        for name, value in node.args.items()
+    )
 
 
 def decides_membership(node: exp.Expr) -> bool:

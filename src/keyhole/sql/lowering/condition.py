@@ -259,7 +259,7 @@ class ConditionReader(PublicReader):
     def _like(self, node: exp.Expr) -> Predicate:
         self.allow_only(node, "this", "expression", "negate")
         fold = isinstance(node, exp.ILike)
-        wrap: Callable[[Predicate], Predicate] = make_not if node.args.get("negate") else _leave
+        wrap: Callable[[Predicate], Predicate] = make_not if node.args.get("negate") else lambda part: part
         pattern = self.fold_constant(node.args["expression"])
         left = strip_parentheses(node.this)
         if pattern is None:
@@ -341,10 +341,6 @@ class ConditionReader(PublicReader):
         # where no branch applies the CASE is NULL, not FALSE
         rest = make_and(*(make_not(make_is_true(e)) for e in earlier), NULL)
         return make_or(*parts, rest)
-
-
-def _leave(part: Predicate) -> Predicate:
-    return part
 
 
 def read_constant(

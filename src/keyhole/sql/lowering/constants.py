@@ -59,7 +59,7 @@ def fold_constant(node: exp.Expr | None, source: SourceText) -> Value | NotConst
         return str(node.this)
     if isinstance(node, exp.Neg):
         value = fold_constant(node.this, source)
-        return -value if isinstance(value, Fraction) else NOT_CONSTANT if not _is_null(value) else None
+        return -value if isinstance(value, Fraction) else None if value is None else NOT_CONSTANT
     if isinstance(node, exp.DateAdd | exp.DateSub | exp.TimestampTrunc | exp.DateTrunc):
         return _calendar(node, source)
     if isinstance(node, exp.Add | exp.Sub | exp.Mul | exp.Div):
@@ -82,10 +82,6 @@ def _power(base: Value | NotConstant, power: Value | NotConstant) -> Value | Not
         return NOT_CONSTANT
     small = 0 <= power <= 64 and abs(base) ** int(power) < EXACT_DOUBLES
     return base ** int(power) if small else NOT_CONSTANT
-
-
-def _is_null(value: Value | NotConstant) -> bool:
-    return value is None
 
 
 def _number(text: str, node: exp.Expr, source: SourceText) -> Fraction:
