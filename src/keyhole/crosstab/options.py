@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from decimal import Decimal
 from fractions import Fraction
 from pathlib import Path
@@ -36,24 +36,17 @@ class TableOptions:
     @property
     def layout(self) -> TableLayout:
         """How files are read."""
-        found = make_layout(self.value, self.total, self.suppressed, self.nested, by=self.by, across=self.across)
-        largest = (self.largest,) if isinstance(self.largest, str) else tuple(self.largest)
-        return replace(found, count=self.count, largest=largest)
-
-
-def make_layout(
-    value: str,
-    total: str | Sequence[str],
-    suppressed: Sequence[str],
-    nested: Sequence[str],
-    *,
-    by: Sequence[str] = (),
-    across: str | None = None,
-) -> TableLayout:
-    """How files are read, from the words of the command line."""
-    words = (total,) if isinstance(total, str) else tuple(total)
-    also = frozenset(name for pair in nested for name in pair.split(":"))
-    return TableLayout(value, words, dict(map(read_marker, suppressed)), by=tuple(by), across=across, also=also)
+        total, largest = ((words,) if isinstance(words, str) else tuple(words) for words in (self.total, self.largest))
+        return TableLayout(
+            self.value,
+            total,
+            dict(map(read_marker, self.suppressed)),
+            self.count,
+            largest,
+            tuple(self.by),
+            self.across,
+            also=frozenset(name for pair in self.nested for name in pair.split(":")),
+        )
 
 
 def read_marker(text: str) -> tuple[str, Ends]:

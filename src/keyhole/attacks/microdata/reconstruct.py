@@ -94,9 +94,9 @@ def reconstruct(
         return from_statistics(load_statistics(paths[0]), time_limit, progress)
     if value is None:
         raise ConfigError("tables of counts: --value names the column with the counts")
-    from keyhole.crosstab.options import make_layout
+    from keyhole.crosstab.options import TableOptions
 
-    layout = make_layout(value, total, suppressed, nested, by=by, across=across)
+    layout = TableOptions(value, total, suppressed, nested, by=by, across=across).layout
     return from_statistics(_tabled(paths, layout, nested, rounding), time_limit, progress)
 
 
