@@ -12,17 +12,22 @@ MANY = 50  # values of a number, from which on it is rather measured than a code
 IDENTIFYING = 0.95  # share of a text's values that differ, from which on it names people as the id does
 FEW_ROWS = 8  # in a smaller file any column may tell all rows apart
 
-PERSON = """
+
+def _set(words: str) -> frozenset[str]:
+    return frozenset(words.split())
+
+
+PERSON = _set("""
 person patient subject customer employee member user client pupil student respondent citizen resident
-"""
-NAMES = """
+""")
+NAMES = _set("""
 id ids name key nr no number uuid guid identifier index personid
-"""
-REPEATED = "name id uuid guid personid"  # of whoever has several rows
-HIDDEN = """
+""")
+REPEATED = _set("name id uuid guid personid")  # of whoever has several rows
+HIDDEN = _set("""
 ssn email mail phone telephone mobile fax address street iban passport password licence license ip url
-"""
-PRIVATE = """
+""")
+PRIVATE = _set("""
 pay salary wage wages income incomes earning earnings bonus gain gains loss losses charge charges cost costs price
 amount balance debt credit loan rent tax taxes turnover revenue production profit sales benefit benefits sugar glucose
 pressure cholesterol bmi diagnosis diagnoses disease illness ill condition hiv test result results score grade rating
@@ -32,13 +37,13 @@ prescription therapy surgery complication comorbidity chronic lab labs hba creat
 haemoglobin potassium sodium troponin platelets pulse temperature flag smoker smoking alcohol diabetic diabetes
 hypertension asthma cancer tumour tumor depression death died deceased readmitted readmission infected positive
 vaccinated disabled disability
-"""
-PUBLIC = """
+""")
+PUBLIC = _set("""
 age sex gender zip postcode postal city town state country county region district nation nationality race ethnicity
 ethnic education degree occupation job profession department dept team unit title birth born birthday year month
 quarter week weekday date marital relationship family workclass type size sector class category nuts area language
 admission discharge weight wgt fnlwgt insurance status
-"""
+""")
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,14 +65,14 @@ def words_of(name: str) -> list[str]:
     return [word.lower() for word in re.split(r"[^A-Za-zÀ-ÿ]+", parted) if word]
 
 
-def propose(table: SurveyedTable, *, repeated: bool = False) -> dict[str, Proposed]:
-    """A role for every column of a table; one column, at most, is the id. `repeated`: a person may have several rows.
+def propose(table: SurveyedTable) -> dict[str, Proposed]:
+    """A role for every column of a table; one column, at most, is the id: a person may have several rows.
 
     >>> columns = (Surveyed("Name", Kind.TEXT, 0, 9), Surveyed("age", Kind.INTEGER, 0, 8))
     >>> [str(p.role) for p in propose(SurveyedTable("t", 9, columns, False)).values()]
     ['id', 'public']
     """
-    chosen = _id(table, repeated)
+    chosen = _id(table)
     found = {}
     for column in table.columns:
         if column is chosen:
@@ -82,22 +87,18 @@ def propose(table: SurveyedTable, *, repeated: bool = False) -> dict[str, Propos
     return found
 
 
-def _set(words: str) -> frozenset[str]:
-    return frozenset(words.split())
-
-
-def _id(table: SurveyedTable, repeated: bool) -> Surveyed | None:
+def _id(table: SurveyedTable) -> Surveyed | None:
     def rank(column: Surveyed) -> int:
         words = set(words_of(column.name))
-        person, named = bool(words & _set(PERSON)), bool(words & _set(NAMES)) or not words
+        person, named = bool(words & PERSON), bool(words & NAMES) or not words
         alone = column.unique(table.rows)
-        if person and named and (alone or (repeated and column.nulls == 0)):
+        if person and named and (alone or column.nulls == 0):
             return 4
-        if repeated and not alone and _names_people(column, table.rows):
+        if not alone and _names_people(column, table.rows):
             return 1
-        if not alone or column.kind not in (Kind.INTEGER, Kind.TEXT) or words & _set(HIDDEN):
+        if not alone or column.kind not in (Kind.INTEGER, Kind.TEXT) or words & HIDDEN:
             return 0
-        return 3 if named else 2 if column is table.columns[0] and not words & _set(PRIVATE + PUBLIC) else 0
+        return 3 if named else 2 if column is table.columns[0] and not words & (PRIVATE | PUBLIC) else 0
 
     ranked = [(rank(column), -at, column) for at, column in enumerate(table.columns)]
     best = max(ranked, key=lambda each: each[:2], default=None)
@@ -110,7 +111,7 @@ def _names_people(column: Surveyed, rows: int) -> bool:
     many = column.distinct > max(2, rows // 20)
     return (
         bool(words)
-        and words <= _set(PERSON + REPEATED)
+        and words <= (PERSON | REPEATED)
         and column.kind in (Kind.INTEGER, Kind.TEXT)
         and not column.nulls
         and many
@@ -123,7 +124,7 @@ def is_person(name: str) -> bool:
     >>> is_person("patient_id"), is_person("Patients"), is_person("states")
     (True, True, False)
     """
-    return any(word in _set(PERSON) or word.removesuffix("s") in _set(PERSON) for word in words_of(name))
+    return any(word in PERSON or word.removesuffix("s") in PERSON for word in words_of(name))
 
 
 def as_key(column: str, proposed: Proposed, table: str) -> Proposed:
@@ -135,7 +136,7 @@ def as_key(column: str, proposed: Proposed, table: str) -> Proposed:
     >>> [as_key(*of, "t").guessed for of in (("diagnosis_id", code), ("visit_id", visit), ("state", state))]
     [True, False, False]
     """
-    is_named_key = bool(set(words_of(column)) & _set(NAMES))
+    is_named_key = bool(set(words_of(column)) & NAMES)
     guessed = proposed.role is not Role.PUBLIC if not proposed.guessed else not is_named_key
     return Proposed(Role.PUBLIC, f"a key of {table}", guessed)
 
@@ -147,15 +148,15 @@ def sounds_public(name: str) -> bool:
     (True, False, False)
     """
     said = {stem for word in words_of(name) for stem in (word, word.removesuffix("s"))}
-    return bool(said & _set(PUBLIC)) and not said & _set(PRIVATE + HIDDEN)
+    return bool(said & PUBLIC) and not said & (PRIVATE | HIDDEN)
 
 
 def _role(column: Surveyed, rows: int) -> Proposed:
     words = words_of(column.name)
     for role, known, why in (
-        (Role.HIDDEN, _set(HIDDEN), "names or reaches a person"),
-        (Role.PRIVATE, _set(PRIVATE), "its name sounds private"),
-        (Role.PUBLIC, _set(PUBLIC), "its name sounds public"),
+        (Role.HIDDEN, HIDDEN, "names or reaches a person"),
+        (Role.PRIVATE, PRIVATE, "its name sounds private"),
+        (Role.PUBLIC, PUBLIC, "its name sounds public"),
     ):
         if word := next((word for word in words if word in known or word.removesuffix("s") in known), None):
             return Proposed(role, f"{why} ({word})")

@@ -25,7 +25,6 @@ from keyhole.model.schema import Kind, Role, fold_name
 VALUES = 50  # of a public column that are listed
 BINS = 20
 NOT_REVIEWED = "reviewed = false"  # no value is written of such a column: it may be private
-RELATED = any(f.name == "tables" for f in fields(Config))
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -48,7 +47,7 @@ class Proposal:
             for table in self.survey.tables.values()
             if table is not self.table
             and any(fold_name(column.name) in ids for column in table.columns)
-            and any(p.role is Role.PRIVATE for p in propose(table, repeated=RELATED).values())
+            and any(p.role is Role.PRIVATE for p in propose(table).values())
         ]
         return tuple(table.name for table in sorted(found, key=lambda table: -table.rows))
 
@@ -73,7 +72,7 @@ def proposal(
     said = roles or {}
     for name in said:
         people.column(name)
-    found = propose(people, repeated=RELATED)
+    found = propose(people)
     for name, of in _keys(survey, people, found).items():  # a key that is joined on is public, or nothing can be joined
         if found[name].role is not Role.ID:
             found[name] = as_key(name, found[name], of)
@@ -104,7 +103,7 @@ def _likely(survey: Survey, table: SurveyedTable) -> tuple[bool, int, int, int, 
     Before the secrets it counts in how many other tables every id is one of its own: these refer to it.
     A dimension has fewer rows than another table, an id that names no person, and nothing that looks private.
     """
-    roles = propose(table, repeated=RELATED)
+    roles = propose(table)
     ids = {fold_name(n) for n, p in roles.items() if p.role is Role.ID}
     secrets = any(p.role is Role.PRIVATE for p in roles.values())
     others = [t for t in survey.tables.values() if t is not table]
@@ -373,7 +372,6 @@ def _others(made: Proposal) -> Iterator[str]:
     rest = [t for t in made.survey.tables.values() if t is not made.table]
     if not rest:
         return
-    mark = "" if RELATED else "# "
     yield "# Other tables: rows that belong to people (who has one is private too), or public facts about a value."
     for table in rest:
         chosen, dimension = _joined_on(made.table, table, made.of(Role.ID))
@@ -381,9 +379,9 @@ def _others(made: Proposal) -> Iterator[str]:
             where = _comment(made.table.name)
             yield f'# [tables.{toml_key(table.name)}]: it has no key of {where}; write keys = ["col=other"]'
             continue
-        yield f"{mark}[tables.{toml_key(table.name)}]    # {table.rows} rows"
-        yield f"{mark}keys = {_list(chosen)}"
-        yield f'{mark}{"public" if dimension else "private"} = "all"'
+        yield f"[tables.{toml_key(table.name)}]    # {table.rows} rows"
+        yield f"keys = {_list(chosen)}"
+        yield f'{"public" if dimension else "private"} = "all"'
     yield ""
 
 

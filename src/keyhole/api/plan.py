@@ -16,7 +16,7 @@ from dataclasses import dataclass, replace
 from decimal import Decimal
 from fractions import Fraction
 from pathlib import Path
-from typing import Any, Unpack
+from typing import Unpack
 
 import numpy as np
 
@@ -48,7 +48,7 @@ from keyhole.datasets import Roster
 from keyhole.datasets.open import Table, Use, open_table
 from keyhole.errors import ConfigError, QueryError
 from keyhole.gather import gather, transcribe
-from keyhole.model.predicate import Scalar, find_leaves, format_literal, quote_name
+from keyhole.model.predicate import Scalar, find_columns, format_literal, quote_name
 from keyhole.model.prior import Knowledge
 from keyhole.model.schema import Role, Schema
 from keyhole.model.transcript import Line
@@ -128,8 +128,7 @@ class Plans:
             statement = lower_statement(f"SELECT COUNT(*) FROM {quote_name(schema.table)} WHERE {target}", schema)
         except QueryError as error:
             raise ConfigError(f"--target {target!r}: {error.message}{_condition(target, schema)}") from None
-        asked = {name for leaf in find_leaves(statement.where) for name in _columns(leaf)}
-        private = sorted(schema.private_names & asked)
+        private = sorted(schema.private_names & find_columns(statement.where))
         if private:
             raise ConfigError(f"--target: {private[0]!r} is not public; name a person by id and public columns")
         rows = self.roster.support(statement.queries[0])
@@ -414,10 +413,6 @@ def plan(
     given = settings(**table)
     made = Plans(given, Asking(names(columns), max_columns, parse_operators(operators), min_group))
     return made.of(made.row(target))
-
-
-def _columns(leaf: Any) -> frozenset[str]:
-    return leaf.columns if hasattr(leaf, "columns") else frozenset((leaf.column,))
 
 
 def _numbers(reply: Reply) -> tuple[Fraction, ...]:
