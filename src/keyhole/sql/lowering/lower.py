@@ -295,9 +295,10 @@ class _Lowering:
         self, reader: AggregateReader, sets: tuple[tuple[int, ...], ...]
     ) -> tuple[list[Predicate], list[exp.Expr]]:
         """Conditions on the keys (they join WHERE) and tests of aggregates."""
+        having = find_condition(self.select, "having")
         conditions: list[Predicate] = []
         tests: list[exp.Expr] = []
-        for part in split_conjunction(find_condition(self.select, "having")):
+        for part in split_conjunction(having) if having is not None else ():
             if reader.has_aggregate(part) or self.refers_to_aggregate(part):
                 tests.append(self.unaliased(part))
                 continue

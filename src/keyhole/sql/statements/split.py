@@ -371,7 +371,9 @@ class StatementBuffer:
         """
         self._parts.append(text)
         self._size += len(text)
-        if not self._may_end(text) or (text and self._size < self._again):
+        marks = ";" in text or "\\" in text or text.startswith(".") or not text.strip()
+        may_end = marks or find_engine(self.dialect).lines_end_statements
+        if not may_end or (text and self._size < self._again):
             return []
         waiting = "".join(self._parts)
         scan = Scan(waiting, self.dialect)
@@ -390,25 +392,18 @@ class StatementBuffer:
         """What is there when nothing more comes."""
         return [self._moved(f) for f in Scan("".join(self._parts), self.dialect).fragments(self.column > 0)]
 
-    def _may_end(self, text: str) -> bool:
-        marks = ";" in text or "\\" in text or text.startswith(".")
-        return marks or find_engine(self.dialect).lines_end_statements or not text.strip()
-
     def _keep(self, waiting: str, cut: int) -> None:
         rest = waiting[cut:]
         if not rest.strip():
             cut, rest = len(waiting), ""
         lines = waiting.count("\n", 0, cut)
-        self.column = cut - waiting.rfind("\n", 0, cut) - 1 if lines else self._start() + cut
+        self.column = cut - waiting.rfind("\n", 0, cut) - 1 if lines else max(self.column - 1, 0) + cut
         self.line += lines
         rest = f";{rest}" if self.column else rest
         self._parts, self._size = [rest] if rest else [], len(rest)
 
-    def _start(self) -> int:
-        return self.column - 1 if self.column else 0
-
     def _moved(self, found: Fragment) -> Fragment:
         """A fragment of the text that waits, where it stands in the log."""
-        column = found.column + (self._start() if found.line == 1 else 0)
+        column = found.column + (max(self.column - 1, 0) if found.line == 1 else 0)
         opened = found.opened + self.line - 1 if found.opened else 0
         return Fragment(found.sql, found.line + self.line - 1, column, found.unclosed, opened)
