@@ -234,12 +234,12 @@ class EngineSpace:
 
     def _move(self, query: AskedRow) -> EngineMove | None:
         p, r = self._p, self.rank
-        total = self._lanes_of(query)
+        total, ends = self._lanes_of(query)
         y = self._entries_at_pivots(query) @ self._T % p if r else np.zeros(0, dtype=object)
         delta = (total - sum(a * b for a, b in zip(y.tolist(), self._c, strict=True))) % p
         if not delta:
             return None
-        pivot, rho, column = self._find_pivot(query, y)
+        pivot, rho, column = self._find_pivot(query, y, ends)
         inverse = pow(rho, -1, p)
         u = self._T @ column % p if r else np.zeros(0, dtype=object)
         f = delta * inverse % p
@@ -260,18 +260,16 @@ class EngineSpace:
     def _is_in(self, query: AskedRow) -> str:
         return self._is(query.parts[0][1]) if query.counts else f"{self._sum_of(query.parts)} <> 0"
 
-    def _lanes_of(self, query: AskedRow) -> int:
-        """The lanes summed over the row, in one pass."""
+    def _lanes_of(self, query: AskedRow) -> tuple[int, list[int]]:
+        """The lanes summed over the row, and the first and the last record in it, in one pass."""
         if not query.parts:
-            return 0
-        if query.counts:
-            items = [f"CAST(coalesce(sum({g}), 0) AS {self._text}) AS {g}" for g in LANES]
-            text = f"SELECT {', '.join(items)} FROM {self._table} WHERE {self._is_in(query)}"
-        else:
-            entry = self._sum_of(query.parts, wide=True)
-            items = [f"CAST(coalesce(sum({entry} * {g}), 0) AS {self._text}) AS {g}" for g in LANES]
-            text = f"SELECT {', '.join(items)} FROM {self._table}"
-        return _joined(fetch_rows(self._engine, text)[0])
+            return 0, []
+        entry = "" if query.counts else f"{self._sum_of(query.parts, wide=True)} * "
+        items = [f"CAST(coalesce(sum({entry}{g}), 0) AS {self._text}) AS {g}" for g in LANES]
+        items += [f"min({self._row}) AS a", f"max({self._row}) AS b"]
+        text = f"SELECT {', '.join(items)} FROM {self._table} WHERE {self._is_in(query)}"
+        *lanes, first, last = fetch_rows(self._engine, text)[0]
+        return _joined(lanes), [] if first is None else sorted({int(first), int(last)})
 
     @property
     def _text(self) -> str:
@@ -298,8 +296,14 @@ class EngineSpace:
                 found[int(record)] += [int(entry) for entry in entries]
         return found
 
-    def _find_pivot(self, query: AskedRow, y: Integers) -> tuple[int, int, Integers]:
-        """A record whose entry the history does not explain, by how much, and its entries in the history."""
+    def _find_pivot(self, query: AskedRow, y: Integers, ends: Sequence[int]) -> tuple[int, int, Integers]:
+        """A record whose entry the history does not explain, by how much, and its entries in the history.
+
+        The ends of the row are at hand; else a few that the engine delivers first, in the row and outside; else all.
+        """
+        chosen = self._explained_by(query, y, ends)
+        if chosen is not None:
+            return chosen
         inside, outside = (
             f"SELECT r FROM (SELECT {self._row} AS r FROM {self._table} WHERE {where} LIMIT {SAMPLE}) {name}"
             for name, where in (("a", self._is_in(query)), ("b", f"NOT coalesce({self._is_in(query)}, FALSE)"))
