@@ -11,6 +11,7 @@ import duckdb
 import pytest
 from tests.laws import sources
 from tests.support.duckdb_engine import DuckDBEngine, split_there
+from tests.support.effort import effort
 
 import keyhole
 from keyhole.config import Config
@@ -97,7 +98,7 @@ def examine(config: Config, log: list[str]) -> Verdict:
 def test_forty_statements_have_the_verdict_of_the_file(world: tuple[Config, World]) -> None:
     once, through = world
     for seed in (1, 2):
-        log = make_log(seed, 40)
+        log = make_log(seed, effort(200))
         here, there = examine(once, log), examine(through(DuckDBEngine), log)
         assert here.exposed
         assert not here.unjudged

@@ -14,6 +14,7 @@ from pathlib import Path
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+from tests.support.effort import FULL
 
 import keyhole
 from keyhole.engines.engine import DataUrl
@@ -79,3 +80,18 @@ def test_files_of_a_lake_are_named_as_in_spark() -> None:
     assert (found.schema, found.name, found.files) == ("parquet", "people", "/data/people/")
     assert engine.find_files("hr.people") is None
     assert DataUrl.parse("sc://db:15002/;token=secret").shown == "sc://db:15002/;token=..."
+
+
+@pytest.mark.skipif(not has_java(), reason="no Java here: apt-get install openjdk-17-jre-headless")
+def test_the_verdict_is_the_same_through_the_protocol_and_liars_are_noticed() -> None:
+    """Decided and grouped by Spark itself; a cluster that ends in the middle ends the audit."""
+    words = ["--statements", "200", "--master", "local-cluster[2,1,1024]", "--rows", "400"] if FULL else []
+    done = subprocess.run(
+        [sys.executable, "-m", "tests.support.spark_engine", *words],
+        cwd=Path(__file__).parents[2], capture_output=True, text=True, timeout=6000 if FULL else 900, check=False,
+    )  # fmt: skip
+    assert done.returncode == 0, done.stderr[-2000:]
+    found = json.loads(done.stdout.splitlines()[-1])
+    assert (found["differ"], found["unjudged"], found["missed"]) == ([], 0, [])
+    assert found["exposed"]
+    assert "Spark ended the session" in found["vanished"]

@@ -103,7 +103,7 @@ def statements(seed: int, count: int) -> list[str]:
 
 def test_forty_statements_have_the_verdict_that_they_have_from_a_file(world: World) -> None:
     """The same JSON. Where a range was declared, fewer people are shown to be open, since no second table is made."""
-    log = statements(1, 40)
+    log = statements(1, effort(200))
     real = COLUMNS.replace("min = 0\nmax = 5000", 'domain = "real"')
     once, stay = (keyhole.examine(log, config=at(world, config, real)) for config in (world.once, world.stay))
     assert once.exposed

@@ -12,12 +12,15 @@ from typing import Any
 
 from keyhole.engines.engine import CopiedColumn, DataUrl, Relation, fetch_rows
 from keyhole.engines.words import SPARK
-from keyhole.errors import DataError
+from keyhole.errors import DataError, ServerGone
 from keyhole.extras import import_extra
 from keyhole.model.predicate import quote_name
 
 _AS_THEY_ARE = ("tinyint", "smallint", "int", "bigint", "float", "double", "boolean", "string", "date", "timestamp_ntz")
 _FILES = re.compile(r"(?P<kind>parquet|delta|iceberg|orc)\.`(?P<path>[^`]+)`")
+_GONE = re.compile(
+    r"^Py4JNetworkError|StatusCode\.UNAVAILABLE|SparkContext (was|has been) (shut down|stopped)|SESSION_CLOSED"
+)
 _SETTINGS = {
     "spark.sql.ansi.enabled": "true",
     "spark.sql.ansi.doubleQuotedIdentifiers": "true",
@@ -50,6 +53,7 @@ class SparkEngine:
                 builder = builder.config("spark.ui.showConsoleProgress", "false")
                 if local:
                     builder = builder.config("spark.driver.host", "127.0.0.1")
+                    builder = builder.config("spark.sql.shuffle.partitions", str(2 * (os.cpu_count() or 1)))
             with warnings.catch_warnings():
                 warnings.simplefilter("ignore")  # about versions of pandas, which is used for nothing here
                 first = builder.getOrCreate()
@@ -83,6 +87,8 @@ class SparkEngine:
         """The rows of a small SELECT; None if Spark does not run it."""
         try:
             return fetch_rows(self, sql)
+        except ServerGone:
+            raise
         except DataError:
             return None
 
@@ -149,7 +155,10 @@ class SparkEngine:
         except (DataError, KeyboardInterrupt):
             raise
         except Exception as error:
-            kind = getattr(error, "getErrorClass", lambda: None)() or getattr(error, "getCondition", lambda: None)()
+            if isinstance(error, ConnectionError) or _GONE.search(f"{type(error).__name__} {error}"):
+                why = "Spark ended the session before all was read, so nothing is said of it; try again"
+                raise ServerGone.of_file(f"{self.url.shown}: {why}") from None
+            kind = getattr(error, "getCondition", lambda: None)()
             what = f"Spark cannot read this table ({kind or type(error).__name__}); no value is shown here"
             raise DataError.of_file(f"{self.url.shown}: {what}") from None
 
