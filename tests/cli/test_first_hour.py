@@ -89,13 +89,14 @@ def test_a_byte_order_mark_is_no_statement(folder: Path) -> None:
 
 def test_a_budget_that_nobody_named_is_beside_the_data(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (folder / "other").mkdir()
-    who = ("--id", "Name", "--private", "Blood sugar:3.0..10.0:0.1", "--epsilon", "1")
+    settings = 'data = "people.csv"\n[columns]\nid = ["Name"]\n[columns.private."Blood sugar"]\nmin = 3.0\nmax = 10.0\n'
+    (folder / "paid.toml").write_text(f"[source]\n{settings}step = 0.1\n[budget]\nepsilon = 1\n")
     sql = 'SELECT SUM("Blood sugar") FROM people'
     (folder / "q.sql").write_text(sql)
-    assert call_command("ask", "-f", "q.sql", "--data", "people.csv", *who).exit_code == 0
+    assert call_command("ask", "-f", "q.sql", "-c", "paid.toml").exit_code == 0
     monkeypatch.chdir(folder / "other")
     (folder / "q.sql").write_text(sql.replace("SUM", "AVG"))
-    assert call_command("ask", "-f", "../q.sql", "--data", "../people.csv", *who).exit_code == 3  # nothing is left
+    assert call_command("ask", "-f", "../q.sql", "-c", "../paid.toml").exit_code == 3  # nothing is left
     assert len(list(folder.rglob("*.keyhole"))) == 1
 
 

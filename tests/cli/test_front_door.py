@@ -17,7 +17,6 @@ from keyhole.cli.plan import COLUMNS
 from keyhole.cli.root import ENTRIES, app, load
 from keyhole.cli.shared import options
 from keyhole.logs.open import LogFormat
-from keyhole.sessions.mechanisms import MECHANISMS
 from keyhole.sql import Dialect
 
 RUN = [sys.executable, "-c", "from keyhole.cli import main; main()"]
@@ -102,10 +101,6 @@ def test_a_word_means_the_same_in_every_command() -> None:
 def test_words_are_tied_to_what_they_mean() -> None:
     assert tuple(LogFormat) == tuple(options.LOG_FORMAT.type.choices)
     assert tuple(Dialect) == options.DIALECTS
-    command = next(load(entry) for entry in ENTRIES if entry.name == "ask")
-    named = next(option.type for option in command.params if option.name == "mechanism")
-    assert isinstance(named, click.Choice)
-    assert tuple(named.choices) == MECHANISMS
 
 
 @pytest.mark.parametrize("name", COMMANDS)

@@ -68,12 +68,15 @@ def test_json_lines_and_what_only_the_custodian_sees(folder: Path) -> None:
 def test_insiders(folder: Path) -> None:
     two = 'SELECT SUM("Blood sugar") FROM people WHERE ZIP IN (32453, 43813);'
     assert "Q1 allow" in watch(*WHO, stdin=two)[1]
-    code, out, _ = watch(*WHO, "--insiders", "1", "--explain", stdin=two)
+    settings = Path("keyhole.toml").read_text(encoding="utf-8").split("[online]")[0]
+    Path("two.toml").write_text(f"{settings}[online]\ninsiders = 1\nexact_above = 1\n", encoding="utf-8")
+    code, out, _ = watch("-c", "two.toml", "--explain", stdin=two)
     assert code == 3
     assert "Q1 deny" in out
     assert "exposed: John Smith's Blood sugar, to Jeremy Doe" in out
     assert "proof: Q1 = John Smith's Blood sugar + a multiple of Jeremy Doe's" in out
-    assert watch(*WHO, "--insiders", "2", stdin=two)[0] == 2
+    Path("two.toml").write_text(f"{settings}[online]\ninsiders = 2\n", encoding="utf-8")
+    assert watch("-c", "two.toml", stdin=two)[0] == 2
 
 
 def test_the_private_column_is_not_needed(folder: Path) -> None:

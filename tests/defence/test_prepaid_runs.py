@@ -13,6 +13,7 @@ import numpy as np
 import pandas as pd
 import pytest
 from click.testing import CliRunner
+from tests.support.settings import write_into
 
 from keyhole.book import Book
 from keyhole.cli import app
@@ -241,7 +242,8 @@ class Tuned:
 
     def call(self, *options: str, questions: int = ANSWERED) -> Any:
         sql = [f"SELECT COUNT(*) FROM t WHERE c{a} = 1 AND c{b} = 1 AND c{c} = 1" for a, b, c in self.asked[:questions]]
-        return CliRunner().invoke(app, ["ask", *sql, "-c", str(self.toml), "--format", "json", *options])
+        settings, left = write_into(self.toml, options)
+        return CliRunner().invoke(app, ["ask", *sql, "-c", str(settings), "--format", "json", *left])
 
     def told(self, *options: str, questions: int = ANSWERED) -> list[dict[str, Any]]:
         done = self.call(*options, questions=questions)
@@ -305,7 +307,8 @@ def test_the_price_of_many_counts_says_before_what_would_be_closer(tmp_path: Pat
         for value in (0, 1)
         for a, b, c in three
     ]
-    call = ["ask", "-f", str(tmp_path / "q.sql"), "-c", str(box.toml), "--mechanism", "laplace", "--dry-run"]
+    settings, _ = write_into(box.toml, ["--mechanism", "laplace"])
+    call = ["ask", "-f", str(tmp_path / "q.sql"), "-c", str(settings), "--dry-run"]
 
     def quoted(count: int) -> list[str]:
         (tmp_path / "q.sql").write_text("\n".join(sql[:count]))

@@ -11,6 +11,7 @@ from typing import Any, Literal
 import pandas as pd
 import pytest
 from click.testing import CliRunner
+from tests.support.settings import write_into
 
 from keyhole.book import Book
 from keyhole.cli import app
@@ -160,6 +161,8 @@ class Table:
         (folder / "q.sql").write_text(";\n".join(questions))
 
     def run(self, *words: str) -> Any:
+        settings, left = write_into(self.folder / "keyhole.toml", words)
+        words = tuple(settings.name if word == "keyhole.toml" else word for word in left)
         return CliRunner().invoke(app, [str(self.folder / w) if "." in w else w for w in words])
 
     def attack(self, *options: str) -> dict[str, Any]:

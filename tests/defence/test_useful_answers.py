@@ -13,7 +13,7 @@ import keyhole
 from keyhole.book import Book, Mark
 from keyhole.config import Config
 from keyhole.defence.answering import PrivateAnswer
-from keyhole.errors import PrivacyParameterError
+from keyhole.errors import ConfigError, PrivacyParameterError
 from keyhole.sessions.reply import Reply
 
 WORTHLESS = 10**9  # questions expected: the share of one buys nothing
@@ -230,3 +230,47 @@ def test_an_average_of_few_people_is_not_paid_for_when_its_bar_would_cover_their
         ((_, (estimate,)),) = better.noisy.shown()
         assert estimate.bar is not None
         assert estimate.bar < 7
+
+
+ASKED = {
+    "500": ("SELECT COUNT(*) FROM staff WHERE dept = 'a'", 500),
+    "5%": ("SELECT SUM(pay) FROM staff WHERE dept = 'a'", 0.05 * 20 * 30_000),
+    "1": ("SELECT AVG(pay) FROM staff WHERE dept = 'a'", 1),
+}
+
+
+@pytest.mark.parametrize("error", ASKED)
+def test_an_error_bar_is_asked_for_in_the_units_of_the_answer(error: str, tmp_path: Path) -> None:
+    """The dry run says it, costs what is charged, and the answer has a bar that is no wider."""
+    sql, most = ASKED[error]
+    config = Config.parse(FEW.format(mechanism="planner", epsilon="1", delta="0.000001"))
+    data, book = few([6 + i % 15 for i in range(30_000)]), tmp_path / "book.keyhole"
+    with keyhole.ask(config, data=data, table="staff", book=book, error=error, dry_run=True) as session:
+        price = session.ask(sql).price
+    assert price is not None
+    (expected,) = price.bars
+    assert expected.bar is not None
+    assert expected.bar <= most
+    with keyhole.ask(config, data=data, table="staff", book=book, error=error) as session:
+        reply = session.ask(sql)
+    assert reply.noisy is not None
+    assert (reply.noisy.cost, reply.noisy.cost > 0) == (price.cost, True)
+    ((_, (estimate,)),) = reply.noisy.shown()
+    assert estimate.bar is not None
+    assert estimate.bar <= 1.01 * most  # rounded to its bar
+    assert estimate.bar > most / 10  # and not far more than was asked for is paid
+
+
+def test_an_error_bar_that_cannot_be_had_is_said(tmp_path: Path) -> None:
+    config = Config.parse(FEW.format(mechanism="planner", epsilon="1", delta="0.000001"))
+    data, book = few([6 + i % 15 for i in range(30_000)]), tmp_path / "book.keyhole"
+    with keyhole.ask(config, data=data, table="staff", book=book, error="2%") as session:
+        refused = session.ask("SELECT MEDIAN(pay) FROM staff")
+        assert "--error is for COUNT, SUM and AVG" in refused.reason
+        assert session.book.state.spent("*")[0] == 0
+    for wrong in ("0", "-1", "much", "1e999999999"):
+        with pytest.raises(PrivacyParameterError, match="--error"):
+            keyhole.ask(config, data=data, table="staff", book=book, error=wrong)
+    laplace = Config.parse(FEW.format(mechanism="laplace", epsilon="1", delta="0"))
+    with pytest.raises(ConfigError, match="--error needs the planner"):
+        keyhole.ask(laplace, data=data, table="staff", book=book, error="500")

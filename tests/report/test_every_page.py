@@ -125,7 +125,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
     made = tmp_path_factory.mktemp("pages")
     write_files(made, FILES)
     assert run(made, *AUDIT, "--format", "json", "--out", "verdict.json") == 1
-    assert run(made, "ask", "-f", "q.sql", "-c", "budget.toml", "--epsilon", "1") == 3
+    assert run(made, "ask", "-f", "q.sql", "-c", "budget.toml") == 3
     sys.path.append(str(made))  # of the target
     yield made
     sys.path.remove(str(made))

@@ -34,6 +34,7 @@ from session_world import (
     told,
     written,
 )  # fmt: skip
+from tests.support.settings import write_into
 
 import keyhole
 from keyhole.api.ask import choose_policy
@@ -454,8 +455,8 @@ def test_private_answers_are_paid_once_and_the_receipt_is_theirs(tmp_path: Path)
 def test_what_is_sealed_is_in_no_output(folder: Path) -> None:
     people = "".join(f"p{at},{'ab'[at % 2]},{at % 2},{at % 100}\n" for at in range(2000))
     (folder / "staff.csv").write_text("name,dept,level,pay\n" + people, encoding="utf-8")
-    how = ("-c", "private.toml", "--mechanism", "online-ic", "--epsilon", "1000", "--accuracy", "0.5")
-    code, _, err = call("ask", "-f", "q.sql", *how)
+    how = ("--mechanism", "online-ic", "--epsilon", "1000", "--accuracy", "0.5")
+    code, _, err = call("ask", "-f", "q.sql", "-c", str(write_into(Path("private.toml"), how)[0]))
     assert code == 0, err
     secret = "987654321987654321"
     with sqlite3.connect("private.keyhole") as db:  # a threshold that stands out
@@ -587,7 +588,8 @@ def test_exit_codes_of_ask(folder: Path) -> None:
     assert call("ask", "-c", "audited.toml", "nonsense")[0] == 3
     assert call("ask", "--anyway", "-c", "private.toml", "--analyst", "ann", COUNT)[0] == 0
     assert call("ask", "--anyway", "-c", "private.toml", "SELECT MAX(pay) FROM staff")[0] == 3
-    assert call("ask", "--anyway", "-c", "private.toml", "--accuracy", "0.000001", COUNT)[0] == 3  # more than there is
+    finer, _ = write_into(Path("private.toml"), ("--accuracy", "0.000001"))
+    assert call("ask", "--anyway", "-c", str(finer), COUNT)[0] == 3  # more than there is
     assert call("ask", "-c", "missing.toml", WHOLE)[0] == 2
     assert call("ask", "-c", "audited.toml", "--data", "none.csv", WHOLE)[0] == 2
     assert call("ask", "-c", "audited.toml", "--out", "no/such/folder/x", WHOLE)[0] == 2

@@ -55,7 +55,7 @@ def exact(policy: str) -> str:
 def private(mechanism: str) -> str:
     columns = '[columns.private.pay]\nmin = 0\nmax = 100\nstep = "0.5"\nwidth = 20\n'
     columns += '[columns.public.dept]\nvalues = ["a", "b", "c"]\n[columns.public.age]\nmin = 20\nmax = 59\nwidth = 10\n'
-    return f'{columns}[book]\npath = "book.keyhole"\n[budget]\n{BUDGETS[mechanism]}'
+    return f'{columns}[book]\npath = "book.keyhole"\n[budget]\nmechanism = "{mechanism}"\n{BUDGETS[mechanism]}'
 
 
 # --- what is asked ----------------------------------------------------------------------------------------------------
@@ -263,10 +263,10 @@ def exact_doors(seed: int) -> list[Door]:
 
 def private_doors(mechanism: str, seed: int) -> list[Door]:
     first, second = (statements(seed + k, 8) for k in (0, 1000))
-    how = ("ask", "-f", QUERIES, "-c", "keyhole.toml", "--mechanism", mechanism)
+    how = ("ask", "-f", QUERIES, "-c", "keyhole.toml")
     file = ";\n".join(text for text in second if ";" not in text) + ";\n"
     online = mechanism.startswith("online")
-    doors = [Door((*how, "--format", "json"), file, online), Door((*how, "--accuracy", "0.9"), file, online)]
+    doors = [Door((*how, "--format", "json"), file, online), Door((*how, "--error", "90%"), file, online)]
     doors.append(Door((*how, "--dry-run"), file, online))
     return doors if mechanism != "laplace" else [ask(first, "--format", "json"), ask(second), *doors]
 
@@ -283,7 +283,11 @@ def test_exact_answers(policy: str, seed: int, tmp_path: Path, monkeypatch: pyte
 @pytest.mark.parametrize("seed", range(2))
 @pytest.mark.parametrize("mechanism", sorted(BUDGETS))
 def test_private_answers(mechanism: str, seed: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    alike(tmp_path, private(mechanism), private_doors(mechanism, seed), seed, monkeypatch)
+    settings = private(mechanism)
+    alike(tmp_path, settings, private_doors(mechanism, seed), seed, monkeypatch)
+    (tmp_path / "accurate").mkdir()
+    doors = [door for door in private_doors(mechanism, seed) if "--error" not in door.args][-2:]
+    alike(tmp_path / "accurate", f"{settings}\naccuracy = 0.9\n", doors, seed, monkeypatch)
 
 
 @pytest.mark.soak
@@ -303,7 +307,7 @@ def test_all_that_is_nasty(seed: int, tmp_path: Path, monkeypatch: pytest.Monkey
 @pytest.mark.parametrize(
     "args",
     [
-        ("ask", "-c", "keyhole.toml", "--accuracy", "nonsense", "SELECT SUM(pay) FROM t"),
+        ("ask", "-c", "keyhole.toml", "--error", "nonsense", "SELECT SUM(pay) FROM t"),
         ("ask", "-c", "nothing.toml", "SELECT SUM(pay) FROM t"),
         ("ask", "-c", "keyhole.toml", "--private", "pay:0..", "SELECT SUM(pay) FROM t"),
         ("ask", "-c", "keyhole.toml", "--private", "age", "SELECT SUM(pay) FROM t"),

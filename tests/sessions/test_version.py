@@ -27,6 +27,7 @@ from session_world import (
     told,
     written,
 )  # fmt: skip
+from tests.support.settings import write_into
 
 import keyhole
 from keyhole.auditing.online.online import RISK
@@ -265,12 +266,13 @@ def test_a_book_in_memory_is_refused_everywhere(tmp_path: Path) -> None:
     written(tmp_path, files)
     named, plain = str(tmp_path / "named.toml"), str(tmp_path / "keyhole.toml")
     (tmp_path / "q.sql").write_text(COUNT)
+    paid = str(write_into(tmp_path / "keyhole.toml", ("--epsilon", "1"))[0])
     calls = (
         ("ask", "-c", named, WHOLE),
         ("ask", "--decide-only", "-c", named),
-        ("ask", "-f", str(tmp_path / "q.sql"), "-c", named, "--epsilon", "1"),
+        ("ask", "-f", str(tmp_path / "q.sql"), "-c", named),
         ("ask", "--decide-only", "-c", plain, "--book", ":memory:"),
-        ("ask", "-f", str(tmp_path / "q.sql"), "-c", plain, "--epsilon", "1", "--book", ":memory:"),
+        ("ask", "-f", str(tmp_path / "q.sql"), "-c", paid, "--book", ":memory:"),
     )
     for words in calls:
         code, out, err = call(*words, stdin=WHOLE)
@@ -282,4 +284,4 @@ def test_a_book_in_memory_is_refused_everywhere(tmp_path: Path) -> None:
     ):
         with pytest.raises(ConfigError, match="would forget"):
             made()
-    assert set(listed(tmp_path)) == {*files, "q.sql"}
+    assert set(listed(tmp_path)) == {*files, "q.sql", "moved.toml"}

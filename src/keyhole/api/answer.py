@@ -82,12 +82,13 @@ def answer(
     delta: Number | None = None,
     mechanism: str | None = None,
     accuracy: float | str | None = None,
-    beta: float = 0.05,
+    beta: float | None = None,
     horizon: int | None = None,
     analyst: str | None = None,
     book: str | Path | None = None,
     spend: Number | None = None,
     anyway: bool = False,
+    error: str | None = None,
     dry_run: bool = False,
     **table: Unpack[TableArguments],
 ) -> Answers:
@@ -106,7 +107,7 @@ def answer(
     (1, 1.0)
     """
     given = settings(**table)
-    terms = BudgetArguments(epsilon, delta, mechanism, accuracy, beta, horizon, analyst, book, spend, anyway)
+    terms = BudgetArguments(epsilon, delta, mechanism, accuracy, beta, horizon, analyst, book, spend, anyway, error)
     found = answer_statements(statements, given, terms, table.get("config"), dry_run=dry_run)
     if found.fault is not None:
         raise found.fault

@@ -20,6 +20,7 @@ def ask(
     book: str | Path | None = None,
     exact_above: int | None = None,
     anyway: bool = False,
+    error: str | None = None,
     dry_run: bool = False,
     **columns: Unpack[ColumnArguments],
 ) -> Session[Any]:
@@ -29,6 +30,7 @@ def ask(
     answered is in the book before it is returned: `book` names its file, which a frame without settings needs. Of a
     column with known bounds exact answers are given for groups of more than `exact_above` people. A private answer
     whose error bar is more than half of all that it could be is refused, unless it is wanted `anyway`.
+    `error` asks for an error bar: "500" in the units of the answer, "5%" of the largest possible one.
 
     >>> import pyarrow as pa
     >>> import tempfile
@@ -45,7 +47,7 @@ def ask(
         named = replace(given.config.book, path=str(book))
         given = replace(given, config=replace(given.config, book=named))
     return open_session(
-        given, config, BudgetArguments(anyway=anyway), AuditTerms(exact_above=exact_above), dry_run=dry_run
+        given, config, BudgetArguments(anyway=anyway, error=error), AuditTerms(exact_above=exact_above), dry_run=dry_run
     )
 
 

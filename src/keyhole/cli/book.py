@@ -122,7 +122,7 @@ def opened_book(path: str, witness: Path | None = None) -> Book:
 
 
 def find_caps(book: Book) -> dict[str, Fraction]:
-    """What each account may spend, if the keyhole.toml here or beside the book names it as its book; else nothing."""
+    """What each account may spend, if it is the book of the keyhole.toml here or beside it; else nothing."""
     from keyhole.book import EVERYBODY
     from keyhole.config import Config
     from keyhole.config.arguments import BudgetArguments
@@ -141,9 +141,11 @@ def find_caps(book: Book) -> dict[str, Fraction]:
 
 
 def _is_same_book(named: str | None, settings: Path, book: Book) -> bool:
-    if named is None or "://" in named:
+    from keyhole.sessions.open_book import BOOK
+
+    if named is not None and "://" in named:
         return named == str(book.path)
-    return (settings.parent / named).resolve() == Path(book.path).resolve()
+    return (settings.parent / (named or BOOK)).resolve() == Path(book.path).resolve()
 
 
 book = click.Group("book", help=HELP, no_args_is_help=True, commands=[show, verify, export, setup, adopt])

@@ -233,18 +233,14 @@ def _open_browser(url: str) -> None:
 
 # --- keys -------------------------------------------------------------------------------------------------------------
 
-KEYS = click.Option(
-    ["--keys"], type=options.FILE, help="The file of keys, if it is not keys.keyhole beside keyhole.toml."
-)
 NAME = click.Argument(["name"])
 
 
-def _keys_path(given: Path | None) -> Path:
+def _keys_path() -> Path:
+    """What keyhole.toml here names under [serve], else keys.keyhole."""
     from keyhole.serve.server import choose_settings
 
     here = Path("keyhole.toml")
-    if given is not None:
-        return given
     return choose_settings((here,))[1] if here.is_file() else Path("keys.keyhole")
 
 
@@ -258,7 +254,6 @@ def _keys_path(given: Path | None) -> Path:
     click.Option(["--per-minute"], type=click.IntRange(1, 100_000), help="Requests a minute."),
     click.Option(["--per-day"], type=click.IntRange(1, 10_000_000), help="Questions a day; no cap if not given."),
     click.Option(["--population"], multiple=True, metavar="NAME", help="What it reaches. Repeatable."),
-    KEYS,
 )  # fmt: skip
 def add(
     name: str,
@@ -267,13 +262,12 @@ def add(
     per_minute: int | None,
     per_day: int | None,
     population: tuple[str, ...],
-    keys: Path | None,
 ) -> None:
     """Make a key and show it, once."""
     from keyhole.serve.keys import KeyRing, KeyRole
 
     expires = None if days is None else dt.datetime.now(dt.UTC) + dt.timedelta(days=days)
-    ring = KeyRing(_keys_path(keys))
+    ring = KeyRing(_keys_path())
     made = ring.add(
         name, KeyRole(role), expires=expires, per_minute=per_minute, per_day=per_day, populations=population
     )
@@ -281,12 +275,12 @@ def add(
     exit_with(0)
 
 
-@options.command("list", None, KEYS)
-def list_keys(keys: Path | None) -> None:
+@options.command("list", None)
+def list_keys() -> None:
     """Whose keys there are; none of them is shown."""
     from keyhole.serve.keys import KeyRing
 
-    found = KeyRing(_keys_path(keys)).keys
+    found = KeyRing(_keys_path()).keys
     lines = [
         f"{key.prefix}…  {key.role:<7}  {key.name}  until {key.expires or 'revoked'}"
         + (f"  {key.per_day} a day" if key.per_day else "")
@@ -297,12 +291,12 @@ def list_keys(keys: Path | None) -> None:
     exit_with(0)
 
 
-@options.command("revoke", None, NAME, KEYS)
-def revoke(name: str, keys: Path | None) -> None:
+@options.command("revoke", None, NAME)
+def revoke(name: str) -> None:
     """Take away the keys of a name, or the one key that begins so."""
     from keyhole.serve.keys import KeyRing
 
-    ring = KeyRing(_keys_path(keys))
+    ring = KeyRing(_keys_path())
     gone = ring.revoke(name)
     if not gone:
         raise ConfigError(f"no key is called {name!r} or begins so: keyhole serve keys list")

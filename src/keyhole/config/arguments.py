@@ -46,12 +46,13 @@ class BudgetArguments:
     delta: BudgetNumber | None = None
     mechanism: str | None = None  # None: the planner where there is a delta, else laplace
     accuracy: float | str | None = None  # a share of n, or "1%"; of add-remove neighbours: people
-    beta: float = 0.05
+    beta: float | None = None
     horizon: int | None = None
     analyst: str | None = None
     book: str | Path | None = None
     spend: BudgetNumber | None = None
     anyway: bool = False
+    error: str | None = None  # the bar in the units of the answer, or a share of the largest answer: "500", "5%"
 
 
 class Format(StrEnum):

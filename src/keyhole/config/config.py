@@ -61,7 +61,9 @@ class BudgetTable(TomlTable):
     is promised in the end, also where rho is counted; without, the number given is the rho. `rows_per_person` is how
     many rows of a person count where an id is repeated; None: every row has an id of its own. `delta_for_keys` is how
     much of delta may go to GROUP BY over keys that nobody declared. `firings` is how often a run of `pmw-tuned` or
-    `pmw-warm` may find its hypothesis wrong (default 30): a bet that is paid in full.
+    `pmw-warm` may find its hypothesis wrong (default 30): a bet that is paid in full. `beta` is the chance that an
+    error bar is missed, `horizon` how many questions to expect (what is left is shared out over them), `spend` the
+    share of what is left that one file may spend.
     """
 
     epsilon: Number | None = None
@@ -69,6 +71,9 @@ class BudgetTable(TomlTable):
     unit: Literal["epsilon", "rho"] | None = None
     neighbours: Literal["replace-one", "add-remove"] = "replace-one"
     accuracy: Number | str | None = None  # "1%" is 0.01
+    beta: Number = Decimal("0.05")
+    horizon: int | None = None
+    spend: Number | None = None
     mechanism: str | None = None
     firings: int = 30
     rows_per_person: int | None = None

@@ -140,7 +140,7 @@ class AnswerSetting:
             return ""
         return (
             f"{question.say_bar(bar, self.n)}: that says next to nothing, and nothing was spent. Ask for fewer groups "
-            "at once, allow more (a smaller --accuracy, a larger budget), or say --anyway"
+            "at once, allow more (a smaller accuracy under [budget], a larger budget), or say --anyway"
         )
 
     def release_beta(self, question: Question) -> float:

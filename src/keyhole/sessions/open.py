@@ -27,7 +27,7 @@ from keyhole.defence.declared_domain import declare_domain
 from keyhole.defence.histogram import CountedHistogram
 from keyhole.defence.planner.columns import Partitions
 from keyhole.defence.planner.planner import Planner
-from keyhole.defence.planner.sizing import HORIZON, SPEND, PlanTerms
+from keyhole.defence.planner.sizing import HORIZON, SPEND, PlanTerms, WantedError
 from keyhole.defence.releases import Releases
 from keyhole.defence.tables.margins import Margins, NobodysMargins, SourceMargins
 from keyhole.errors import BookError, ConfigError, PrivacyParameterError
@@ -47,8 +47,17 @@ def open_private_session(
 ) -> Session[Any]:
     """Answers with differential privacy. A dry run works on a copy of the book in memory, and quotes prices alone."""
     budget = settings.config.budget
+    terms = replace(
+        terms,
+        beta=float(budget.beta) if terms.beta is None else terms.beta,
+        horizon=budget.horizon if terms.horizon is None else terms.horizon,
+        spend=budget.spend if terms.spend is None else terms.spend,
+    )
     accuracy = _check_accuracy(terms, budget)
     terms = replace(terms, mechanism=choose_mechanism(terms, budget))
+    error = None if terms.error is None else WantedError.parse(terms.error)
+    if error is not None and terms.mechanism != PLANNER:
+        raise ConfigError("--error needs the planner: give a delta under [budget], or write accuracy = ... there")
     unit = _choose_unit(budget, terms)
     make_cap(budget, terms, unit)  # refused before anything is opened
     table = open_table(settings, Use.ANSWER)
@@ -76,13 +85,20 @@ def open_private_session(
         answering: Answering | Planner
         if columns is not None:
             columns = replace(columns, several=ledger.rows > 1, unknown=_find_unknown(source, columns, budget))
-            answering = _make_planner(source, columns, ledger, terms, accuracy, budget, dry_run=dry_run)
+            answering = _make_planner(source, columns, ledger, terms, accuracy, error, budget, dry_run=dry_run)
         else:
             histogram = CountedHistogram(source, domain, budget.neighbours)
             n = histogram.public_n if histogram.neighbours == "replace-one" else None
             writer = Releases(source.schema, domain, n)
             setting = AnswerSetting(
-                histogram, ledger, terms.beta, accuracy, terms.horizon or 1000, budget.firings, writer, terms.anyway
+                histogram,
+                ledger,
+                _beta_of(terms),
+                accuracy,
+                terms.horizon or 1000,
+                budget.firings,
+                writer,
+                terms.anyway,
             )
             answering = Answering(source.schema, domain, setting, make_strategy(str(terms.mechanism), setting))
     except BaseException:
@@ -122,17 +138,18 @@ def _make_planner(
     ledger: Ledger,
     terms: BudgetArguments,
     accuracy: float | None,
+    error: WantedError | None,
     budget: BudgetTable,
     *,
     dry_run: bool,
 ) -> Planner:
     who, delta = budget.neighbours, _get_delta(terms, budget)
     numbers = {name: column for name, column in columns.columns.items() if isinstance(column, Cuts)}
-    share = SPEND if terms.spend is None else parse_exact(terms.spend, "--spend")
+    share = SPEND if terms.spend is None else parse_exact(terms.spend, "spend")
     if not 0 < share <= 1:
-        raise PrivacyParameterError(f"--spend is a share of what is left, above 0 and at most 1, not {terms.spend}")
+        raise PrivacyParameterError(f"spend is a share of what is left, above 0 and at most 1, not {terms.spend}")
     keys = parse_exact(budget.delta_for_keys, "delta_for_keys")
-    plan = PlanTerms(terms.beta, accuracy, terms.horizon or HORIZON, share, terms.anyway, delta, keys)
+    plan = PlanTerms(_beta_of(terms), accuracy, terms.horizon or HORIZON, share, terms.anyway, delta, keys, error)
     margins: Margins = SourceMargins(source, numbers, who)
     if dry_run:
         margins = NobodysMargins(margins.n if who == "replace-one" else 0, who)
@@ -250,8 +267,13 @@ def _digest_data(table: Table, key: bytes) -> dict[str, str]:
     return found
 
 
+def _beta_of(terms: BudgetArguments) -> float:
+    assert terms.beta is not None
+    return terms.beta
+
+
 def _check_accuracy(terms: BudgetArguments, budget: BudgetTable) -> float | None:
-    check_probability(terms.beta, "beta")
+    check_probability(_beta_of(terms), "beta")
     wanted = terms.accuracy if terms.accuracy is not None else budget.accuracy
     accuracy = None if wanted is None else _parse_share(str(wanted), secret=budget.neighbours == "add-remove")
     if accuracy is not None and not accuracy > 0:
@@ -259,9 +281,7 @@ def _check_accuracy(terms: BudgetArguments, budget: BudgetTable) -> float | None
     if accuracy is not None and not 1e-12 <= accuracy <= 1e12:
         raise PrivacyParameterError(f"accuracy must be finite, from 1e-12 to 1e12, not {accuracy}")
     if accuracy is not None and accuracy >= 1 and budget.neighbours != "add-remove":
-        raise PrivacyParameterError(
-            f"--accuracy is a share of all people: 0.01 is one percent; {wanted} is all or more"
-        )
+        raise PrivacyParameterError(f"accuracy is a share of all people: 0.01 is one percent; {wanted} is all or more")
     if terms.horizon is not None and terms.horizon < 1:
         raise PrivacyParameterError(f"a run is planned for at least one question, not {terms.horizon}")
     return accuracy
@@ -287,9 +307,7 @@ def make_cap(budget: BudgetTable, terms: BudgetArguments, unit: Unit) -> Cap:
     """What may be spent, in all and by each analyst, counted in `unit`."""
     amount: Number | None = terms.epsilon if terms.epsilon is not None else budget.epsilon
     if amount is None:
-        raise ConfigError(
-            "no budget: write epsilon = ... under [budget] in keyhole.toml (`keyhole ask` takes --epsilon too)"
-        )
+        raise ConfigError("no budget: write epsilon = ... under [budget] in keyhole.toml")
     slack: Number = terms.delta if terms.delta is not None else budget.delta
     if budget.delta_for_keys and budget.neighbours != "add-remove":
         raise ConfigError('delta_for_keys needs neighbours = "add-remove" under [budget]')

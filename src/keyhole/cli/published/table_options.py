@@ -64,5 +64,6 @@ CELLS = click.Option(
     ["--cells"], type=FILE, help="Also write the suppressed cells as a .csv: `keyhole verify --data` replays on it."
 )
 
-CROSSTABS = (VALUE, TOTAL, SUPPRESSED, NESTED, ALONG, ACROSS, ROUNDING)  # how tables are read
+READ = (VALUE, TOTAL, SUPPRESSED, NESTED, ROUNDING)  # how tables are read
+CROSSTABS = (*READ, ALONG, ACROSS)
 CONTRIBUTED = (CONTRIBUTORS, COUNT, LARGEST)  # who stands behind a cell

@@ -19,7 +19,6 @@ if TYPE_CHECKING:
 
 def answer_file(
     file: str,
-    log_format: str,
     given: Settings,
     terms: BudgetArguments,
     config: Config | str | Path | None,
@@ -31,7 +30,7 @@ def answer_file(
     from keyhole.api.answer import answer_statements
     from keyhole.logs.open import LogFormat, open_log
 
-    read = open_log(file if file == "-" else Path(file), LogFormat(log_format))
+    read = open_log(file if file == "-" else Path(file), LogFormat.AUTO)
     found = answer_statements([line.sql for line in read.lines], given, terms, config, dry_run=dry_run)
     if output.format is Format.TRANSCRIPT:
         if dry_run:

@@ -23,7 +23,7 @@ from keyhole.cli.shared.terminal import (
 )
 from keyhole.config.arguments import BudgetArguments, Format, OutputArguments, TableArguments
 from keyhole.errors import ConfigError, KeyholeError, LogError
-from keyhole.sessions.mechanisms import MECHANISMS
+from keyhole.logs.importers import LogFormat
 
 if TYPE_CHECKING:
     import datetime as dt
@@ -63,11 +63,6 @@ CLIP = click.Option(
     metavar="COL",
     help="Buy bounds for a column that has none; nothing else is asked. Repeatable.",
 )
-MECHANISM = click.Option(
-    ["--mechanism"],
-    type=click.Choice(MECHANISMS),
-    help="How private answers are made (default: the planner where there is a delta, else laplace).",
-)
 
 
 @options.command(
@@ -79,22 +74,14 @@ MECHANISM = click.Option(
     DECIDE_ONLY,
     options.DRY_RUN,
     options.budget(
-        options.EPSILON,
-        options.DELTA,
-        MECHANISM,
-        options.ACCURACY,
-        options.BETA,
-        options.HORIZON,
+        options.ERROR,
         options.ANALYST,
         options.BOOK,
-        options.SPEND,
         options.ANYWAY,
     ),
     CLIP,
-    options.INSIDERS,
     options.EXACT_ABOVE,
     options.LOAD,
-    options.LOG_FORMAT,
     options.ACCEPT_UNJUDGED,
     options.SAME_VALUES,
     options.DIALECT,
@@ -110,10 +97,8 @@ def ask(
     dry_run: bool,
     terms: BudgetArguments,
     clip: tuple[str, ...],
-    insiders: int | None,
     exact_above: int | None,
     load: tuple[Path, ...],
-    log_format: str,
     accept_unjudged: bool,
     same_values: bool,
     dialect: str | None,
@@ -131,19 +116,19 @@ def ask(
     if file is not None and questions:
         raise ConfigError("give statements or -f FILE, not both")
     when = parse_now(now)
-    how = AuditTerms(terms.book, insiders, same_values, explain, accept_unjudged, exact_above)
+    how = AuditTerms(terms.book, None, same_values, explain, accept_unjudged, exact_above)
     if decide_only:
-        _decide(table, questions, file, how, Earlier(load, log_format, accept_unjudged), dialect, when, output)
+        _decide(table, questions, file, how, Earlier(load, str(LogFormat.AUTO), accept_unjudged), dialect, when, output)
         return
     if load:
         raise ConfigError("--load belongs to --decide-only: what was published before is entered by it, or by watch")
     given = settings(**table)
     dialect = dialect or dialect_of(given.data)
     check_out(output.out)
-    if file is not None and (terms.epsilon is not None or choose_policy(given) == "private"):
+    if file is not None and choose_policy(given) == "private":
         from keyhole.cli.session.answer_file import answer_file
 
-        answer_file(file, log_format, given, terms, table.get("config"), output, dry_run=dry_run)
+        answer_file(file, given, terms, table.get("config"), output, dry_run=dry_run)
         return
     if output.format is Format.TRANSCRIPT:
         raise ConfigError("a transcript is written of a file that is answered privately: give -f FILE and a [budget]")

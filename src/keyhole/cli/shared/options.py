@@ -114,10 +114,10 @@ def command(
 
 # what the first screen of a help leaves out: --help-all shows it
 RARE = """
---now --among --rounding --key --by --proof-sql --progress --fail-on --baseline --accept --delta --mechanism --beta
---horizon --spend --clip --insiders --load --accept-unjudged --same-values --rate --record --range --learner
---basis --levels --calibrate --test --tolerance --compare --max-columns --operators
-""".split()  # noqa: SIM905 - forty words, to be read
+--now --among --rounding --key --by --proof-sql --progress --fail-on --baseline --accept --delta --clip --load --book
+--accept-unjudged --same-values --rate --record --range --learner --basis --levels --calibrate --test --tolerance
+--compare --max-columns --operators
+""".split()  # noqa: SIM905 - thirty words, to be read
 PEOPLE = ("--data", "--table", "--id", "--private", "--hidden", "--config")
 SHOWING = "--format --out --all --ranges --verbose --no-values --redact --proof-sql --progress".split()  # noqa: SIM905
 FIRST_SCREEN = 20  # options that a help shows at once
@@ -352,11 +352,6 @@ LOG_FILE = click.Option(
 BOOK = click.Option(
     ["--book"], type=FILE, help="The book's file. Default: what the settings name, or book.keyhole beside them."
 )
-INSIDERS = click.Option(
-    ["--insiders"],
-    type=click.IntRange(0, 1),
-    help="1: nobody may be exposed to any one other participant either (recommended).",
-)
 EXACT_ABOVE = click.Option(
     ["--exact-above"],
     type=click.IntRange(min=1),
@@ -387,25 +382,12 @@ NOISE = click.Option(
 TRUTH = click.Option(["--truth"], type=FILE, help="The whole table, to score the guesses against.")
 TOLERANCE = click.Option(["--tolerance"], type=float, help="A guess this near counts as within tolerance.")
 
-# answer
-EPSILON = click.Option(["--epsilon"], help="Cap of the book, not of this run (rho if unit = rho).")
-DELTA = click.Option(["--delta"], help="Cap of delta.")
-ACCURACY = click.Option(
-    ["--accuracy"],
-    metavar="SHARE",
-    help="Error bar: a share of n, 0.01 or 1% (add-remove: people). Default: [budget] accuracy; without, ask spends "
-    "a tenth of the budget on each question (planner: what is left over --horizon), answer shares out what is left.",
-)
-BETA = click.Option(
-    ["--beta"], type=float, default=0.05, show_default=True, help="Probability that an error bar is missed."
-)
-HORIZON = click.Option(
-    ["--horizon"],
-    type=int,
-    help="Questions to expect: what is left is shared out over them (default 100; an online-ic run: 1000).",
-)
-SPEND = click.Option(
-    ["--spend"], metavar="SHARE", help="Share of what is left that this file may spend (planner; default 0.1; 1: all)."
+# ask
+ERROR = click.Option(
+    ["--error"],
+    metavar="SIZE|SHARE%",
+    help="The error bar you need: 500 in the units of the answer, or 5% of the largest possible answer. Else what is "
+    "left of the budget is shared out over the questions to come ([budget] horizon).",
 )
 ANYWAY = flag("--anyway", "Answer even if the error bar covers more than half of the possible range.")
 ANALYST = click.Option(["--analyst"], help="Who asks, if the budget is kept per analyst.")

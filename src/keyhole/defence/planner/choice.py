@@ -85,6 +85,8 @@ class Chooser:
         mark = question.mark
         again = mark in self.purchases.answered or mark in self.settled
         target = self.target()
+        if self.terms.error is not None:
+            target = min(self.terms.error.in_people(layout, self.purchases.n) for layout, _ in layouts)
         if target is not None:
             return self._choose_by_target(question, layouts, target, again=again)
         return self._choose_by_share(question, layouts, analyst, again=again)
@@ -134,6 +136,7 @@ class Chooser:
         """
         ledger, wanted = self.purchases.ledger, self.terms.accuracy
         left, most = ledger.left(analyst), 0.5 if self.purchases.n is not None else float("inf")
+        wanted = None if self.terms.error is not None else wanted
         if wanted is None or left <= 0:
             return ""
         for tried, accuracy in enumerate(round_numbers(wanted)):
@@ -142,7 +145,7 @@ class Chooser:
             other = replace(self, terms=replace(self.terms, accuracy=accuracy))
             choice = other.choose(question, analyst)
             if not isinstance(choice, NotSold) and other.cost(choice, ledger) <= left:
-                return f". It cannot be afforded; --accuracy {accuracy:g} could"
+                return f". It cannot be afforded; accuracy = {accuracy:g} under [budget] could"
         return ""
 
     # --- for a share of the budget ------------------------------------------------------------------------------------

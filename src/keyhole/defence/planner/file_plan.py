@@ -82,7 +82,7 @@ class FilePlan:
         how = (
             f"the price of a plan for all {len(self.expected)} statements together, not of this one: {share:.0%} of "
             f"what is left, {unit} {float(spend):.4g}, "
-            f"{float(PILOT_SHARE):.0%} of it for a pilot; tables follow from the pilot (--spend says how much)"
+            f"{float(PILOT_SHARE):.0%} of it for a pilot; tables follow from the pilot ([budget] spend says how much)"
         )
         return PriceQuote(sql, spend, how)
 

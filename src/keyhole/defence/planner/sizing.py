@@ -9,8 +9,9 @@ from fractions import Fraction
 
 import numpy as np
 
-from keyhole.defence.budget.loss import Neighbours, Unit
+from keyhole.defence.budget.loss import Neighbours, Unit, parse_exact
 from keyhole.defence.planner.columns import CutAxis
+from keyhole.defence.planner.estimates import assume_people
 from keyhole.defence.planner.layout import Layout
 from keyhole.defence.planner.purchases import Order, choose_form
 from keyhole.defence.tables.error_bars import ErrorLaw
@@ -26,9 +27,53 @@ from keyhole.defence.tables.noisy_tables import (
     noise_for,
     round_noise_up,
 )
+from keyhole.errors import PrivacyParameterError
 
 HORIZON = 100  # questions that are expected where nothing is said
 SPEND = Fraction(1, 10)  # of what is left, on one file
+
+
+@dataclass(frozen=True, slots=True)
+class WantedError:
+    """The error bar that is asked for: in units of the answer, or as a share of the largest possible one.
+
+    >>> WantedError.parse("5%"), WantedError.parse("500").amount
+    (WantedError(amount=0.05, share=True), 500.0)
+    """
+
+    amount: float
+    share: bool = False
+
+    @classmethod
+    def parse(cls, text: str) -> WantedError:
+        """`500`, or `5%`."""
+        share = text.strip().endswith("%")
+        amount = float(parse_exact(text.strip().removesuffix("%"), "--error"))
+        if not 0 < amount < math.inf:
+            raise PrivacyParameterError(f"--error {text} must be above 0: write 500, or a share: 5%")
+        return cls(amount / 100 if share else amount, share)
+
+    def in_people(self, layout: Layout, n: int | None) -> float:
+        """The accuracy (people; sums scaled to [0, 1] a person) at which the bar of a number is what is asked for.
+
+        A sum's bar is that of the noise. An average's is for the group size assumed: an error of the sum counts once,
+        one of the count by half the range, the largest distance from the middle. Public knowledge alone.
+        """
+        wanted = layout.wanted
+        if wanted.kind not in ("linear", "average"):
+            raise PrivacyParameterError(f"{wanted.label}: --error is for COUNT, SUM and AVG; or set [budget] accuracy")
+        width, largest = 0.0, abs(float(wanted.offset))
+        for quantity, part in layout.sums.items():
+            width += abs(float(part.factor)) * (1 if quantity.counts else 2 * quantity.reach)
+            largest += abs(float(part.factor)) * quantity.reach
+        if wanted.kind == "average":
+            people = assume_people(layout, n)
+            if people is None:
+                raise PrivacyParameterError(f"{wanted.label}: --error of an average needs a public number of people")
+            return (self.amount * largest if self.share else self.amount) * people / (1.5 * width or 1.0)
+        if self.share and n is None:
+            raise PrivacyParameterError("--error as a share needs a public number of people: write it as a number")
+        return (self.amount * largest * (n or 0) if self.share else self.amount) / (width or 1.0)
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,6 +90,7 @@ class PlanTerms:
     anyway: bool = False
     delta: Fraction = Fraction(0)
     delta_for_keys: Fraction = Fraction(0)
+    error: WantedError | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -28,7 +28,7 @@ from keyhole.defence.planner.wanted import WantedNumber, WantedStatement
 from keyhole.defence.tables.noisy_tables import Dose, Generation, NoiseLaw
 
 LESS = "which says next to nothing: nothing was spent. "
-MORE = "allow more with a smaller --horizon, or say --anyway"
+MORE = "ask for a smaller --error, or say --anyway"
 NOBODY = KeptRelease(0, {}, ())
 
 
