@@ -20,7 +20,7 @@ BANNED = re.compile(r"\b(custodians?|atoms?|epochs?|rosters?|priors?|told|sold)\
 NO_SENTENCE = re.compile(  # names of files, settings, and columns of the book
     r"\S+\.(csv|sql|toml|jsonl)|\w+ = \{|epoch INTEGER.*|epoch = \?|, ?epoch\b|SELECT epoch|\(epoch, |^epoch, "
 )
-MOST_SLOTS = 244  # options over all commands; a new one needs one that goes
+MOST_SLOTS = 232  # options over all commands and their parts; a new one needs one that goes. The goal is 190
 
 
 def sentences(path: Path) -> Iterator[tuple[int, str]]:
@@ -41,10 +41,9 @@ def sentences(path: Path) -> Iterator[tuple[int, str]]:
 
 
 def leaves(command: click.Command) -> Iterator[click.Command]:
-    if isinstance(command, click.Group):
-        for each in command.commands.values():
-            yield from leaves(each)
-    else:
+    for each in getattr(command, "commands", {}).values():  # a group's, or the parts of a command that works alone, too
+        yield from leaves(each)
+    if not isinstance(command, click.Group) or command.invoke_without_command:
         yield command
 
 

@@ -39,7 +39,7 @@ EPSILONS = (0.1, 1.0, 10.0, 100.0)
     "attack",
     HELP,
     click.Argument(["queries"], type=options.FILE, metavar="LOG"),
-    options.TABLE_ARGUMENTS,
+    options.table(options.CONFIG),
     click.Option(["--epsilon"], type=float, multiple=True, help="A budget to try. Repeatable (0.1, 1, 10, 100)."),
     options.output(Format.TEXT, Format.JSON, Format.HTML),
 )
