@@ -23,6 +23,7 @@ import pyarrow as pa
 
 import keyhole
 from keyhole.config import Config
+from keyhole.report.verdict import Verdict
 
 PRIVATE = ("salary", "bonus", "hours", "sick_days", "score", "debt", "kids", "smoker", "diagnosis")
 TILES = """
@@ -58,7 +59,7 @@ SELECT sex, COUNT(*) FROM staff WHERE smoker = 1 GROUP BY sex
 SELECT dept, diagnosis, COUNT(*) FROM staff GROUP BY dept, diagnosis
 SELECT dept, AVG(sick_days) FROM staff WHERE level > 2 GROUP BY dept
 SELECT FLOOR(age / 10) * 10 AS decade, AVG(salary) FROM staff GROUP BY decade
-SELECT CASE WHEN age < 30 THEN 'young' WHEN age < 50 THEN 'mid' ELSE 'old' END AS band, AVG(score) FROM staff GROUP BY band
+SELECT CASE WHEN age < 30 THEN 'young' WHEN age < 50 THEN 'mid' ELSE 'old' END AS b, AVG(score) FROM staff GROUP BY b
 SELECT dept, SUM(salary) AS s FROM staff GROUP BY dept ORDER BY s DESC
 SELECT dept, SUM(salary) * 100.0 / (SELECT SUM(salary) FROM staff) FROM staff GROUP BY dept
 SELECT dept, AVG(salary) FILTER (WHERE sex = 'F') - AVG(salary) FILTER (WHERE sex = 'M') FROM staff GROUP BY dept
@@ -84,8 +85,8 @@ SELECT sex, AVG(cost) FROM patients GROUP BY sex
 SELECT SUM(cost) FROM patients WHERE age > 60
 SELECT ward, SUM(cost) FROM patients WHERE age > 60 GROUP BY ward
 SELECT ward, MAX(cost) FROM patients GROUP BY ward
-SELECT COUNT(*) FROM patients p WHERE EXISTS (SELECT * FROM visits v WHERE v.patient_id = p.patient_id AND v.reason = 'fall')
-SELECT ward, COUNT(DISTINCT p.patient_id) FROM patients p JOIN visits v ON v.patient_id = p.patient_id WHERE v.reason = 'flu' GROUP BY ward
+SELECT COUNT(*) FROM patients p WHERE EXISTS (SELECT * FROM visits v WHERE v.patient_id = p.patient_id)
+SELECT COUNT(DISTINCT p.patient_id) FROM patients p JOIN visits v ON v.patient_id = p.patient_id WHERE v.reason = 'flu'
 SELECT sex, AVG(days) FROM patients GROUP BY sex
 SELECT COUNT(*) FROM patients WHERE hiv = 1
 SELECT ward, COUNT(*) FROM patients WHERE hiv = 1 GROUP BY ward
@@ -180,7 +181,7 @@ def asked(tables: dict[str, pa.Table], statements: list[str]) -> Callable[[], ob
     return run
 
 
-def report(name: str, found: keyhole.Exposure, audit: float, base: float) -> None:
+def report(name: str, found: Verdict, audit: float, base: float) -> None:
     """One line, and what the verdict says."""
     print(f"{name:28} audit {audit:7.3f} s  DuckDB {base:6.3f} s  {audit / base:6.1f} x  exit {found.exit_code}")
 
@@ -189,7 +190,7 @@ def dashboard(repeats: int) -> None:
     """The dashboard of nine private columns."""
     table, statements = staff(), lines(TILES)
 
-    def audit() -> keyhole.Exposure:
+    def audit() -> Verdict:
         return keyhole.examine(statements, data=table, id="id", private=list(PRIVATE), table="staff")
 
     found = audit()
@@ -216,7 +217,7 @@ def beside(repeats: int) -> None:
         taken: dict[str, float] = {}
         for name, statements in {"12 beside visits": every, "without the 0/1 column": every[:9]}.items():
 
-            def audit(asked: list[str] = statements) -> keyhole.Exposure:
+            def audit(asked: list[str] = statements) -> Verdict:
                 return keyhole.examine(asked, config=Config.load(settings))
 
             found = audit()

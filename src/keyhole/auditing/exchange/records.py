@@ -92,14 +92,14 @@ def show_open(system: System, known: Known, source: Source) -> Mapping[str, Mask
     found = {name: _shares_a_class(alike, owner, each) for name, each in values.items()}
     single = ((part.column.name,) for part in system.partitions)
     for names in dict.fromkeys((*single, *(f.conditioned for f in system.features if f.conditioned))):
-        asked = [part for part in system.partitions if part.column.name in names]
-        every = _has_every_cell(alike, [cells[part.column.name] for part in asked], list(map(_how_many_cells, asked)))
+        cut = [part for part in system.partitions if part.column.name in names]
+        every = _has_every_cell(alike, [cells[part.column.name] for part in cut], list(map(_how_many_cells, cut)))
         for name in names:
             found[name] &= every
-    squared = {f.query.terms[0].column for f in system.order if f.query.aggregate is Aggregate.VAR}
-    squared |= {feature.column for feature in system.features if feature.power != 1}
-    for name in filter(known.numeric, system.columns if system.partitions else sorted(n for n in squared if n)):
-        if not _has_few_values(known, name):
+    asked = (e.query for e in known.evidence.transcript.entries)
+    squared = {q.terms[0].column for q in asked if q.aggregate is Aggregate.VAR}
+    for name in filter(known.numeric, system.columns):
+        if (system.partitions or name in squared) and not _has_few_values(known, name):
             found[name] &= _is_beyond_lists(alike, values[name])
     if owner is None and not all((found[name] | ~asked_rows(system, name)).all() for name in found):
         _move(system, known, values, found)
@@ -218,8 +218,10 @@ def _how_many(*keys: Ints) -> Ints:
 
 def asked_rows(system: System, name: str) -> Mask:
     """The records that an answer about a column may depend on."""
+    if system.partitions:  # which groups are shown tells more than the rows of the system
+        return np.ones(len(system.atoms.of), dtype=np.bool_)
     K, touched = system.atoms.K, np.zeros(system.atoms.K, dtype=np.bool_)
-    of_column = np.array([name in (f.column, *f.conditioned) for f in system.features], dtype=np.bool_)
+    of_column = np.array([feature.column == name for feature in system.features], dtype=np.bool_)
     for constraint in system.constraints:
         made = system.row(constraint)
         if made.masks is not None:

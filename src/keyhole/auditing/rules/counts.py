@@ -85,10 +85,10 @@ class Possible:
         self.possible: NDArray[np.bool_] = np.ones((len(self.groups), K), dtype=np.bool_)
         present = {name: system.atoms.mask(where) for name, where in system.present.items()}
         everybody = np.ones(K, dtype=np.bool_)
-        for g, cells in enumerate(self.groups):
-            for cell in cells[0]:
-                at = present.get(cell.column, everybody)
-                self.possible[g] &= ~at if cell.null else at
+        for g, group in enumerate(self.groups):
+            for each in group[0]:
+                at = present.get(each.column, everybody)
+                self.possible[g] &= ~at if each.null else at
         self.before = self.possible.copy()
         self.proofs: dict[tuple[int, int], list[Proof]] = {}  # by family and atom
         self.contradictions: list[Contradiction] = []
