@@ -12,7 +12,7 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from keyhole.auditing.online.extremes import Extremes
+from keyhole.auditing.online.minmax import Extremes
 from keyhole.auditing.online.online import OnlineAuditor
 from keyhole.basis.bits import Words, pack
 from keyhole.config import Columns

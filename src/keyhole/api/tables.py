@@ -8,13 +8,13 @@ from dataclasses import dataclass, field, replace
 from decimal import Decimal
 from fractions import Fraction
 from pathlib import Path
+from typing import Any
 
 from keyhole.auditing.base import Exposure
 from keyhole.auditing.examine import Progress, rules_for
 from keyhole.auditing.judge import Judge
-from keyhole.auditing.known import Rules
+from keyhole.auditing.known import Known, Rule, Rules
 from keyhole.auditing.numbers import Within
-from keyhole.auditing.stoppable import stoppable
 from keyhole.config import Columns, Config, FactTable, PrivateColumn
 from keyhole.config.settings import settings
 from keyhole.crosstab.cells import Ends, Key, TableLayout, check_totals, read_cells
@@ -43,6 +43,7 @@ from keyhole.crosstab.sheet import Sheet, read_sheet, read_sheets
 from keyhole.datasets.open import Use, open_table
 from keyhole.errors import ConfigError
 from keyhole.gather import gather, transcribe
+from keyhole.gather.evidence import System
 from keyhole.logs.open import Log, LogFormat
 from keyhole.report.tables import TablesVerdict
 from keyhole.report.verdict import Verdict
@@ -303,3 +304,28 @@ def _free(value: str, of: Publication) -> str:
     """A name for the numbers that no column of the hidden cells has."""
     taken = {ID, "marker", *(column for table in of.tables for column in table.columns)}
     return value if value.casefold() not in {t.casefold() for t in taken} else f"{value} (number)"
+
+
+STOPPED = "the search was stopped (Ctrl-C); what was proved until then is listed"
+
+
+def stoppable(rules: Rules) -> Rules:
+    """The same rules; the first KeyboardInterrupt ends all of them, and is told as what was `missed`.
+
+    A second one, while the verdict is written, passes through.
+    """
+    return tuple(map(_stopping, rules))
+
+
+def _stopping(rule: Rule) -> Rule:
+    def until_stopped(system: System, known: Known) -> list[Any]:
+        found: list[Any] = []
+        if STOPPED in known.missed:
+            return found
+        try:
+            found.extend(rule(system, known))
+        except KeyboardInterrupt:
+            known.missed.add(STOPPED)
+        return found
+
+    return until_stopped

@@ -20,10 +20,9 @@ from keyhole.auditing.people_sums import PeopleSums, looks_at_secrets
 from keyhole.auditing.promise import INTERRUPTED_GAP, RECORDS_GAP, records_gap
 from keyhole.auditing.rules import RULES
 from keyhole.auditing.rules.integer import decide_people
-from keyhole.auditing.rules.interval import unshown
+from keyhole.auditing.rules.interval import look_for_second_tables, unshown
 from keyhole.auditing.rules.order import unused
 from keyhole.auditing.shown import examine_shown
-from keyhole.auditing.whole_tables import look_for_second_tables
 from keyhole.datasets import Roster, Source
 from keyhole.errors import engine_interruptions
 from keyhole.gather.answers import NOISY

@@ -7,10 +7,8 @@ from keyhole.auditing.rules.counts import counts
 from keyhole.auditing.rules.groups import groups
 from keyhole.auditing.rules.integer import integer
 from keyhole.auditing.rules.interval import interval
-from keyhole.auditing.rules.linear import linear
+from keyhole.auditing.rules.linear import linear, persons, rest
 from keyhole.auditing.rules.order import order, within_order
-from keyhole.auditing.rules.persons import persons
-from keyhole.auditing.rules.rest import rest
 from keyhole.auditing.rules.squares import squares
 from keyhole.auditing.rules.worlds import worlds
 
