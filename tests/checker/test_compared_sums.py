@@ -8,7 +8,7 @@ from itertools import product
 
 import pytest
 
-from keyhole.checker.compared import ColumnValues, ComparedSum, Place
+from keyhole.checker.ranges import ColumnValues, ComparedSum, Place
 
 
 def column(least: str, most: str, step: str | None, *, floating: bool = True) -> ColumnValues:

@@ -10,13 +10,14 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping, Sequence
+from fractions import Fraction
+from pathlib import Path
 from typing import Any
 
-from .claims import Addend, Claimed, number
-from .counts import allows
-from .dealt import TRIALS, DealtTables
-from .engine import Cannot, Fails, quoted, text, written
+from .claims import Addend, Claimed, fraction, number
+from .engine import READERS, Cannot, Fails, plain, quoted, text, written
 from .fillings import Maker, constants
+from .tables import allows
 
 NAME = r'"(?:[^"]|"")+"'
 HAS = re.compile(  # some row of another table, as a condition on keys
@@ -340,3 +341,285 @@ def _count(
             alive = [c for c in clauses if _conjunction(c, value) != 0]
             if len(alive) == 1:
                 value.update({x: int(h) for x, h in alive[0]})
+
+
+# --- dealt ------------------------------------------------------------------------------------------------------------
+# The people of a verdict and their rows, with private columns and the owners of rows dealt out anew for each trial.
+# Nothing is read from a statement here: it is run as it was written, in a database in memory that is closed to files.
+
+
+TRIALS = 10
+
+
+class DealtTables:
+    """A database in memory with the table of the people, its dimensions joined, and the rows of other tables.
+
+    `keyhole_people` has a row for each record of the people's table, in its order, numbered from 1.
+    """
+
+    def __init__(self, data: Path, private: Sequence[str]) -> None:
+        self.data, self.private = data, private
+        self.con: Any = None
+        self._attached = False
+        self._main = ""
+        self._tables: list[Mapping[str, Any]] = []
+        self._named: set[str] = set()
+
+    def cell(self, one: Addend) -> Any:
+        """The cell of an answer now: None for NULL, and for a group that is not shown."""
+        self._name_tables(one.sql or "")
+        result = self.con.execute(one.sql)
+        names = [str(d[0]).casefold() for d in result.description]
+        for row in result.fetchall():
+            named = {n: plain(v) for n, v in zip(names, row, strict=True)}
+            if all(named.get(str(k).casefold(), ...) == plain(v) for k, v in (one.key or {}).items()):
+                return row[(one.column or len(row)) - 1] if one.besides is None else 1
+        return None
+
+    def _name_tables(self, sql: str) -> None:
+        """Of a file with one table, whatever a statement selects from is that table."""
+        if self._tables or sql in self._named:
+            return
+        self._named.add(sql)
+        for name in self.con.get_table_names(sql):
+            if name.casefold() != self._main.casefold():
+                if name.startswith(("keyhole", "real ")):
+                    raise Cannot(f"it selects from {name}")
+                self.con.execute(f"CREATE OR REPLACE VIEW {quoted(name)} AS SELECT * FROM {quoted(self._main)}")
+
+    def close(self) -> None:
+        """Let go of the database, if there is one."""
+        if self.con is not None:
+            self.con.close()
+
+    def open(self, told: Mapping[str, Any]) -> None:
+        """The tables that a certificate names; the file itself is closed then."""
+        if self.con is not None:
+            if (self._main, self._tables) != (told["table"], list(told["tables"])):
+                raise Cannot("the certificates of the verdict name different tables")
+            return
+        import duckdb
+
+        names = [t["name"] for t in told["tables"]]
+        main = told["table"]
+        self._several(main, names)
+        self.con = duckdb.connect(":memory:")
+        for name in (main, *names):
+            self.con.execute(
+                f"CREATE TABLE {quoted('real ' + name)} AS SELECT * FROM {self._origin(name, alone=not names)}"
+            )
+        if self._attached:
+            self.con.execute("DETACH file")
+        self._main, self._tables = main, list(told["tables"])
+        self.con.execute("SET threads = 1; SET enable_external_access = false; SET lock_configuration = true")
+        self.deal(shuffled=False)
+
+    def _several(self, main: str, names: list[str]) -> None:
+        """Is it all there? What is not is said of every proof, with what to give instead."""
+        if self.data.is_dir():
+            there = {p.stem for p in self.data.iterdir() if p.suffix.lower() in READERS}
+            if missing := [name for name in (main, *names) if name not in there]:
+                raise Cannot(f"the folder {self.data.name} has no file for the table {missing[0]}: put it there")
+        elif names and self.data.suffix.lower() not in (".duckdb", ".db"):
+            raise Cannot(
+                f"it is about {len(names) + 1} tables ({', '.join((main, *names))}), and {self.data.name} is one of "
+                f"them: give all, -c keyhole.toml, or --data FOLDER --table {main}"
+            )
+
+    def _origin(self, name: str, *, alone: bool) -> str:
+        if self.data.is_dir():
+            found = [p for p in sorted(self.data.iterdir()) if p.stem == name and p.suffix.lower() in READERS]
+            return READERS[found[0].suffix.lower()].format(text(str(found[0])), "")
+        suffix = self.data.suffix.lower()
+        if suffix in READERS and alone:
+            return READERS[suffix].format(text(str(self.data)), "")
+        if suffix not in (".duckdb", ".db"):
+            raise Cannot(f"{self.data.name} is no file that the checker reads: .csv, .tsv, .parquet, .json or .duckdb")
+        if not self._attached:
+            self.con.execute(f"ATTACH {text(str(self.data))} AS file (READ_ONLY)")
+            self._attached = True
+        return f"file.{quoted(name)}"
+
+    def deal(self, *, shuffled: bool) -> None:
+        """The tables as they are, or with private columns and the owners of rows dealt out anew."""
+        real, main = quoted("real " + self._main), quoted(self._main)
+        columns = [str(row[0]) for row in self.con.execute(f"DESCRIBE {real}").fetchall()]
+        listed = [f"p.{quoted(c)}" if c not in self.private or not shuffled else f"q.{quoted(c)}" for c in columns]
+        first = f"SELECT *, row_number() OVER (ORDER BY rowid) AS keyhole_row FROM {real}"
+        drawn = f"SELECT *, random() AS keyhole_drawn FROM {real}"
+        other = f"SELECT *, row_number() OVER (ORDER BY keyhole_drawn) AS keyhole_row FROM ({drawn})"
+        made = f"SELECT {', '.join(listed)}, p.keyhole_row FROM ({first}) p JOIN ({other}) q USING (keyhole_row)"
+        joins, more = "", []
+        for t in self._tables:
+            name = quoted("keyhole " + t["name"])
+            self.con.execute(f"CREATE OR REPLACE TABLE {name} AS {self._rows(t, shuffled=shuffled)}")
+            self.con.execute(f"CREATE OR REPLACE TABLE {quoted(t['name'])} AS SELECT * FROM {name}")
+            if t["dimension"]:
+                own = [str(row[0]) for row in self.con.execute(f"DESCRIBE {name}").fetchall()]
+                same = " AND ".join(f"m.{quoted(b)} = {name}.{quoted(a)}" for a, b in t["keys"])
+                joins += f" LEFT JOIN {name} ON {same}"
+                more += [f"{name}.{quoted(c)} AS {quoted(t['name'] + '.' + c)}" for c in own]
+        wide = ", ".join(["m.*", *more])
+        self.con.execute(
+            f"CREATE OR REPLACE TABLE keyhole_people AS SELECT {wide} FROM ({made}) m{joins} ORDER BY keyhole_row"
+        )
+        self.con.execute(
+            f"CREATE OR REPLACE TABLE {main} AS SELECT {', '.join(map(quoted, columns))} FROM keyhole_people"
+        )
+
+    def _rows(self, t: Mapping[str, Any], *, shuffled: bool) -> str:
+        real = quoted("real " + t["name"])
+        if t["dimension"] or not shuffled:
+            return f"SELECT * FROM {real}"
+        keys = dict(t["keys"])
+        columns = [str(row[0]) for row in self.con.execute(f"DESCRIBE {real}").fetchall()]
+        listed = [f"q.{quoted(keys[c])} AS {quoted(c)}" if c in keys else f"p.{quoted(c)}" for c in columns]
+        n = f"(SELECT count(*) FROM {quoted('real ' + self._main)})"
+        dealt = f"SELECT *, 1 + floor(random() * {n} * 1.1)::BIGINT AS keyhole_row FROM {real} WHERE random() < 0.7"
+        owners = f"SELECT *, row_number() OVER () AS keyhole_row FROM {quoted('real ' + self._main)}"
+        return f"SELECT {', '.join(listed)} FROM ({dealt}) p LEFT JOIN ({owners}) q USING (keyhole_row)"
+
+
+# --- alone ------------------------------------------------------------------------------------------------------------
+# Sums of answers that are about one person: his records alone give the same, whatever everybody else is.
+# On tables dealt out anew (private columns and the owners of rows by chance) the weighted answers of the statements,
+# as they were written, must be what the certificate says of the records of one person; then the printed answers must
+# give what is claimed. A certificate that is wrong about somebody passes a trial only if what he adds happens to
+# vanish.
+
+
+DEALS = 24
+# what is said of a person's records: an aggregate, of how many, with which condition; compared, and how that came out
+FORM = re.compile(
+    r"(?P<word>total|average|number|count|[A-Z_]+\((?P<inner>.+?)\))(?: (?P<column>.+?)(?P<square>²)?)?"
+    r"(?: (?P<op>>=|<=|<>|=|>|<) (?P<at>-?[\d.]+))? of (?P<records>\d+) records?"
+    r"(?: with (?P<where>.+?))?(?: is (?P<truth>true|false))?",
+    re.DOTALL,
+)
+DUST = Fraction(1, 10**9)  # of a sum: floating-point averages
+
+
+class AloneSums:
+    """Replays sums of answers about one person's records."""
+
+    def __init__(self, dealt: DealtTables) -> None:
+        self.dealt = dealt
+
+    def check(self, claim: Claimed, rows: Sequence[int]) -> None:
+        """The claim about these rows is what its answers give."""
+        import duckdb
+
+        try:
+            self._check(claim, rows)
+        except duckdb.Error:
+            raise Cannot("the engine refuses a statement or a condition of it") from None
+
+    def _check(self, claim: Claimed, rows: Sequence[int]) -> None:
+        told = claim.certificate
+        own = {r + 1 for r in rows}
+        if not all(set(part["rows"]) <= own for part in told["parts"]):
+            raise Fails("the certificate adds up records that the claim does not name")
+        cited = [c for c in claim.proof if c.query]
+        constant, off = fraction(told["constant"]), fraction(told["off"])
+        self.dealt.open(told)
+        self._holds_as_it_is(claim, cited, constant, off)
+        words = self._words(claim, rows, cited)
+        try:
+            for _ in range(DEALS):
+                self.dealt.deal(shuffled=True)
+                self._same(cited, told["parts"], constant, off)
+                if not _close(self._parts(told["parts"]), self._parts([words]), off):
+                    raise Cannot("its words do not say what its certificate proves")
+        finally:
+            self.dealt.deal(shuffled=False)
+        said = sum((c.weight * _amount(c.answer) for c in cited), constant)
+        real = all(_close(_amount(self.dealt.cell(c)), _amount(c.answer), Fraction(0)) for c in cited)
+        if real and not _close(self._parts(told["parts"]), said, off):
+            raise Fails("it is not true of the data, while the answers are")
+
+    def _words(self, claim: Claimed, rows: Sequence[int], cited: Sequence[Addend]) -> dict[str, Any]:
+        """What is said in words, as a part of a certificate: it must come to the same."""
+        said = FORM.fullmatch(claim.form)
+        if (
+            said is None
+            or int(said["records"]) != len(rows)
+            or claim.column not in (*claim.form.split(), *_names(said))
+        ):
+            raise Cannot("its words are not read here")
+        name = said["inner"] or said["column"]
+        of = "1" if name is None else f"{quoted(name)} * {quoted(name)}" if said["square"] else quoted(name)
+        plain = {"total": "SUM", "average": "AVG", "number": "SUM", "count": "SUM"}
+        select = f"{plain.get(said['word']) or said['word'].partition('(')[0]}({of})"
+        select += f" FILTER (WHERE {_condition(said['where'], claim.certificate['tables'])})" if said["where"] else ""
+        if (said["op"] is None) != (said["truth"] is None):
+            raise Cannot("its words do not say how a comparison came out")
+        if said["op"] is not None:
+            select = f"({select}) {said['op']} {said['at']}"
+            if len(cited) != 1 or cited[0].answer is not (said["truth"] == "true"):
+                raise Fails("the comparison came out otherwise than is said")
+        return {"weight": "1", "select": select, "rows": [r + 1 for r in rows]}
+
+    def _holds_as_it_is(self, claim: Claimed, cited: Sequence[Addend], constant: Fraction, off: Fraction) -> None:
+        """Do the printed answers give what is claimed?"""
+        if any(not c.answered for c in cited):
+            raise Cannot("an answer is not in the verdict")
+        said = sum((c.weight * _amount(c.answer) for c in cited), constant)
+        value, lo, hi = number(claim.value), number(claim.lo), number(claim.hi)
+        if value is not None and not _close(said, value, off):
+            raise Fails("the answers do not give the value")
+        if value is None and claim.status == "exposed":
+            raise Fails("there is no value")
+        room = off + DUST * max(Fraction(1), abs(said))
+        if (lo is not None and lo > said + room) or (hi is not None and hi < said - room):
+            raise Fails("the answers lie outside the range")
+        narrow = lo is not None and hi is not None and value is None and hi - lo < 2 * off - room * DUST
+        if narrow:
+            raise Fails("the range is narrower than the answers")
+
+    def _same(
+        self, cited: Sequence[Addend], parts: Sequence[Mapping[str, Any]], constant: Fraction, off: Fraction
+    ) -> None:
+        asked = sum((c.weight * _amount(self.dealt.cell(c)) for c in cited), constant)
+        if not _close(asked, self._parts(parts), off):
+            raise Fails("the answers are not about these records alone")
+
+    def _parts(self, parts: Sequence[Mapping[str, Any]]) -> Fraction:
+        total = Fraction(0)
+        for part in parts:
+            listed = ", ".join(str(int(r)) for r in part["rows"])
+            his = f"(SELECT * FROM keyhole_people WHERE keyhole_row IN ({listed})) keyhole_people"
+            sql = f"SELECT {part['select']} FROM {his}"
+            if len(self.dealt.con.extract_statements(sql)) != 1:
+                raise Cannot("a part of the certificate is not one expression")
+            total += fraction(part["weight"]) * _amount(self.dealt.con.execute(sql).fetchall()[0][0])
+        return total
+
+
+def _names(said: re.Match[str]) -> list[str]:
+    """The columns that are named: the one that is added up, and those of the condition."""
+    return [said["inner"] or said["column"] or "records", *re.findall(r'"((?:[^"]|"")+)"', said["where"] or "")]
+
+
+def _condition(where: str, tables: Sequence[Mapping[str, Any]]) -> str:
+    """A condition in words as SQL: that there is a row in another table is a condition on its keys."""
+    has = re.fullmatch(r"(?P<some>a|no) row in (?P<table>.+?)(?: with (?P<inside>.+))?", where, re.DOTALL)
+    if has is None:
+        return where
+    keys = [pair for t in tables if t["name"] == has["table"] for pair in t["keys"]]
+    same = "".join(f" AND r.{quoted(own)} = keyhole_people.{quoted(other)}" for own, other in keys)
+    inside = f"(SELECT * FROM {quoted('keyhole ' + has['table'])} WHERE {has['inside'] or 'TRUE'}) r"
+    return f"{'' if has['some'] == 'a' else 'NOT '}EXISTS (SELECT 1 FROM {inside} WHERE TRUE{same})"
+
+
+def _amount(value: Any) -> Fraction:
+    """A cell as a number: NULL and a group that is not shown add nothing."""
+    if isinstance(value, bool):
+        return Fraction(int(value))
+    found = number(value)
+    if found is None and value is not None:
+        raise Cannot("an answer is no number")
+    return found or Fraction(0)
+
+
+def _close(a: Fraction, b: Fraction, off: Fraction) -> bool:
+    return abs(a - b) <= off + DUST * max(Fraction(1), abs(a), abs(b))

@@ -14,7 +14,6 @@ from random import SystemRandom
 from typing import Any
 
 from .all_clear import AllClear, Cleared, Part, domains_of
-from .alone import AloneSums
 from .answers import DUST_OF_DOUBLES, STEERING, Asked, Log, agrees, normal_text, read_log, same_rows
 from .claims import (
     STATUSES,
@@ -28,22 +27,18 @@ from .claims import (
     number,
     parse,
 )
-from .counts import Counts, allows, tells
-from .dealt import DealtTables
 from .engine import Cannot, Engine, Fails, Result, plain
 from .fillings import Maker
-from .moments import Moments
 from .order import Ends, Order
-from .people import PeopleCounts
-from .ranges import Place, RangeProofs
-from .rest import Rest, narrower
+from .people import AloneSums, DealtTables, PeopleCounts
+from .ranges import Place, RangeProofs, Rest, Thresholds, narrower
 from .sections import Disagreement, compare_sections
-from .sums import Sums
-from .tables import EveryTable, Tables
-from .thresholds import Thresholds
+from .sums import Moments, Sums
+from .tables import Counts, EveryTable, Tables, allows, tells
 
 BITS = 50
 OF_CELLS = "the other cells of published tables are not shown to have another value"
+OF_RANGES = ("identity", "range", "order", "rest", "both", "cases", "none")
 OF_ONE_COLUMN = ("order", "rest", "both")  # kinds whose certificate declares the column of the claim alone
 
 Declared = Mapping[str, Mapping[str, Any]]  # column -> min, max, step, values
@@ -557,39 +552,36 @@ class Checker:
         return found
 
     def _by_certificate(self, claim: Claimed, rows: list[int]) -> None:
-        kind = claim.certificate.get("kind")
-        if kind in ("identity", "part"):
-            if claim.status not in ("exposed", "inferred") and kind == "part":
-                raise Fails("a sum of answers proves a value or a total")
-            self.sums.identity(claim, rows, part=kind == "part")
-        elif (claim.status == "group" and kind != "none") or (claim.rows and kind not in ("none", "people", "alone")):
+        """By what its certificate names, which proves claims of some statuses and not of others."""
+        kind = str(claim.certificate.get("kind"))
+        if claim.status not in ("exposed", "inferred") and kind == "part":
+            raise Fails("a sum of answers proves a value or a total")
+        sums = kind in ("identity", "part")
+        several = ("none",) if claim.status == "group" else ("none", "people", "alone")
+        if not sums and (claim.status == "group" or claim.rows) and kind not in several:
             raise Fails("a total is proved by a sum of answers alone")
-        elif kind == "range":
-            self.ranges.check(claim, rows[0], self._learned(claim))
-        elif claim.status in UNSETTLED and kind not in ("order", "rest", "both", "cases", "none"):
+        if claim.status in UNSETTLED and kind not in OF_RANGES:
             raise Fails("this proof says more than that somebody is open")
-        elif kind == "square":
-            self.sums.square(claim, rows[0])
-        elif kind == "counts":
-            self.counts.check(claim, rows[0], rows=claim.certificate["rows"])
-        elif kind == "cases":
-            if claim.certificate.get("every"):
-                raise Cannot("people cannot be looked at one by one")
-            self.tables.check(claim, rows[0])
-        elif kind == "order":
-            self.order.check(claim, rows[0], self._before(claim))
-        elif kind == "rest":
-            self.rest.check(claim, rows[0], self._before(claim))
-        elif kind == "both":
-            self.rest.left(claim, *self._both(claim, rows[0]))
-        elif kind == "people":
-            self.people.check(claim, rows)
-        elif kind == "alone":
-            self.alone.check(claim, rows)
-        elif kind in ("equal", "zero", "roots"):
-            self.moments.check(claim, rows[0])
-        else:
-            raise Cannot(str(claim.certificate.get("why") or "the proof carries no certificate"))
+        how = claim.certificate
+        if kind == "cases" and how.get("every"):
+            raise Cannot("people cannot be looked at one by one")
+        ways: dict[str, Callable[[], None]] = {
+            "identity": lambda: self.sums.identity(claim, rows),
+            "part": lambda: self.sums.identity(claim, rows, part=True),
+            "range": lambda: self.ranges.check(claim, rows[0], self._learned(claim)),
+            "square": lambda: self.sums.square(claim, rows[0]),
+            "counts": lambda: self.counts.check(claim, rows[0], rows=how["rows"]),
+            "cases": lambda: self.tables.check(claim, rows[0]),
+            "order": lambda: self.order.check(claim, rows[0], self._before(claim)),
+            "rest": lambda: self.rest.check(claim, rows[0], self._before(claim)),
+            "both": lambda: self.rest.left(claim, *self._both(claim, rows[0])),
+            "people": lambda: self.people.check(claim, rows),
+            "alone": lambda: self.alone.check(claim, rows),
+            **dict.fromkeys(("equal", "zero", "roots"), lambda: self.moments.check(claim, rows[0])),
+        }
+        if kind not in ways:
+            raise Cannot(str(how.get("why") or "the proof carries no certificate"))
+        ways[kind]()
 
     def _earlier(self, claim: Claimed, *, others: bool = False) -> Iterator[tuple[Claimed, int]]:
         """The claims that a proof rests on besides its own answers, each replayed, with the row that it is about.
