@@ -113,6 +113,7 @@ class Engine:
         self._found: dict[str, list[int]] | None = None
         self._largest: dict[str, Fraction] = {}
         self._others: list[dict[str, list[Any]]] | None = None
+        self._label = ""  # of the tables that `pick` chooses from
         if self.n < 100_000:
             self._con.execute("SET threads = 1")  # many short statements
         self._con.execute("SET enable_external_access = false; SET lock_configuration = true")
@@ -224,19 +225,26 @@ class Engine:
         """One table for each of these rows, with these private values: `pick` chooses it. -1 picks nobody."""
         self._put(values, rows, "keyhole_singles")
 
-    def fill_tables(self, tables: Sequence[Mapping[str, Sequence[Any]]]) -> None:
-        """Tables with these private values, in the types of the data: `pick` chooses one, and the first is picked."""
+    def fill_tables(self, tables: Sequence[Mapping[str, Sequence[Any]]], label: str = "") -> None:
+        """Tables with these private values, in the types of the data: `pick` chooses one, and the first is picked.
+
+        Under its label, if it has one, they are found again.
+        """
         rows = [r for _ in tables for r in range(self.n)]
         values = {name: [v for table in tables for v in table[name]] for name in self.private}
         picks = [k for k in range(len(tables)) for _ in range(self.n)]
-        self._put(
-            values,
-            rows,
-            "keyhole_tables",
-            {name: self.columns.get(name, self.types[name]) for name in self.private},
-            picks,
-        )
+        types = {name: self.columns.get(name, self.types[name]) for name in self.private}
+        self._label = ""
+        self._put(values, rows, "keyhole_tables", types, picks)
+        self._label = label
         self.pick(0)
+
+    def has_tables(self, label: str) -> bool:
+        """Are the tables of this label still there? Then statements see one of them."""
+        if label != self._label:
+            return False
+        self._table = "keyhole_tables"
+        return True
 
     def pick(self, k: int) -> None:
         """Statements now see the k-th row of `fill_singles` alone, or the k-th table of `fill_tables`."""

@@ -22,6 +22,7 @@ from .claims import (
     Claimed,
     Claims,
     Unreadable,
+    fraction,
     item,
     known_before,
     number,
@@ -461,6 +462,7 @@ class Checker:
 
     def _replay(self, claim: Claimed, rows: list[int]) -> None:
         self._as_declared(claim)
+        self._as_facts(claim)
         claim = self._with_assumed(claim)
         if not claim.proof:
             raise Fails("there is no proof")
@@ -487,8 +489,8 @@ class Checker:
         claim = self._with_assumed(claim)
         try:
             domains = self._domains(claim)
-            names, left = self.every.possible(claim.column, proof, domains, self._facts(claim, claim.proof), answers)
-            self.every.compare(claim, rows, names, left, len(self.every.choices(claim.column, domains, proof)))
+            names, left = self.every.possible(claim, proof, domains, self._facts(claim, claim.proof), answers)
+            self.every.compare(claim, rows, names, left, len(self.every.choices(claim.column, claim, domains, proof)))
         except (Cannot, Fails):
             raise cannot from None
 
@@ -532,6 +534,21 @@ class Checker:
                 given = self.engine.assumed_domain(name)
             found[name] = given
         return found
+
+    def _as_facts(self, claim: Claimed) -> None:
+        """What is cited as known beforehand stands in the settings."""
+        for c in claim.proof if self.facts is not None else ():
+            said = c.fact if c.fact is not None else c.bound if c.bound is not None and "fact" in c.bound else None
+            if said is None or "where" not in said:
+                continue
+            alike = [f for f in self.facts or () if (f["where"], f["column"]) == (said["where"], said["column"])]
+            if c.bound is not None:
+                ends = [(said["bound"], said["each"])]
+            else:
+                low, high = (said.get("total"), said.get("total")) if c.ends is None else c.ends
+                ends = [("sum_min", low), ("sum_max", high)]
+            if not any(all(v is None or number(f.get(k)) == fraction(v) for k, v in ends) for f in alike):
+                raise Cannot("something is cited as known that the settings do not say")
 
     def _facts(self, claim: Claimed, proof: Sequence[Addend]) -> list[Mapping[str, Any]]:
         """What is known besides: by the settings, else what the proof says of it."""

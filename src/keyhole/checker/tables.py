@@ -18,9 +18,11 @@ from itertools import product
 from math import ceil, floor, prod
 from typing import Any
 
+from .answers import DUST as LAST_DIGITS
+from .answers import same_rows
 from .claims import STATUSES, UNSETTLED, Addend, Claimed, fraction, number
 from .engine import INTEGER, NOBODY, Cannot, Engine, Fails, Result, exact, plain, read_cell
-from .fillings import COMMENTS, WORDS, Maker, Span, constants, plainly
+from .fillings import COMMENTS, Maker, Span, constants, plainly
 from .rounding import between, middle
 
 MOST_RUNS = 60_000  # statements run for one proof
@@ -360,6 +362,8 @@ STEPS = 3_000_000  # of one proof
 MOST_TABLES = 10_000  # on which statements are run
 DUST = Fraction(1, 10**11)  # of a quotient, in whatever order it is added up
 
+UNNAMED = 4  # fillings of columns that a statement does not name
+MEANS_ALL = re.compile(r"\b(?:columns|natural|summarize|describe|pivot|unpivot|table)\b|\bfrom\s+\w+\s*(?:$|\))")
 CUT = re.compile(r"median|quantile|percentile", re.IGNORECASE)
 
 Totals = tuple[Fraction, ...]
@@ -512,7 +516,8 @@ class EveryTable:
         self._made: dict[str, list[Table]] = {}
         self._ran: dict[tuple[str, str], dict[int, Result]] = {}
         self._left: dict[str, tuple[list[str], list[Table]]] = {}
-        self._filled = ""
+        self._pools: dict[str, list[Any]] = {}
+        self._nothing: set[str] = set()
 
     def check(
         self,
@@ -528,7 +533,7 @@ class EveryTable:
         if any(r in self.engine.null[claim.column] for r in rows):
             raise Fails("somebody who has no value is said to have one")
         names, left = self.left(claim, proof, domains, facts)
-        self.compare(claim, rows, names, left, len(self.choices(claim.column, domains, proof)))
+        self.compare(claim, rows, names, left, len(self.choices(claim.column, claim, domains, proof)))
 
     def compare(
         self, claim: Claimed, rows: Sequence[int], names: Sequence[str], left: Sequence[Table], assumed: int
@@ -561,22 +566,23 @@ class EveryTable:
     ) -> tuple[list[str], list[Table]]:
         """The private columns that are looked at, and the tables that give all answers of a proof."""
         cited = [c for c in proof if c.query and c.answered]
-        return self.possible(claim.column, cited, domains, facts, [(c.sql or "", self._matches(c)) for c in cited])
+        return self.possible(claim, cited, domains, facts, [(c.sql or "", self._matches(c)) for c in cited])
 
     def possible(
         self,
-        column: str | None,
+        claim: Claimed | None,
         proof: Sequence[Addend],
         domains: Mapping[str, Mapping[str, Any]],
         facts: Sequence[Mapping[str, Any]],
         answers: Sequence[tuple[str, Callable[[Result], bool]]],
     ) -> tuple[list[str], list[Table]]:
-        """The same of statements with what their answers must be; `column` is looked at in any case."""
-        names = self._looked_at(column, [sql for sql, _ in answers], facts)
-        key = repr((names, proof, [sql for sql, _ in answers], domains, facts))
+        """The same of statements with what their answers must be; the column of a claim is looked at in any case."""
+        names = self._looked_at(None if claim is None else claim.column, [sql for sql, _ in answers], facts)
+        pools = {name: self.choices(name, claim, domains, proof) for name in names}
+        made = repr((pools, facts))
+        key = repr((made, proof, [sql for sql, _ in answers]))
         if key not in self._left:
-            tables = self._every(names, proof, domains, facts)
-            made = repr((names, domains, facts))
+            tables = self._every(made, pools, facts)
             left: Sequence[int] = range(len(tables))
             looked = {sql: self._looked_at(None, [sql], ()) for sql, _ in answers}
             for sql in sorted(looked, key=lambda each: len(looked[each])):
@@ -599,37 +605,57 @@ class EveryTable:
 
     def _looked_at(self, column: str | None, texts: Sequence[str], facts: Sequence[Mapping[str, Any]]) -> list[str]:
         """The private columns on which an answer may depend: those that are named, or all."""
-        words = {w.casefold().strip('"') for sql in texts for w in WORDS.findall(COMMENTS.sub(" ", sql))}
-        stars = any("*" in sql.casefold().replace("count(*)", "") for sql in texts)
-        every = stars or bool(words & {"columns", "natural", "summarize", "pivot", "unpivot"})
+        folded = [COMMENTS.sub(" ", sql).casefold() for sql in texts]
+        every = any("*" in text.replace("count(*)", "") or MEANS_ALL.search(text) for text in folded)
         named = {column, *(str(fact["column"]) for fact in facts)}
-        return [name for name in self.engine.private if every or name in named or name.casefold() in words]
-
-    def choices(self, name: str, domains: Mapping[str, Mapping[str, Any]], proof: Sequence[Addend]) -> list[Any]:
-        """All values of a column; of texts without a list those that are named, and one that is not."""
-        said = domains.get(name) or {}
-        if not self.engine.numeric(name) and self.engine.types[name] != "BOOLEAN" and said.get("values") is None:
-            plainly(proof, self.engine.private)
-        words = constants([c.sql for c in proof if c.sql is not None], keys(proof, name))[1]
-        found: list[Any] = []
-        for cell in self.maker.cells(name, [], words, said):
-            gridded = self.engine.types[name] == INTEGER or "numbers" in said or said.get("step") is not None
-            values = listed(cell) if gridded or cell.point is not None else None
-            if values is None:
-                raise Cannot("a column has values without end")
-            found += values
+        found = [n for n in self.engine.private if every or n in named or any(n.casefold() in t for t in folded)]
+        others = [name for name in self.engine.private if name not in found]
+        if others and not all(self._says_nothing_of(others, sql) for sql in texts):
+            return list(self.engine.private)
         return found
 
-    def _every(
-        self,
-        names: Sequence[str],
-        proof: Sequence[Addend],
-        domains: Mapping[str, Mapping[str, Any]],
-        facts: Sequence[Mapping[str, Any]],
-    ) -> list[Table]:
-        key = repr((names, domains, facts))
+    def _says_nothing_of(self, names: Sequence[str], sql: str) -> bool:
+        """Does a statement answer the same whatever is in columns that it does not name?"""
+        key = repr((names, sql))
+        if key not in self._nothing:
+            one = self.maker.small()
+            for _ in range(UNNAMED):
+                other = self.maker.small()
+                answers = []
+                for made in (one, one | {name: other[name] for name in names}):
+                    self.engine.fill(made, keep=False)
+                    answers.append(self.engine.run(sql))
+                if not same_rows(answers[0][1], answers[1][1], LAST_DIGITS, ordered=True):
+                    return False
+            self._nothing.add(key)
+        return True
+
+    def choices(
+        self, name: str, claim: Claimed | None, domains: Mapping[str, Mapping[str, Any]], proof: Sequence[Addend]
+    ) -> list[Any]:
+        """All values of a column; of texts without a list those that are named, and one that is not."""
+        said, own = domains.get(name) or {}, claim if claim is not None and claim.column == name else None
+        listless = not self.engine.numeric(name) and self.engine.types[name] != "BOOLEAN" and said.get("values") is None
+        if listless:
+            plainly(proof, self.engine.private)
+        told = () if own is None else tuple(v for v in (own.value, *_lists(own)) if isinstance(v, str))
+        words = constants([c.sql for c in proof if c.sql is not None], (*keys(proof, name), *told))[1]
+        key = repr((name, said, words if listless else ()))
+        if key not in self._pools:
+            found: list[Any] = []
+            for cell in self.maker.cells(name, [], words, said):
+                gridded = self.engine.types[name] == INTEGER or "numbers" in said or said.get("step") is not None
+                values = listed(cell) if gridded or cell.point is not None else None
+                if values is None:
+                    raise Cannot("a column has values without end")
+                found += values
+            self._pools[key] = found
+        return self._pools[key]
+
+    def _every(self, key: str, pools: Mapping[str, Sequence[Any]], facts: Sequence[Mapping[str, Any]]) -> list[Table]:
+        """All tables with these values that are as the facts say."""
         if key not in self._made:
-            pools = {name: self.choices(name, domains, proof) for name in names}
+            names = list(pools)
             told = [(names.index(str(f["column"])), f, set(self.engine.condition(str(f["where"])))) for f in facts]
             held: list[list[Choice]] = []
             for r in range(self.engine.n):
@@ -647,9 +673,8 @@ class EveryTable:
         """What a statement answers on each of the tables that are left."""
         ran = self._ran.setdefault((key, sql), {})
         wanted = [k for k in left if k not in ran]
-        if wanted and self._filled != key:
-            self._fill(names, tables)
-            self._filled = key
+        if wanted and not self.engine.has_tables(key):
+            self._fill(key, names, tables)
         absent = any(t.startswith("DECIMAL") and n not in self.engine.columns for n, t in self.engine.types.items())
         if absent and CUT.search(sql):
             raise Cannot("an engine cuts it to the decimals of the column, which the data do not have")
@@ -658,13 +683,13 @@ class EveryTable:
             ran[k] = self.engine.run(sql)
         return ran
 
-    def _fill(self, names: Sequence[str], tables: Sequence[Table]) -> None:
+    def _fill(self, key: str, names: Sequence[str], tables: Sequence[Table]) -> None:
         """All tables beside each other; columns that no statement names are the same in each."""
         filled = []
         other = {n: [self.maker.values(self.maker.cells(n, [], ["a"]))[0]] * self.engine.n for n in self.engine.private}
         for table in tables:
             filled.append(other | {name: [choice[at] for choice in table] for at, name in enumerate(names)})
-        self.engine.fill_tables(filled)
+        self.engine.fill_tables(filled, key)
 
     def _true_among(self, names: Sequence[str], tables: Sequence[Table], left: Sequence[int]) -> None:
         """Cannot, where the real table is not one of those that are left: then the answers are read in another way."""
