@@ -363,7 +363,7 @@ MOST_TABLES = 10_000  # on which statements are run
 DUST = Fraction(1, 10**11)  # of a quotient, in whatever order it is added up
 
 UNNAMED = 4  # fillings of columns that a statement does not name
-MEANS_ALL = re.compile(r"\b(?:columns|natural|summarize|describe|pivot|unpivot|table)\b|\bfrom\s+\w+\s*(?:$|\))")
+MEANS_ALL = re.compile(r"\b(?:columns|natural|summarize|describe|pivot|unpivot|table)\b|(?:^|\()\s*from\b")
 CUT = re.compile(r"median|quantile|percentile", re.IGNORECASE)
 
 Totals = tuple[Fraction, ...]
@@ -591,7 +591,7 @@ class EveryTable:
                 mine = [test for text, test in answers if text == sql]
                 fits = {k: all(test(ran[k]) for test in mine) for k in {same[k] for k in left}}
                 left = [k for k in left if fits[same[k]]]
-            self._true_among(names, tables, left)
+            self._true_among(pools, tables, left)
             self._left[key] = names, [tables[k] for k in left]
         return self._left[key]
 
@@ -608,7 +608,8 @@ class EveryTable:
         folded = [COMMENTS.sub(" ", sql).casefold() for sql in texts]
         every = any("*" in text.replace("count(*)", "") or MEANS_ALL.search(text) for text in folded)
         named = {column, *(str(fact["column"]) for fact in facts)}
-        found = [n for n in self.engine.private if every or n in named or any(n.casefold() in t for t in folded)]
+        words = {n: re.compile(rf"(?<!\w){re.escape(n.casefold())}(?!\w)") for n in self.engine.private}
+        found = [n for n in words if every or n in named or any(map(words[n].search, folded))]
         others = [name for name in self.engine.private if name not in found]
         if others and not all(self._says_nothing_of(others, sql) for sql in texts):
             return list(self.engine.private)
@@ -691,11 +692,15 @@ class EveryTable:
             filled.append(other | {name: [choice[at] for choice in table] for at, name in enumerate(names)})
         self.engine.fill_tables(filled, key)
 
-    def _true_among(self, names: Sequence[str], tables: Sequence[Table], left: Sequence[int]) -> None:
+    def _true_among(self, pools: Mapping[str, Sequence[Any]], tables: Sequence[Table], left: Sequence[int]) -> None:
         """Cannot, where the real table is not one of those that are left: then the answers are read in another way."""
-        if not all(name in self.engine.columns for name in names):
+        if not all(name in self.engine.columns for name in pools):
             return
-        values = [[exact(v) for v in self.engine.real_values(name)] for name in names]
+        values = []
+        for name, pool in pools.items():
+            held = {exact(v): exact(v) for v in pool}
+            other = exact(pool[-1]) if self.engine.types[name] == "VARCHAR" else None  # of texts that nobody names
+            values.append([v if v is None else held.get(v, other) for v in map(exact, self.engine.real_values(name))])
         real = tuple(zip(*values, strict=True))
         if not any(tuple(tuple(exact(v) for v in choice) for choice in tables[k]) == real for k in left):
             raise Cannot("the data do not give the answers that are cited")
