@@ -129,6 +129,7 @@ def replay(
                 checker = Checker(replace(roles, claims=claims), engine, logged, bits, dealt)
                 checker.declared, checker.facts = declared, facts
                 checked += checker.checked()
+                beside += dict.fromkeys(checker.beside)
             if not private:
                 others = {names or private_names for names in readings}
                 beside += dict.fromkeys(compare_sections(read.raw, engine, logged, others))
@@ -297,6 +298,7 @@ class Checker:
         self.people, self.alone = PeopleCounts(dealt, maker), AloneSums(dealt)
         self.declared: Declared | None = None
         self.facts: Sequence[Mapping[str, Any]] | None = None
+        self.beside: list[Disagreement] = []
         self._values: dict[str, list[Any]] = {}
         roles = (verdict.source.get(role) or () for role in ("id", "private", "hidden"))
         self._not_public = frozenset(str(name) for names in roles for name in names)
@@ -320,7 +322,9 @@ class Checker:
                     continue
                 self._as_a_whole(claim, rows)
                 self._true_of_the_data(claim, rows)
-                self._completed(claim, rows)
+                if not self._completes(claim, rows):
+                    said = f"`first` of {claim.who} names statement {claim.first}, which is not in the proof beside it"
+                    self.beside.append(Disagreement(said))
                 yield Checked(claim, Outcome.HOLDS)
             except Fails as fails:
                 yield Checked(claim, Outcome.FAILS, str(fails))
@@ -476,23 +480,23 @@ class Checker:
         except Cannot as cannot:
             self._by_every_table(claim, rows, cannot)
 
-    def _completed(self, claim: Claimed, rows: list[int]) -> None:
+    def _completes(self, claim: Claimed, rows: list[int]) -> bool:
         """Does the claim follow from the statements up to the one that is said to have completed it?"""
         if not claim.first or claim.first.partition(".")[0] in {c.query.partition(".")[0] for c in claim.proof}:
-            return
-        cannot = Cannot(f"statement {claim.first} is said to have completed it, and is not in the proof")
+            return True
         if self.log is None or self.log.others or claim.form or not claim.first.isdigit():
-            raise cannot
+            return False
         asked = self.log.asked[: int(claim.first)]
         proof = [Addend(Fraction(1), query=str(k), sql=each.sql) for k, each in enumerate(asked, 1)]
-        answers = [(each.sql, self._answered(each)) for each in asked]
-        claim = self._with_assumed(claim)
         try:
+            answers = [(each.sql, self._answered(each)) for each in asked]
+            claim = self._with_assumed(claim)
             domains = self._domains(claim)
             names, left = self.every.possible(claim, proof, domains, self._facts(claim, claim.proof), answers)
             self.every.compare(claim, rows, names, left, len(self.every.choices(claim.column, claim, domains, proof)))
         except (Cannot, Fails):
-            raise cannot from None
+            return False
+        return True
 
     def _answered(self, asked: Asked) -> Callable[[Result], bool]:
         """May a table with this answer have given the one of the log, or of the data?"""
