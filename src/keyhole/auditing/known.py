@@ -117,6 +117,7 @@ class Known:
         self.roster = roster
         self.split: dict[int, str] = {}  # systems whose tables were looked at -> why not everybody is shown open
         self.encoded: dict[int, str] = {}  # systems whose worlds were searched -> why not everybody is shown open
+        self.counted: set[int] = set()  # systems whose extreme counts were looked at
         self.put_in: set[str] = set()  # queries whose answers entered the search over all tables
         self.limits: set[int] = set()  # systems with more tables than are looked at
         self.progress = progress

@@ -35,9 +35,11 @@ MAX_PAIRS = 300  # counts up to which all pairs are compared
 
 def counts(system: System, known: Known) -> Iterator[Claim | Contradiction]:
     """Records whose category or range follows from extreme counts, or from determined indicators."""
-    if not system.partitions:
-        return
-    number, solved, possible = known.number(system), known.solved(system), Possible(system)
+    number = known.number(system)
+    if not system.partitions or number in known.counted:
+        return  # it looks at answers alone, and they do not change
+    known.counted.add(number)
+    solved, possible = known.solved(system), Possible(system)
     for unknown in sorted(solved.determined):
         f, k = divmod(unknown, system.atoms.K)
         if system.features[f].column is not None or system.atoms.sizes[k] != 1:
