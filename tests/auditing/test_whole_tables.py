@@ -5,19 +5,21 @@ from __future__ import annotations
 import os
 import random
 import sys
+from importlib import import_module
 from itertools import product
 
 import numpy as np
 import pyarrow as pa
 import pytest
 
-from keyhole.auditing import whole_tables
 from keyhole.auditing.base import Exposure
 from keyhole.auditing.examine import examine
 from keyhole.auditing.exchange import records
 from keyhole.errors import SolverEnded
 from keyhole.solve import tables
 from keyhole.solve.integers.other_process import call_apart
+
+RANGES = import_module("keyhole.auditing.rules.interval")
 
 pytest.importorskip("ortools")
 TOP = 3
@@ -63,7 +65,7 @@ def test_people_are_shown_open_where_cases_are_too_many(monkeypatch: pytest.Monk
             without.setitem(sys.modules, "ortools", None)
             found = audited(values, sets)
             assert not found.complete
-            assert any(whole_tables.NOT_INSTALLED in why for why in found.searched.values())
+            assert any(RANGES.NOT_INSTALLED in why for why in found.searched.values())
     for seed in FIXED:
         assert not audited(*asked(seed)).complete
 
@@ -74,7 +76,7 @@ def test_a_table_that_breaks_a_row_or_leaves_the_grid_does_not_count(monkeypatch
     def liar(C: object, lo: object, hi: object, top: np.ndarray, wanted: object, *, seconds: float) -> np.ndarray:
         return np.stack([np.zeros_like(top), top])
 
-    monkeypatch.setattr(whole_tables, "extreme_tables", liar)
+    monkeypatch.setattr(RANGES, "extreme_tables", liar)
     for seed in (*NEEDED, *FIXED):
         assert not audited(*asked(seed)).complete
 
@@ -86,9 +88,9 @@ def test_a_solver_that_dies_has_found_nothing(monkeypatch: pytest.MonkeyPatch) -
     assert call_apart(max, 1, 2) == 2  # another one
     values, sets = asked(NEEDED[0])
     with monkeypatch.context() as killed:
-        killed.setattr(whole_tables, "extreme_tables", lambda *given, seconds: call_apart(os._exit, 9))
+        killed.setattr(RANGES, "extreme_tables", lambda *given, seconds: call_apart(os._exit, 9))
         found = audited(values, sets)
     assert not found.complete
-    assert any(whole_tables.ENDED in why for why in found.searched.values())
+    assert any(RANGES.ENDED in why for why in found.searched.values())
     assert found.limited
     assert audited(values, sets).complete

@@ -3,7 +3,7 @@
 Everybody under a MAX of 9 has at most 9, and somebody has it: if all others there are known to be lower, the one who is
 left has 9. In general bounds of single people are narrowed by ranks until nothing changes (`keyhole.solve.ranks`), with
 what is declared and what other rules found as a start. Complete for MAX alone and MIN alone, duplicates allowed; where
-both are asked, a second table is looked for (`order_open`). Reference: [nabar2008].
+both are asked, a second table is looked for (`everybody_open`). Reference: [nabar2008].
 
 Who is open where the least and the greatest values of groups are told: a second table with the same answers.
 
