@@ -19,7 +19,7 @@ from keyhole.config.arguments import BudgetArguments
 from keyhole.config.settings import Settings
 from keyhole.datasets import Source
 from keyhole.datasets.open import Table, Use, open_table
-from keyhole.defence.answering import Answering, AnswerSetting
+from keyhole.defence.answering import Answering, AnswerSetting, Strategy
 from keyhole.defence.budget.budget import Cap
 from keyhole.defence.budget.ledger import Ledger
 from keyhole.defence.budget.loss import Loss, Number, Unit, check_probability, parse_exact, rho_within
@@ -34,7 +34,6 @@ from keyhole.errors import BookError, ConfigError, PrivacyParameterError
 from keyhole.model.schema import Role
 from keyhole.sessions.audited import Audited, Monitored, explain_incomplete, is_bounded
 from keyhole.sessions.book_auditor import DecisionSettings, describe_arrivals, rebuild_auditor
-from keyhole.sessions.mechanisms import PLANNER, PRICED_IN_RHO, make_strategy
 from keyhole.sessions.open_book import DataVersion, enter_version, find_book_path, open_book
 from keyhole.sessions.private import DryRun, Private
 from keyhole.sessions.session import Session
@@ -321,3 +320,56 @@ def make_cap(budget: BudgetTable, terms: BudgetArguments, unit: Unit) -> Cap:
     rest = parse_exact(slack, "delta") - keys
     shares = {who: rho_within(share, rest) for who, share in budget.analysts.items()}
     return Cap.declared(Loss("rho", rho_within(amount, rest), keys, budget.neighbours), shares)
+
+
+# --- mechanisms: what [budget] mechanism may name; each is imported when it is made -----------------------------------
+
+PLANNER = "planner"  # answers from tables that it plans and buys, so it is made without a strategy
+
+
+def _release_separately(setting: AnswerSetting, noise: str) -> Strategy:
+    from keyhole.defence.strategies.separate_releases import SeparateReleases
+
+    return SeparateReleases(setting, "gaussian" if noise == "gaussian" else "laplace")
+
+
+def _run_prepaid(setting: AnswerSetting, update: str) -> Strategy:
+    from keyhole.defence.strategies.prepaid_run import PrepaidRun
+
+    return PrepaidRun(setting, update)
+
+
+def _run_tuned(setting: AnswerSetting, start: str) -> Strategy:
+    from keyhole.defence.strategies.prepaid_run import TunedRun
+
+    return TunedRun(setting, warm=start == "margins")
+
+
+def _construct_once(setting: AnswerSetting, update: str) -> Strategy:
+    from keyhole.defence.strategies.one_construction import OneConstruction
+
+    return OneConstruction(setting, update)
+
+
+STRATEGIES = {
+    "laplace": (_release_separately, "laplace"),
+    "gaussian": (_release_separately, "gaussian"),
+    "online-ic": (_run_prepaid, "multiplicative-weights"),
+    "online-ic-median": (_run_prepaid, "median"),
+    "online-ic-perceptron": (_run_prepaid, "perceptron"),
+    "pmw-tuned": (_run_tuned, "uniform"),
+    "pmw-warm": (_run_tuned, "margins"),
+    "iterative": (_construct_once, "multiplicative-weights"),
+    "iterative-median": (_construct_once, "median"),
+    "iterative-perceptron": (_construct_once, "perceptron"),
+}
+MECHANISMS = (PLANNER, *STRATEGIES)
+PRICED_IN_RHO = (PLANNER, "gaussian")  # where there is a delta; the others are priced in epsilon
+
+
+def make_strategy(mechanism: str, setting: AnswerSetting) -> Strategy:
+    """How statements are answered by the mechanism of this name."""
+    if mechanism not in STRATEGIES:
+        raise ConfigError(f"there is no mechanism {mechanism!r}; there are {', '.join(MECHANISMS)}")
+    make, word = STRATEGIES[mechanism]
+    return make(setting, word)
