@@ -26,15 +26,13 @@ HELP = """Serve questions over HTTP, MCP and the PostgreSQL protocol.
 
 Every door asks the same sessions: exact answers that expose nobody, or noise under a budget, as the settings say.
 Callers need a key. All populations are opened, or none. On SIGTERM no new question is taken; what was answered is in
-the book. `keyhole serve --demo` shows all of it on a made-up hospital.
+the book. An agent that starts it speaks MCP with --mcp-stdio. `keyhole serve --demo` shows all of it on a made-up
+hospital.
 
 \b
 Examples
   keyhole serve --demo
-  keyhole serve keys add ann
   keyhole serve -c keyhole.toml --http 127.0.0.1:8300
-  keyhole serve -c staff.toml -c patients.toml --check
-  KEYHOLE_KEY=... keyhole serve -c keyhole.toml --mcp-stdio
 
 \b
 Exit code

@@ -6,6 +6,7 @@ A command lists its options and groups of options (`command`); a group reaches i
 
 from __future__ import annotations
 
+import textwrap
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from enum import StrEnum
@@ -169,7 +170,8 @@ class GroupedCommand(click.Command):
                     formatter.write_dl(records, col_max=26)
         if rare:
             formatter.write_paragraph()
-            formatter.write_text(f"More, with --help-all: {', '.join(p.opts[-1] for p in rare)}.")
+            more = f"More, with --help-all: {', '.join(p.opts[-1] for p in rare)}."
+            formatter.write(f"{textwrap.fill(more, formatter.width, break_on_hyphens=False)}\n")
 
 
 ALL_OPTIONS = "keyhole.all_options"
