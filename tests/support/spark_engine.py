@@ -77,11 +77,7 @@ class IgnoresCase(SparkEngine):
 
     def arrow(self, sql: str) -> Any:
         """Over small letters."""
-        return super().arrow(
-            sql.replace(f"FROM {PEOPLE}", f"FROM (SELECT *, lower(city) AS small FROM {PEOPLE})").replace(
-                '"city"', "small"
-            )
-        )
+        return super().arrow(sql.replace(PEOPLE, f"(SELECT * EXCEPT (city), lower(city) AS city FROM {PEOPLE})"))
 
 
 class DividesIntegers(SparkEngine):
@@ -135,8 +131,11 @@ def compare(url: DataUrl, statements: int, rows: int, seeds: int, folder: Path) 
                 examine(once, make_log(1, statements)), examine(there, make_log(1, statements))
             )
             found["missed"].append(liar.__name__)
-        except (AssertionError, DataError):
+        except AssertionError:
             pass
+        except DataError as error:  # a liar that writes no SQL is none
+            if "counts rows twice or loses some" not in str(error):
+                raise
     found["vanished"] = vanish(through, lambda: examine(there, make_log(1, statements)))
     return found
 

@@ -302,15 +302,20 @@ def rest(system: System, known: Known) -> Iterator[Claim]:
             continue
         held = {c.row: c for c in known.claims(column) if c.status is Status.EXPOSED and c.lo is not None}
         beyond = any(c.proof.rule for c in held.values())  # what the linear rule does not know
+        asked = [
+            c
+            for c in system.constraints
+            if c.parts and (beyond or not c.equation) and all(p.feature == features[0] for p in c.parts)
+        ]
+        if not asked:  # who is in which class need not be known then
+            continue
         told = np.zeros(len(system.atoms.of), dtype=np.bool_)
         told[list(held)] = True
         open_ = np.bincount(system.atoms.of[~told], minlength=system.atoms.K)
-        for c in system.constraints:
-            whole = all(p.feature == features[0] for p in c.parts)
-            if c.parts and whole and (beyond or not c.equation):
-                claim = _left(system, known, column, c, held, open_)
-                if claim is not None:
-                    yield claim
+        for c in asked:
+            claim = _left(system, known, column, c, held, open_)
+            if claim is not None:
+                yield claim
 
 
 def _left(

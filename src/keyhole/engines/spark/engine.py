@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import os
 import re
 import sys
@@ -42,6 +43,7 @@ class SparkEngine:
         self.words: list[str] = []
         self.fault: DataError | None = None
         os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
+        logging.getLogger("SQLQueryContextLogger").disabled = True  # it prints failed statements, and values in them
         try:
             builder = sql.SparkSession.builder.appName("keyhole")
             if url.scheme == "sc":
