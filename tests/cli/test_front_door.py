@@ -156,3 +156,19 @@ def test_ctrl_c_while_the_first_modules_are_imported() -> None:
     )
     done = subprocess.run([sys.executable, "-c", code, "--help"], capture_output=True, text=True, check=False)
     assert (done.returncode, done.stderr) == (130, "interrupted; nothing was written\n")
+
+
+def test_a_slow_query_draws_no_progress_on_stdout_where_no_script_runs(folder: Path) -> None:
+    """DuckDB takes `python -c` for a terminal: its "60%" went before the JSON of an attack on a busy machine."""
+    code = """
+import atexit
+def tell():
+    import duckdb
+    print(*duckdb.execute("SELECT value FROM duckdb_settings() WHERE name = 'enable_progress_bar'").fetchone())
+atexit.register(tell)
+from keyhole.cli import main
+main()"""
+    done = subprocess.run(
+        [sys.executable, "-c", code, "audit", "log.sql", *WHO], cwd=folder, capture_output=True, text=True, check=False
+    )
+    assert done.stdout.splitlines()[-1] == "false"

@@ -71,6 +71,9 @@ def run() -> None:
     if signal.getsignal(signal.SIGINT) is signal.default_int_handler:
         signal.signal(signal.SIGINT, _interruption.note)
     allow_any_encoding()
+    script = sys.modules["__main__"]
+    if not hasattr(script, "__file__"):  # python -c: DuckDB would draw the progress of slow queries on stdout
+        script.__file__ = ""
     gc.set_threshold(200_000, 20, 50)  # imports make no garbage worth looking for: this is a fifteenth of a small audit
     try:
         with exit_on_error():
