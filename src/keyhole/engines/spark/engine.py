@@ -20,7 +20,7 @@ from keyhole.model.predicate import quote_name
 _AS_THEY_ARE = ("tinyint", "smallint", "int", "bigint", "float", "double", "boolean", "string", "date", "timestamp_ntz")
 _FILES = re.compile(r"(?P<kind>parquet|delta|iceberg|orc)\.`(?P<path>[^`]+)`")
 _GONE = re.compile(
-    r"^Py4JNetworkError|StatusCode\.UNAVAILABLE|SparkContext (was|has been) (shut down|stopped)|SESSION_CLOSED"
+    r"^Py4J(Network)?Error |StatusCode\.UNAVAILABLE|SparkContext (was|has been) (shut down|stopped)|SESSION_CLOSED"
 )
 _SETTINGS = {
     "spark.sql.ansi.enabled": "true",
