@@ -83,7 +83,27 @@ def test_elsewhere_the_corrected_statement_is_shown() -> None:
 
 def test_postgres_says_that_text_takes_single_quotes() -> None:
     """Of words that no column and no alias has; a column of another kind is still told by its kind."""
-    found = translate_to_duckdb('SELECT COUNT(*) FROM t WHERE s = "it\'s so"', Dialect.POSTGRES, SCHEMA)
-    assert found.reason.endswith("no column \"it's so\" is known here. Text takes single quotes: 'it''s so'")
+    found = translate_to_duckdb('SELECT COUNT(*) FROM t WHERE u = "a" OR s = "it\'s so"', Dialect.POSTGRES, SCHEMA)
+    right = "SELECT COUNT(*) FROM t WHERE u = 'a' OR s = 'it''s so'"
+    said = "no column \"it's so\" is known here. Text takes single quotes: 'it''s so'"
+    assert found.reason.endswith(f"{said}. Write: {right}")
+    assert not translate_to_duckdb(right, Dialect.POSTGRES, SCHEMA).reason
     for sql in ('SELECT COUNT(*) FROM t WHERE s = "n"', "SELECT COUNT(*) FROM t WHERE s = it"):
         assert "single quotes" not in translate_to_duckdb(sql, Dialect.POSTGRES, SCHEMA).reason
+
+
+@pytest.mark.parametrize("dialect", [Dialect.MYSQL, Dialect.BIGQUERY, Dialect.SPARK, Dialect.DATABRICKS])
+def test_a_column_in_double_quotes_is_shown_in_backticks_where_these_are_texts(dialect: Dialect) -> None:
+    """The statement that is shown is read as the same one in DuckDB's double quotes; a text stays a text."""
+    schema = Schema("t", (Column("pay x", Kind.INTEGER), Column("s", Kind.TEXT), Column("n", Kind.INTEGER)))
+    for sql in (
+        'SELECT SUM("pay x") FROM t',
+        'SELECT SUM("pay x" + 1) FROM t WHERE n = 2',
+        'SELECT COUNT(DISTINCT "n") FROM t WHERE "pay x" > 3',
+    ):
+        reason = translate_to_duckdb(sql, dialect, schema).reason
+        right = reason.partition(". Write: ")[2]
+        assert right == sql.replace('"', "`"), reason
+        assert translate_to_duckdb(right, dialect, schema).sql == sql
+    assert translate_to_duckdb('SELECT COUNT(*) AS "n" FROM t WHERE n > 3', dialect, schema).reason.count("`") == 0
+    assert "`" not in translate_to_duckdb("SELECT SUM('pay x') FROM t", dialect, schema).reason

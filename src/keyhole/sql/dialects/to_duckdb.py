@@ -21,8 +21,9 @@ from keyhole.sql.dialects.sqlite import SqliteTranslator
 from keyhole.sql.dialects.translator import Translator
 from keyhole.sql.dialects.types import NotPortable
 from keyhole.sql.lowering.grammar import find_unclaimed
-from keyhole.sql.statements.parse import parse_statement
+from keyhole.sql.statements.parse import correct_quoted_words, parse_statement
 from keyhole.sql.statements.split import explain_doubtful_comment
+from keyhole.sql.statements.tree import COMPARISONS
 
 TRANSLATORS: dict[Dialect, type[Translator]] = {
     Dialect.POSTGRES: PostgresTranslator,
@@ -30,6 +31,7 @@ TRANSLATORS: dict[Dialect, type[Translator]] = {
 }
 _NO_QUESTION = re.compile(r"\s*(?!(?:SELECT|WITH|FROM)\b)[A-Z]+\b", re.IGNORECASE)  # refused in any dialect
 _OWN_CATALOGS = frozenset(("main", "temp", "system"))
+_VALUES = (exp.AggFunc, exp.Distinct, exp.Group, exp.Add, exp.Sub, exp.Mul, exp.Div)  # of which no text is one
 _NO_TRANSLATION = ", and it has no translation: put what it computes into a column of a view"
 
 
@@ -86,6 +88,7 @@ def translate_to_duckdb(sql: str, dialect: str, schema: Schema) -> Translation:
 
 def _translate(sql: str, read: exp.Expr, translator: Translator) -> str:
     """The text in DuckDB's words; the text itself where both read it alike."""
+    translator.text = sql
     made, own = translator.translate(translator.read_texts(sql, read)), parse_statement(sql, Dialect.DUCKDB)
     if own is not None and _drop_order(own) == _drop_order(made):
         return sql
@@ -98,6 +101,8 @@ def _translate(sql: str, read: exp.Expr, translator: Translator) -> str:
 
 def _translate_portable(sql: str, read: exp.Expr, engine: EngineDialect, schema: Schema) -> str:
     """The text in DuckDB's words, if it is in the portable core as both engines read it."""
+    if engine.backtick_names and (why := _explain_quoted_column(sql, read, engine, schema)):
+        raise NotPortable(why)
     own, text, words = parse_statement(sql, Dialect.DUCKDB), sql, PortableFunctions(engine, schema)
     read = words.replace_in(spell_out_rollup(read))
     if engine.ignores_case:
@@ -118,6 +123,21 @@ def _translate_portable(sql: str, read: exp.Expr, engine: EngineDialect, schema:
     if why:
         raise NotPortable(why)
     return text
+
+
+def _explain_quoted_column(sql: str, read: exp.Expr, engine: EngineDialect, schema: Schema) -> str:
+    """Why a column in double quotes gives a sum of texts: where these are texts, names stand in backticks."""
+    texts = []
+    for text in read.find_all(exp.Literal):
+        around = text.parent
+        compared = isinstance(around, COMPARISONS) and around.expression.is_number
+        is_value = compared or isinstance(around, _VALUES)
+        if text.is_string and is_value and f'"{text.name}"' in sql and schema.find(text.name) is not None:
+            texts.append(text.name)
+    if not texts:
+        return ""
+    write = correct_quoted_words(sql, engine.dialect, {name: f"`{name}`" for name in texts})
+    return f', where "{texts[0]}" is a text. Names take backticks: `{texts[0]}`{write}'
 
 
 def _has_iif(tree: exp.Expr) -> bool:

@@ -13,6 +13,7 @@ from typing import Any, ClassVar
 from sqlglot import exp
 
 from keyhole.model.schema import Schema, fold_name
+from keyhole.sql.dialects.engine import Dialect
 from keyhole.sql.dialects.types import (
     DECIMAL_NUMBER,
     TYPE_OF_KIND,
@@ -23,6 +24,7 @@ from keyhole.sql.dialects.types import (
     type_of,
     widest_type,
 )
+from keyhole.sql.statements.parse import correct_quoted_words
 from keyhole.sql.statements.tree import COMPARISONS, LOGIC, strip_parentheses
 from keyhole.sql.statements.tree import name_node as name_plain_node
 
@@ -51,6 +53,7 @@ class Translator:
     def __init__(self, schema: Schema) -> None:
         self.columns = {fold_name(c.name): self.column_type(TYPE_OF_KIND[c.kind]) for c in schema.columns}
         self.aliases: dict[str, SqlType] = {}
+        self.text = ""  # as the statement was written
 
     def read_texts(self, sql: str, tree: exp.Expr) -> exp.Expr:
         """The tree with words in double quotes as texts, where the engine reads them so."""
@@ -158,14 +161,27 @@ class Translator:
             a is b and a in (SqlType.CONDITION, *TYPE_OF_KIND.values()) and a is not SqlType.UNKNOWN
         ) or self.compares_days(a, b):
             return
-        for part in (left, right):
-            if isinstance(part, exp.Column) and part.this.args.get("quoted") and self._is_unknown(part):
-                text = exp.Literal.string(part.name).sql()
-                raise NotPortable(f": no column {part.this.sql()} is known here. Text takes single quotes: {text}")
-        raise NotPortable(f": {a} is compared with {b}, which engines do in ways of their own: cast one of them")
+        raise NotPortable(
+            self._explain_unknown_words(left, right)
+            or f": {a} is compared with {b}, which engines do in ways of their own: cast one of them"
+        )
 
-    def _is_unknown(self, column: exp.Column) -> bool:
-        return len(column.parts) == 1 and fold_name(column.name) not in {*self.columns, *self.aliases}
+    def _explain_unknown_words(self, left: exp.Expr, right: exp.Expr) -> str:
+        """Why one of these is no text, if it is a word in double quotes that no column and no alias has."""
+        unknown = [
+            column
+            for column in left.root().find_all(exp.Column)
+            if column.this.args.get("quoted")
+            and len(column.parts) == 1
+            and fold_name(column.name) not in {*self.columns, *self.aliases}
+        ]
+        wrong = next((column for column in unknown if column is left or column is right), None)
+        if wrong is None:
+            return ""
+        compared = [c for c in unknown if c is wrong or isinstance(c.parent, COMPARED)]
+        texts = {c.name: exp.Literal.string(c.name).sql() for c in compared}
+        write = correct_quoted_words(self.text, Dialect.DUCKDB, texts)
+        return f": no column {wrong.this.sql()} is known here. Text takes single quotes: {texts[wrong.name]}{write}"
 
     def compares_days(self, a: SqlType, b: SqlType) -> bool:
         """May a date be compared with a timestamp?"""

@@ -9,9 +9,7 @@ from sqlglot import exp
 from keyhole.errors import UnknownColumn
 from keyhole.model.predicate import TRUE, Predicate, format_literal
 from keyhole.model.schema import Column, Related, Role, Schema, fold_name
-from keyhole.sql.statements.parse import SourceText
-
-LONGEST = 400  # characters of a statement that is shown as it must be written
+from keyhole.sql.statements.parse import LONGEST, SourceText
 
 
 @dataclass(frozen=True, slots=True)

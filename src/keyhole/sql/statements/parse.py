@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 import threading
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 import sqlglot
@@ -19,6 +19,7 @@ from keyhole.model.numbers import read_decimal
 from keyhole.sql.dialects.engine import find_engine
 
 MAX_LENGTH = 500_000  # characters: a longer statement is a table in disguise
+LONGEST = 400  # characters of a statement that is shown as it must be written
 MAX_DEPTH = 60  # nested parentheses: far below the interpreter's recursion limit
 
 _DIALECT = DuckDB()
@@ -46,6 +47,22 @@ def parse_statement(sql: str, dialect: str) -> exp.Expr | None:
     """The one statement of a text; None where it cannot be read, or holds several."""
     trees = parse_script(sql, dialect)
     return trees[0] if len(trees) == 1 else None
+
+
+def correct_quoted_words(sql: str, dialect: str, words: Mapping[str, str]) -> str:
+    """The end of a message: a short statement on one line, with words in double quotes as they must be written.
+
+    >>> correct_quoted_words('SELECT SUM("pay x") FROM t', "mysql", {"pay x": "`pay x`"})
+    '. Write: SELECT SUM(`pay x`) FROM t'
+    """
+    if len(sql) > LONGEST:
+        return ""
+    made, end = [], 0
+    for token in sqlglot.tokenize(sql, read=find_engine(dialect).parser):
+        if sql[token.start] == '"' and token.text in words:
+            made += [sql[end : token.start], words[token.text]]
+            end = token.end + 1
+    return f". Write: {' '.join(''.join([*made, sql[end:]]).split())}"
 
 
 class SourceText:
