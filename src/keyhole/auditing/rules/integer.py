@@ -48,6 +48,7 @@ from keyhole.errors import UnsupportedQuery
 from keyhole.gather.evidence import Contradiction, System
 from keyhole.model.cells import Cell
 from keyhole.model.prior import Prior
+from keyhole.model.query import FINER
 from keyhole.solve.certify import common_denominator
 from keyhole.solve.rowspace.null_vectors import PRIME, null_space
 from keyhole.solve.tables import Alike, Condition, OptionsLeft, TooManyCases, possible
@@ -351,14 +352,17 @@ def _features(model: StateModel, state: State) -> Iterator[Fraction]:
 
 
 def _added(model: StateModel, people: PeopleAlike) -> NDArray[np.int64]:
-    """What each state adds to each sum and count, and whether some record of his counts at all.
+    """What each state adds to each sum and count that was asked, and whether some record of his counts at all.
 
-    Of an order statistic it is how many records it is about.
+    Of an order statistic it is how many records it is about. What stands in for a statement because it tells more was
+    asked by nobody: it only leaves out states.
     """
     table = people.kind.options[people.option]
-    columns = []
+    columns = [np.zeros(len(table), np.int64)]
     for condition, test in zip(model.conditions, model.tests, strict=True):
         at = list(condition.at)
+        if test.entry.certainty == FINER:
+            continue
         counted = (
             [table[:, at].sum(axis=1)]
             if isinstance(test, OrderTest)
