@@ -370,9 +370,13 @@ def _tried(leaves: Sequence[Leaf], column: Column, prior: Prior) -> list[Scalar]
             return []
         cuts = sorted({Decimal(c) for c in constants})  # type: ignore[arg-type]
         if column.kind is Kind.INTEGER:
-            return [v for c in cuts for v in (c - 1, c, c + 1) if prior.admits(v)]
+            step, base = prior.step or Decimal(1), prior.lo or Decimal(0)  # the next values on the grid lie a step away
+            near = (base + step * ((c - base) // step + k) for c in cuts for k in (-2, -1, 0, 1, 2))
+            return sorted({v for v in (*near, *cuts) if prior.admits(v)})
         between = [(a + b) / 2 for a, b in itertools.pairwise(cuts)]
-        return [v for v in (cuts[0] - 1, *cuts, *between, cuts[-1] + 1) if prior.step is not None or prior.admits(v)]
+        ends = [end for end in (prior.lo, prior.hi) if end is not None]
+        some = (cuts[0] - 1, *cuts, *between, cuts[-1] + 1, *ends)
+        return [v for v in some if prior.step is not None or prior.admits(v)]
     if column.kind is Kind.BOOLEAN:
         return [True, False]
     ordered = any(isinstance(leaf, Comparison) and leaf.op not in ("=", "<>") for leaf in leaves)
