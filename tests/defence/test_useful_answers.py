@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import json
 from fractions import Fraction
 from pathlib import Path
 
 import pyarrow as pa
 import pytest
 from tests.defence.test_planner import TOLD, answer, people
+from tests.support.commands import call_command
 
 import keyhole
 from keyhole.book import Book, Mark
@@ -274,3 +276,17 @@ def test_an_error_bar_that_cannot_be_had_is_said(tmp_path: Path) -> None:
     laplace = Config.parse(FEW.format(mechanism="laplace", epsilon="1", delta="0"))
     with pytest.raises(ConfigError, match="--error needs the planner"):
         keyhole.ask(laplace, data=data, table="staff", book=book, error="500")
+
+
+def test_text_json_and_page_of_a_book_say_what_is_left_alike(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The caps are those of the keyhole.toml here, which need not name the book that is beside it."""
+    monkeypatch.chdir(tmp_path)
+    few([10] * 400).to_pandas().to_csv("staff.csv", index=False)
+    text = FEW.format(mechanism="laplace", epsilon="2", delta="0")
+    Path("keyhole.toml").write_text(f'[source]\ndata = "staff.csv"\n{text}')
+    assert call_command("ask", "--anyway", "SELECT COUNT(*) FROM staff WHERE dept = 'a'").exit_code == 0
+    assert "epsilon 0.2 of 2; 1.8 left" in call_command("book", "show", "book.keyhole").output
+    shown = json.loads(call_command("book", "show", "book.keyhole", "--format", "json").stdout)["spent"]["*"]
+    assert (shown["amount"], shown["limit"], shown["left"]) == ("1/5", "2", "9/5")
+    assert call_command("report", "book.keyhole", "--out", "book.html").exit_code == 0
+    assert "10 % spent" in Path("book.html").read_text(encoding="utf-8")

@@ -41,9 +41,9 @@ def show(path: str, format: Format) -> None:  # noqa: A002 - the word of the opt
 
     with opened_book(path) as book:
         if format is Format.JSON:
-            emit_json(dumps(describe_book(book)), None)
+            emit_json(dumps(describe_book(book, find_caps(book))), None)
         else:
-            emit_text("\n".join(render_book(book)), None)
+            emit_text("\n".join(render_book(book, find_caps(book))), None)
     exit_with(0)
 
 
