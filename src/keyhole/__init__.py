@@ -20,24 +20,24 @@ from typing import TYPE_CHECKING
 from keyhole.version import __version__
 
 if TYPE_CHECKING:
-    from keyhole.api.answer import answer
-    from keyhole.api.ask import ask
+    from keyhole.api.ask import answer
     from keyhole.api.attack import attack
+    from keyhole.api.audit import examine
     from keyhole.api.connect import connect
-    from keyhole.api.examine import examine
     from keyhole.api.open import open  # noqa: A004 - the verb
     from keyhole.api.plan import plan
+    from keyhole.api.session import ask
     from keyhole.api.watch import watch
     from keyhole.config.settings import File
 
 __all__ = ["File", "__version__", "answer", "ask", "attack", "connect", "examine", "open", "plan", "watch"]
 
 _HOME = {
-    "answer": "keyhole.api.answer",
-    "ask": "keyhole.api.ask",
+    "answer": "keyhole.api.ask",
+    "ask": "keyhole.api.session",
     "attack": "keyhole.api.attack",
     "connect": "keyhole.api.connect",
-    "examine": "keyhole.api.examine",
+    "examine": "keyhole.api.audit",
     "File": "keyhole.config.settings",
     "open": "keyhole.api.open",
     "plan": "keyhole.api.plan",

@@ -14,7 +14,7 @@ from click.testing import CliRunner
 from tests.support.files import write_files
 
 import keyhole
-from keyhole.api.ask import open_session
+from keyhole.api.session import open_session
 from keyhole.cli import app
 from keyhole.config import Config
 from keyhole.config.arguments import BudgetArguments

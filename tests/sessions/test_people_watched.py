@@ -17,7 +17,7 @@ import pytest
 from session_world import call, written
 from tests.laws.brute import rank
 
-from keyhole.api.ask import ask
+from keyhole.api.session import ask
 from keyhole.api.watch import Watch, watch
 from keyhole.auditing.examine import examine
 from keyhole.auditing.online import participants

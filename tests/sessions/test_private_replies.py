@@ -12,7 +12,7 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from keyhole.api.ask import open_session
+from keyhole.api.session import open_session
 from keyhole.basis.cells.possible_range import PossibleRange
 from keyhole.config import Config
 from keyhole.config.arguments import BudgetArguments

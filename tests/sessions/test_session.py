@@ -37,7 +37,7 @@ from session_world import (
 from tests.support.settings import write_into
 
 import keyhole
-from keyhole.api.ask import choose_policy
+from keyhole.api.session import choose_policy
 from keyhole.auditing.online.online import RISK, OnlineAuditor
 from keyhole.book import Book, Mark
 from keyhole.config.arguments import BudgetArguments

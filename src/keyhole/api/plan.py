@@ -20,7 +20,7 @@ from typing import Unpack
 
 import numpy as np
 
-from keyhole.api.ask import choose_policy, open_session
+from keyhole.api.session import choose_policy, open_session
 from keyhole.attacks.plan import (
     AllowedQuestions,
     CodedColumn,

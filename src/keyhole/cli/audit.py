@@ -97,7 +97,7 @@ def audit(
     advise: bool,
 ) -> None:
     """Read, examine, print; the exit code is the verdict."""
-    from keyhole.api.examine import examine
+    from keyhole.api.audit import examine
     from keyhole.auditing.clock import Deadline
 
     _check_format(output.format, {"--by": by is not None, "--advise": advise, "--rule": bool(rule)})

@@ -95,7 +95,7 @@ def demo(folder: Path) -> None:
     from rich.markup import escape
     from rich.table import Table
 
-    from keyhole.api.examine import examine
+    from keyhole.api.audit import examine
 
     console = stdout()
     if folder.exists() and not folder.is_dir():
@@ -146,7 +146,7 @@ def demo(folder: Path) -> None:
 
 def _reports(console: Console, folder: Path) -> None:
     """The same as pages; the second one of a hospital as large as a real one."""
-    from keyhole.api.examine import examine
+    from keyhole.api.audit import examine
     from keyhole.auditing.clock import Deadline
 
     story = examine(folder / "log.sql", config=folder / "keyhole.toml", within="60%")

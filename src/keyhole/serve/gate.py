@@ -20,7 +20,7 @@ from itertools import count
 from pathlib import Path
 from typing import Any, TypeAlias, TypeVar
 
-from keyhole.api.ask import choose_policy, open_session
+from keyhole.api.session import choose_policy, open_session
 from keyhole.auditing.online.admission import ParsedStatement
 from keyhole.config.arguments import BudgetArguments
 from keyhole.config.settings import Settings, settings

@@ -12,7 +12,7 @@ from keyhole.config.arguments import BudgetArguments, Format, OutputArguments
 from keyhole.errors import ConfigError
 
 if TYPE_CHECKING:
-    from keyhole.api.answer import Answers
+    from keyhole.api.ask import Answers
     from keyhole.config import Config
     from keyhole.config.settings import Settings
 
@@ -27,7 +27,7 @@ def answer_file(
     dry_run: bool,
 ) -> None:
     """Load, open the book, answer or price, show."""
-    from keyhole.api.answer import answer_statements
+    from keyhole.api.ask import answer_statements
     from keyhole.logs.open import LogFormat, open_log
 
     read = open_log(file if file == "-" else Path(file), LogFormat.AUTO)

@@ -107,7 +107,7 @@ def ask(
     output: OutputArguments,
 ) -> None:
     """Decide, answer a file, or answer question by question."""
-    from keyhole.api.ask import choose_policy
+    from keyhole.api.session import choose_policy
     from keyhole.config.settings import settings
     from keyhole.engines.engine import dialect_of
     from keyhole.sessions.open import AuditTerms
@@ -176,7 +176,7 @@ def _answer(
     dry_run: bool,
 ) -> None:
     """Open the session, ask, show."""
-    from keyhole.api.ask import choose_policy, open_session
+    from keyhole.api.session import choose_policy, open_session
     from keyhole.report.documents.sessions import AskDocument
     from keyhole.report.replies import describe_reply, render_reply
     from keyhole.sessions.private import Private

@@ -87,7 +87,7 @@ def _attacked(
     """One row for each private column: what was answered, and how far off the best attack is."""
     from dataclasses import replace
 
-    from keyhole.api.answer import answer
+    from keyhole.api.ask import answer
     from keyhole.api.attack import attack as attack_transcript
     from keyhole.errors import KeyholeError
 
