@@ -191,7 +191,7 @@ def dashboard(repeats: int) -> None:
     table, statements = staff(), lines(TILES)
 
     def audit() -> Verdict:
-        return keyhole.examine(statements, data=table, id="id", private=list(PRIVATE), table="staff")
+        return keyhole.audit(statements, data=table, id="id", private=list(PRIVATE), table="staff")
 
     found = audit()
     report("50 statements, 1,000 people", found, median(audit, repeats), median(asked({"staff": table}, statements), 5))
@@ -218,7 +218,7 @@ def beside(repeats: int) -> None:
         for name, statements in {"12 beside visits": every, "without the 0/1 column": every[:9]}.items():
 
             def audit(asked: list[str] = statements) -> Verdict:
-                return keyhole.examine(asked, config=Config.load(settings))
+                return keyhole.audit(asked, config=Config.load(settings))
 
             found = audit()
             taken[name] = median(audit, repeats)

@@ -102,7 +102,7 @@ def measure(url: DataUrl, counts: list[int]) -> list[dict[str, float]]:
     halves = f"data = '{roster}'\nsecrets = '{source}'\nstay = true\ntable = 'keyhole_bench.staff'\n"
     stay = Config.parse(f"[source]\n{halves}{COLUMNS}")
     with run_closing_all():
-        keyhole.examine(make_statements(12), config=once)  # compiled kernels are loaded
+        keyhole.audit(make_statements(12), config=once)  # compiled kernels are loaded
     lines = []
     for count in counts:
         statements = make_statements(count)
@@ -112,7 +112,7 @@ def measure(url: DataUrl, counts: list[int]) -> list[dict[str, float]]:
         for name, config in (("once", once), ("stay", stay)):
             start = time.perf_counter()
             with run_closing_all():  # nobody holds the table that is taken away at the end
-                verdicts.append(keyhole.examine(statements, config=config))
+                verdicts.append(keyhole.audit(statements, config=config))
             line[name] = (time.perf_counter() - start) / plain
         proved = [[(f.who, f.value) for f in verdict.exposed] for verdict in verdicts]
         line["equal"] = proved[0] == proved[1] != []

@@ -167,7 +167,11 @@ def measure(people: int, questions: int) -> dict[str, float]:
         served_config = write_people(Path(name) / "served", people)
         texts = write_questions(questions, 1)
         alone, over_http = [], []
-        with keyhole.ask(beside) as session, serving(served_config) as served, Client(served.url, served.key) as client:
+        with (
+            keyhole.session(beside) as session,
+            serving(served_config) as served,
+            Client(served.url, served.key) as client,
+        ):
             for sql in texts:
                 begun = time.perf_counter()
                 session.ask(sql, "ann")

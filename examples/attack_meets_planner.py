@@ -57,7 +57,7 @@ def attacked(table: pa.Table, epsilon: float) -> tuple[float, float, float]:
     """Mean absolute error of the guesses, that of the prior, and the share of people guessed exactly."""
     told = Config.parse(TOLD.format(epsilon=epsilon))
     with tempfile.TemporaryDirectory() as folder:
-        made = keyhole.answer(statements(), data=table, table="staff", config=told, mechanism="planner", spend=1,
+        made = keyhole.ask(statements(), data=table, table="staff", config=told, mechanism="planner", spend=1,
                               anyway=True, book=Path(folder) / "book.keyhole")  # fmt: skip
         log = Path(folder) / "released.jsonl"
         log.write_text("\n".join(made.releases), encoding="utf-8")

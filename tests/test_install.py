@@ -252,7 +252,7 @@ def test_each_extra_brings_the_packages_that_name_it() -> None:
 
 
 COMMAND = "from keyhole.cli import main; sys.argv[1:] = {}; main()"
-EXAMINED = "import keyhole; keyhole.examine('log.sql', data={}, id='Name', private='Blood sugar')"
+EXAMINED = "import keyhole; keyhole.audit('log.sql', data={}, id='Name', private='Blood sugar')"
 FRAME = "__import__('polars').DataFrame({'Name': ['Ann', 'Bob'], 'Blood sugar': [1, 2]})"
 NEEDS = {  # package: what needs it
     "ortools": COMMAND.format(["reconstruct", "counts.csv", "--value", "n", "--suppressed", "x=0..3"]),

@@ -1,14 +1,15 @@
 """What aggregate statistics give away about people, and how to answer safely.
 
-`open` a table, `examine` a log, `watch` before each answer, `attack` as an outsider, `answer` with noise and a budget,
-`ask` one question under the configured policy.
+`open` a table, `audit` a log, `verify` what it proved, `attack` as an outsider, `plan` the fewest questions, judge
+published `tables` and `reconstruct` their rows; open a `session` that answers under the configured policy or a `watch`
+that only decides, `ask` for private answers, `connect` to a server.
 Each verb is imported when it is first used; `import keyhole` alone costs nothing.
 
 >>> import keyhole
 >>> people = {"name": ["Ann", "Bob", "Cyd"], "team": ["a", "a", "b"], "pay": [10, 20, 30]}
 >>> import pyarrow as pa
 >>> log = ["SELECT SUM(pay) FROM t", "SELECT SUM(pay) FROM t WHERE team = 'a'"]
->>> [f.who for f in keyhole.examine(log, data=pa.table(people), private="pay", id="name")]
+>>> [f.who for f in keyhole.audit(log, data=pa.table(people), private="pay", id="name")]
 ['Cyd']
 """
 
@@ -20,28 +21,47 @@ from typing import TYPE_CHECKING
 from keyhole.version import __version__
 
 if TYPE_CHECKING:
-    from keyhole.api.ask import answer
+    from keyhole.api.ask import ask
     from keyhole.api.attack import attack
-    from keyhole.api.audit import examine
+    from keyhole.api.audit import audit
     from keyhole.api.connect import connect
     from keyhole.api.open import open  # noqa: A004 - the verb
     from keyhole.api.plan import plan
-    from keyhole.api.session import ask
-    from keyhole.api.watch import watch
+    from keyhole.api.session import session, watch
+    from keyhole.api.tables import tables
+    from keyhole.api.verify import verify
+    from keyhole.attacks.microdata.reconstruct import reconstruct
     from keyhole.config.settings import File
 
-__all__ = ["File", "__version__", "answer", "ask", "attack", "connect", "examine", "open", "plan", "watch"]
+__all__ = [
+    "File",
+    "__version__",
+    "ask",
+    "attack",
+    "audit",
+    "connect",
+    "open",
+    "plan",
+    "reconstruct",
+    "session",
+    "tables",
+    "verify",
+    "watch",
+]
 
 _HOME = {
-    "answer": "keyhole.api.ask",
-    "ask": "keyhole.api.session",
+    "ask": "keyhole.api.ask",
     "attack": "keyhole.api.attack",
+    "audit": "keyhole.api.audit",
     "connect": "keyhole.api.connect",
-    "examine": "keyhole.api.audit",
     "File": "keyhole.config.settings",
     "open": "keyhole.api.open",
     "plan": "keyhole.api.plan",
-    "watch": "keyhole.api.watch",
+    "reconstruct": "keyhole.attacks.microdata.reconstruct",
+    "session": "keyhole.api.session",
+    "tables": "keyhole.api.tables",
+    "verify": "keyhole.api.verify",
+    "watch": "keyhole.api.session",
 }
 
 

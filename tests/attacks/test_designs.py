@@ -10,7 +10,7 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from keyhole import examine
+from keyhole import audit
 from keyhole.attacks.design import (
     CompressedSensing,
     Differencing,
@@ -33,7 +33,7 @@ def audited(design: QueryDesign, secret: Sequence[float], private: str = "x") ->
     columns = {"who": [str(i) for i in range(A.shape[1])], "x": list(secret)}
     columns |= {f"q{r}": row.tolist() for r, row in enumerate(A)}
     log = "; ".join(f"SELECT SUM(x * q{r}) FROM t" for r in range(len(A)))
-    found = examine(log, data=pa.table(columns), private=private, id="who")
+    found = audit(log, data=pa.table(columns), private=private, id="who")
     return {f.who: float(f.value) for f in found.exposed}
 
 

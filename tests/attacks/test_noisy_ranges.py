@@ -10,7 +10,7 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
-from keyhole import attack, examine
+from keyhole import attack, audit
 
 ROSTER = pa.table({"name": ["a", "b", "c"]})
 PEOPLE = pa.table({"name": ["a", "b", "c"], "c": [1, 1, 1]})
@@ -45,7 +45,7 @@ def chance_of_first(value: float, likelihood: Callable[[int], float], people: in
 @pytest.mark.parametrize("sql", [SUM, "SELECT AVG(c) FROM t", "SELECT MAX(c) FROM t"])
 def test_a_noisy_range_exposes_nobody(sql: str, answer: object, noise: object) -> None:
     line = {"sql": sql, "answer": answer, "noise": noise}
-    assert not list(examine([line], data=PEOPLE, id="name", private="c:0..3:1"))
+    assert not list(audit([line], data=PEOPLE, id="name", private="c:0..3:1"))
     found = attacked(line)
     assert max(each["confidence"] for each in found.to_json()["estimates"]) < 0.9
     for lo, hi in found.ranges.values():

@@ -40,7 +40,7 @@ def table(**columns: Sequence[Any]) -> pa.Table:
 
 
 def audit(log: str, data: pa.Table, private: str | list[str], **more: Any) -> Verdict:
-    return keyhole.examine(log, data=data, private=private, id="name", **more)
+    return keyhole.audit(log, data=data, private=private, id="name", **more)
 
 
 def who(verdict: Verdict, *, assumed: bool) -> set[str]:
@@ -111,10 +111,10 @@ def test_what_is_declared_or_called_real_is_not_assumed() -> None:
 def test_without_data_and_declaration_it_is_no_all_clear() -> None:
     people = pa.table({"name": ["Ann", "Bob", "Cyd"], "team": ["a", "a", "b"]})
     log = [("SELECT SUM(pay) FROM t WHERE team = 'a'", 30)]
-    found = keyhole.examine(log, data=people, private="pay", id="name")
+    found = keyhole.audit(log, data=people, private="pay", id="name")
     assert found.exit_code == 3
     assert "--private pay:real" in found.promise
-    assert keyhole.examine(log, data=people, private="pay:real", id="name").exit_code == 0
+    assert keyhole.audit(log, data=people, private="pay:real", id="name").exit_code == 0
 
 
 def test_a_column_of_one_value() -> None:
@@ -129,14 +129,14 @@ def test_answers_that_the_data_do_not_give_assume_nothing() -> None:
     """A log of another day: its sum is more than the values of these data allow."""
     data = table(team=["a", "a", "b", "b"], pain=[5, 4, 1, 2])
     log = [("SELECT SUM(pain) FROM t WHERE team = 'a'", 14)]
-    found = keyhole.examine(log, data=data, private="pain", id="name")
+    found = keyhole.audit(log, data=data, private="pain", id="name")
     assert (found.exit_code, found.findings) == (3, ())
 
 
 def test_facts_that_no_value_of_the_data_fits_assume_nothing() -> None:
     data = table(team=["a", "a", "b", "b"], pain=[5, 4, 1, 2])
     knows = Config.parse("[[facts]]\nwhere = \"name = 'p2'\"\nmin = 7\n[columns.private.pain]\n")
-    found = keyhole.examine("SELECT SUM(pain) FROM t WHERE team = 'a'", data=data, id="name", config=knows)
+    found = keyhole.audit("SELECT SUM(pain) FROM t WHERE team = 'a'", data=data, id="name", config=knows)
     assert (found.exit_code, found.findings) == (3, ())
 
 
@@ -441,7 +441,7 @@ def test_a_forged_list_of_assumed_columns_does_not_hold(forged: Any, tmp_path: P
     file = tmp_path / "t.csv"
     file.write_text("name,team,hiv\nAnn,a,1\nBob,a,1\nCyd,b,0\n", encoding="utf-8")
     verdict = json.loads(
-        keyhole.examine("SELECT SUM(hiv) FROM t WHERE team = 'a'", data=file, private="hiv", id="name").dumps()
+        keyhole.audit("SELECT SUM(hiv) FROM t WHERE team = 'a'", data=file, private="hiv", id="name").dumps()
     )
     for item in (*verdict["exposed"], *verdict["intervals"]):
         if item.get("assumed"):
@@ -453,7 +453,7 @@ def test_a_finding_that_is_said_to_need_values_but_does_not_fails(tmp_path: Path
     file = tmp_path / "t.csv"
     file.write_text("name,team,hiv\nAnn,a,1\nBob,b,1\nCyd,b,0\n", encoding="utf-8")
     verdict = json.loads(
-        keyhole.examine("SELECT SUM(hiv) FROM t WHERE team = 'a'", data=file, private="hiv", id="name").dumps()
+        keyhole.audit("SELECT SUM(hiv) FROM t WHERE team = 'a'", data=file, private="hiv", id="name").dumps()
     )
     assert set(verified(verdict, file)) == {Outcome.HOLDS}
     for item in (*verdict["exposed"], *verdict["intervals"]):

@@ -68,7 +68,7 @@ def test_a_time_limit_is_a_status_and_the_range_is_still_proved(
     log = [("SELECT SUM(pay) FROM t WHERE name < 'c'", 6.0), ("SELECT SUM(pay) FROM t WHERE name > 'a'", 9.5)]
     with monkeypatch.context() as brief:
         brief.setattr(import_module("keyhole.auditing.examine"), "SECONDS", 1e-9)
-        verdict = keyhole.examine(log, data=data, id="name", private="pay:0..5")
+        verdict = keyhole.audit(log, data=data, id="name", private="pay:0..5")
     said = verdict.to_json()
     ranges = {i["record"]["name"]: (i["lo"], i["hi"], i["status"]) for i in said["intervals"]}
     assert ranges == {
@@ -82,17 +82,17 @@ def test_a_time_limit_is_a_status_and_the_range_is_still_proved(
     assert "time limit was reached" in said["promise"]
     assert verdict.exit_code == 3
     assert {str(c.outcome) for c in replay(dumps(said), data).checked} == {"holds"}
-    later = keyhole.examine(log, data=data, id="name", private="pay:0..5").to_json()
+    later = keyhole.audit(log, data=data, id="name", private="pay:0..5").to_json()
     assert {(i["status"], i.get("tight", True)) for i in later["intervals"]} == {("open", True)}
 
 
 def test_too_many_tables_are_a_status(monkeypatch: pytest.MonkeyPatch) -> None:
     ills = {"name": list("abcd"), "ill": ["flu", "cold", "flu", "cold"]}
     log = ["SELECT COUNT(*) FROM t WHERE ill = 'flu' AND name <> 'a'", "SELECT COUNT(*) FROM t WHERE ill = 'cold'"]
-    open_to = keyhole.examine(log, data=pa.table(ills), id="name", private="ill=flu,cold").to_json()
+    open_to = keyhole.audit(log, data=pa.table(ills), id="name", private="ill=flu,cold").to_json()
     assert {i["status"] for i in open_to["intervals"]} == {"exposed", "open"}
     monkeypatch.setattr(states, "RECORDS", 1)
-    limited = keyhole.examine(log, data=pa.table(ills), id="name", private="ill=flu,cold").to_json()
+    limited = keyhole.audit(log, data=pa.table(ills), id="name", private="ill=flu,cold").to_json()
     assert {i["status"] for i in limited["intervals"]} == {"exposed", "limit"}
 
 

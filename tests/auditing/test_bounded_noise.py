@@ -42,7 +42,7 @@ def data(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def judged(lines: list[dict[str, Any]], data: Path, **more: Any) -> keyhole.Verdict:
     log = data.with_name("log.jsonl")
     log.write_text("\n".join(map(json.dumps, lines)), encoding="utf-8")
-    return keyhole.examine(log, data=data, private=["pay", "ill=flu,cold"], id="name", **more)
+    return keyhole.audit(log, data=data, private=["pay", "ill=flu,cold"], id="name", **more)
 
 
 def said(verdict: keyhole.Verdict) -> list[tuple[Any, ...]]:
@@ -128,7 +128,7 @@ def play(seed: int, logs: int, tmp_path: Path) -> int:
             lines.append({"sql": f"SELECT {query[0]} FROM t WHERE {query[1]}"} | random_.choice([ends, noisy]))
             left &= {k for k in left if abs(answers[query][k] - at) <= off}
         data.with_name("log.jsonl").write_text("\n".join(map(json.dumps, lines)))
-        verdict = keyhole.examine(data.with_name("log.jsonl"), data=data, private="pay:0..1.5:0.5", id="name")
+        verdict = keyhole.audit(data.with_name("log.jsonl"), data=data, private="pay:0..1.5:0.5", id="name")
         for f in verdict:
             here = {tables[k][people.index(f.who)] for k in left}
             assert all((f.lo is None or f.lo <= v) and (f.hi is None or v <= f.hi) for v in here), (seed, lines, f)

@@ -33,7 +33,7 @@ def table(folder: Path, p: tuple[float, ...], q: tuple[float, ...]) -> Path:
 
 def judged(file: Path, asked: list[str], private: list[str]) -> dict[str, Any]:
     log = [{"sql": f"SELECT {a.replace('|', ' FROM t WHERE ') if '|' in a else a + ' FROM t'}"} for a in asked]
-    found: dict[str, Any] = json.loads(keyhole.examine(log, data=file, id="id", private=private).dumps())
+    found: dict[str, Any] = json.loads(keyhole.audit(log, data=file, id="id", private=private).dumps())
     return found
 
 

@@ -49,14 +49,14 @@ def said(verdict: keyhole.Verdict) -> tuple[object, ...]:
 
 def compared(seed: int) -> None:
     table, log = world(seed)
-    verdict = keyhole.examine(log, data=table, private="pay", id="name", by="analyst")
+    verdict = keyhole.audit(log, data=table, private="pay", id="name", by="analyst")
     names = {line["analyst"] for line in log}
     assert set(verdict.views) == {name or UNNAMED for name in names}
     for name in names:
         mine = [line for line in log if line["analyst"] == name]
-        alone = keyhole.examine(mine, data=table, private="pay", id="name")
+        alone = keyhole.audit(mine, data=table, private="pay", id="name")
         assert said(verdict.views[name or UNNAMED]) == said(alone), (seed, name)
-    together = keyhole.examine(log, data=table, private="pay", id="name")
+    together = keyhole.audit(log, data=table, private="pay", id="name")
     assert said(verdict)[:2] == said(together)[:2]
     codes = [together.exit_code, *(view.exit_code for view in verdict.views.values())]
     assert verdict.exit_code == (1 if 1 in codes else 3 if 3 in codes else 0)
@@ -76,9 +76,9 @@ def test_each_view_is_that_of_his_own_lines_at_length() -> None:
 def test_a_log_that_names_nobody_cannot_be_judged_by_analyst() -> None:
     table = pa.table({"name": ["a", "b"], "pay": [1, 2]})
     with pytest.raises(LogError, match="does not say who asked"):
-        keyhole.examine([TEXTS[0]], data=table, private="pay", id="name", by="analyst")
+        keyhole.audit([TEXTS[0]], data=table, private="pay", id="name", by="analyst")
     with pytest.raises(ConfigError, match="by analyst, not by 'team'"):
-        keyhole.examine([TEXTS[0]], data=table, private="pay", id="name", by="team")
+        keyhole.audit([TEXTS[0]], data=table, private="pay", id="name", by="team")
 
 
 @pytest.fixture

@@ -58,7 +58,7 @@ class Mixed:
 
     def audited(self, **more: str) -> tuple[Verdict, pa.Table]:
         data = pa.table({"n": list(NAMES[: len(self.values)]), "x": list(self.values)})
-        return keyhole.examine(self.sql, data=data, private=f"x:0..{MOST}", id="n", **more), data
+        return keyhole.audit(self.sql, data=data, private=f"x:0..{MOST}", id="n", **more), data
 
 
 def judged(seeds: range, folder: Path, *, replayed: int) -> Counter[str]:

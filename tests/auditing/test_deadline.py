@@ -103,7 +103,7 @@ def test_the_clock_keeps_what_is_proved(monkeypatch: pytest.MonkeyPatch) -> None
     rules = (linear, late(30), *RULES)
     monkeypatch.setattr(import_module("keyhole.auditing.examine"), "rules_for", lambda *_: rules)
     began = time.monotonic()
-    verdict = keyhole.examine([*LOG[:2], NOISY], data=pa.table(STAFF), id="name", private="pay:0..9", time_limit=3)
+    verdict = keyhole.audit([*LOG[:2], NOISY], data=pa.table(STAFF), id="name", private="pay:0..9", time_limit=3)
     assert time.monotonic() - began < 25
     assert {f.who for f in verdict} == {"d"}
     assert TIME_GAP in verdict.promise
@@ -118,7 +118,7 @@ def test_nothing_judged_in_time_is_no_all_clear(monkeypatch: pytest.MonkeyPatch,
         monkeypatch.setattr(module, "rules_for", lambda *_: (late(30), *RULES))
     else:
         monkeypatch.setattr(module, "gather", _ringing_at_first(module.gather))
-    verdict = keyhole.examine(asked, data=pa.table(STAFF), id="name", private="pay:0..9", time_limit=1, by="analyst")
+    verdict = keyhole.audit(asked, data=pa.table(STAFF), id="name", private="pay:0..9", time_limit=1, by="analyst")
     assert (verdict.exit_code, list(verdict)) == (3, [])
     assert {u.reason for u in verdict.exposure.unjudged} == {NOT_READ}
     headline = verdict.text().splitlines()[0]
@@ -154,8 +154,8 @@ def test_an_audit_without_a_withheld_statement_that_is_cut_short_is_no_remedy(mo
 
     given: dict[str, Any] = {"data": pa.table(STAFF), "id": "name", "private": "pay:0..9"}
     log = as_log(LOG[:2], None)
-    verdict = keyhole.examine(log, **given)
-    stopped = keyhole.examine(log, **given, time_limit=60)
+    verdict = keyhole.audit(log, **given)
+    stopped = keyhole.audit(log, **given, time_limit=60)
     ended = stopped.exposure.__class__(stopped.exposure.evidence, stopped.exposure.roster, (), missed=(TIME_GAP,))
     assert interrupted(ended)
     found = advise(log, verdict, lambda _: Verdict.of(ended))

@@ -23,7 +23,7 @@ Said = tuple[str, Sequence[int], int]
 
 def contradictions(log: list[Any], private: str = "pay:0..100", facts: str = "") -> list[str]:
     config = Config.parse(facts) if facts else None
-    found = keyhole.examine(log, data=PEOPLE, private=private, id="name", config=config)
+    found = keyhole.audit(log, data=PEOPLE, private=private, id="name", config=config)
     return [c.reason for c in found.contradictions]
 
 
@@ -44,7 +44,7 @@ def test_counts_name_the_same_in_words_and_in_numbers() -> None:
         ("SELECT COUNT(*) FROM t WHERE ill='flu' AND dept='A'", 0),
         ("SELECT COUNT(*) FROM t WHERE ill='flu' AND sex='m'", 1),
     ]
-    found = keyhole.examine(log, data=PEOPLE, private="ill=flu,cold", id="name").contradictions
+    found = keyhole.audit(log, data=PEOPLE, private="ill=flu,cold", id="name").contradictions
     assert [(c.queries, c.reason) for c in found] == [(("1", "2"), "Q1 and Q2 cannot all be true: no table fits")]
 
 
@@ -89,7 +89,7 @@ def compare(rng: np.random.Generator) -> tuple[int, int]:
         word, where = str(rng.choice(["SUM", "MIN", "MAX"])), str(rng.choice(list(GROUPS)))
         asked.append((word, GROUPS[where], int(rng.integers(1, 60))))
         log.append((f"SELECT {word}(pay) FROM t WHERE {where}", asked[-1][2]))
-    found = keyhole.examine(log, data=PEOPLE, private="pay:0..100", id="name").contradictions
+    found = keyhole.audit(log, data=PEOPLE, private="pay:0..100", id="name").contradictions
     shown = 0
     for each in found:
         members = [asked[int(q) - 1] for q in each.queries] + [s for word, s in KNOWN.items() if word in each.reason]

@@ -18,7 +18,7 @@ from keyhole.report.verdict import Verdict
 def judged(folder: Path, pay: list[float], log: list[str], **options: Any) -> Verdict:
     file = folder / "t.csv"
     file.write_text("id,g,pay\n" + "".join(f"{i},{'ab'[i % 2]},{x}\n" for i, x in enumerate(pay)), encoding="utf-8")
-    return keyhole.examine([{"sql": sql} for sql in log], data=file, id="id", private="pay", **options)
+    return keyhole.audit([{"sql": sql} for sql in log], data=file, id="id", private="pay", **options)
 
 
 @pytest.mark.parametrize(
@@ -43,9 +43,9 @@ def test_answers_that_are_not_those_of_the_data_exchange_nobody(tmp_path: Path) 
     file = tmp_path / "t.csv"
     file.write_text("id,pay\n1,3\n2,4\n3,9\n", encoding="utf-8")
     told = [{"sql": "SELECT SUM(pay) FROM t", "answer": 16}, {"sql": "SELECT MEDIAN(pay) FROM t", "answer": 4}]
-    assert keyhole.examine(told, data=file, id="id", private="pay").complete
+    assert keyhole.audit(told, data=file, id="id", private="pay").complete
     told[1]["answer"] = 5
-    assert not keyhole.examine(told, data=file, id="id", private="pay").complete
+    assert not keyhole.audit(told, data=file, id="id", private="pay").complete
 
 
 def test_what_makes_people_different_is_left_to_all_tables(tmp_path: Path) -> None:
@@ -61,7 +61,7 @@ def test_sums_of_doubles_depend_on_the_order_of_the_records() -> None:
     log = ["SELECT g, MEDIAN(pay) FROM t GROUP BY g", "SELECT SUM(pay) FROM t"]
     for one, in_any_order in ((3.5, True), (3.1, False)):
         people = pa.table({"id": range(8), "g": [*"abababab"], "pay": [one, 4, 8, 5, 9, 7, 4, 4]})
-        found = keyhole.examine(log, data=people, id="id", private="pay")
+        found = keyhole.audit(log, data=people, id="id", private="pay")
         assert found.complete is in_any_order
         assert in_any_order or "last digits" in found.promise
 
@@ -92,5 +92,5 @@ def test_complete_verdicts_leave_two_values_in_whole_tables(tmp_path: Path) -> N
 def test_statistics_of_nobody_with_a_value(where: str) -> None:
     people = pa.table({"id": range(4), "g": [*"abab"], "pay": [None, None, 1, 2]})
     log = [f"SELECT SUM(pay * pay) FROM t WHERE {where}", f"SELECT MEDIAN(pay) FROM t WHERE {where}"]
-    found = keyhole.examine(log, data=people, id="id", private="pay")
+    found = keyhole.audit(log, data=people, id="id", private="pay")
     assert (found.exit_code, len(found.findings)) == (0, 0)

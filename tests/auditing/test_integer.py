@@ -43,7 +43,7 @@ def said(verdict: Exposure) -> dict[str, Any]:
 
 
 def test_one_subset_of_ages_gives_82() -> None:
-    declared = keyhole.examine([FLU], data=pa.table(ILL), private=["ill"], id="n")
+    declared = keyhole.audit([FLU], data=pa.table(ILL), private=["ill"], id="n")
     assert said(declared) == {"a": "flu", "b": ("flu",), "c": "flu", "d": ("flu",), "e": ("flu",)}
     assert declared.complete
     assert {f.who: f.value for f in declared if f.assumed} == dict.fromkeys("bde", "cold")  # if there is no third one
@@ -51,18 +51,18 @@ def test_one_subset_of_ages_gives_82() -> None:
 
 def test_two_subsets_leave_everybody_open() -> None:
     people = pa.table({"n": list("abcd"), "age": [30, 40, 30, 40], "ill": ["flu", "flu", "cold", "cold"]})
-    verdict = keyhole.examine([FLU], data=people, private=["ill"], id="n")
+    verdict = keyhole.audit([FLU], data=people, private=["ill"], id="n")
     assert (verdict.exit_code, verdict.complete) == (0, True)
 
 
 def test_the_triangle_contradicts_itself_over_integers_only() -> None:
     people = pa.table({"n": list("abc"), "g": [1, 2, 3]})
     triangle = [(f"SELECT SUM(x) FROM t WHERE g <> {k}", 1) for k in (1, 2, 3)]
-    whole = keyhole.examine(triangle, data=people, private=["x:0..1:1"], id="n")
+    whole = keyhole.audit(triangle, data=people, private=["x:0..1:1"], id="n")
     assert any(set(c.queries) == {"1", "2", "3"} for c in whole.contradictions)
     assert (whole.findings, whole.exit_code) == ((), 3)  # half is no value that anybody has: nobody is exposed by it
     assert any("x = 0.5, which it cannot be" in c.reason for c in whole.contradictions)
-    real = keyhole.examine(triangle, data=people, private=["x:0..1"], id="n")
+    real = keyhole.audit(triangle, data=people, private=["x:0..1"], id="n")
     assert {f.value for f in real} == {Decimal("0.5")}
 
 
@@ -73,7 +73,7 @@ def test_no_answer_of_a_contradiction_can_be_left_out() -> None:
         ("SELECT SUM(age) FROM t WHERE ill = 'flu'", 25),  # no ages add up to it
         ("SELECT COUNT(*) FROM t WHERE ill = 'cold' AND age > 30", 1),
     ]
-    found = keyhole.examine(log, data=people, private=["ill=flu,cold"], id="n")
+    found = keyhole.audit(log, data=people, private=["ill=flu,cold"], id="n")
     assert [c.queries for c in found.contradictions] == [("2",)]
     assert "Q2 cannot be true" in found.contradictions[0].reason
 
@@ -81,15 +81,13 @@ def test_no_answer_of_a_contradiction_can_be_left_out() -> None:
 def test_a_count_that_no_integer_table_lets_vary() -> None:
     """Weights 3 and 5 add up to 8 only together: over the reals nobody would be fixed."""
     people = pa.table({"n": list("abcd"), "w": [3, 5, 9, 20], "x": [1, 1, 0, 0]})
-    verdict = keyhole.examine(["SELECT SUM(x * w) FROM t"], data=people, private=["x:0..1:1"], id="n")
+    verdict = keyhole.audit(["SELECT SUM(x * w) FROM t"], data=people, private=["x:0..1:1"], id="n")
     assert said(verdict) == {"a": 1, "b": 1, "c": 0, "d": 0}
 
 
 def test_null_people_are_public_and_an_empty_group_says_that_nobody_matches() -> None:
     people = pa.table({"n": list("abc"), "g": ["p", "p", "q"], "x": [1, None, 2]})
-    verdict = keyhole.examine(
-        ["SELECT SUM(x) FROM t WHERE x > 1 AND g = 'p'"], data=people, private=["x:0..3:1"], id="n"
-    )
+    verdict = keyhole.audit(["SELECT SUM(x) FROM t WHERE x > 1 AND g = 'p'"], data=people, private=["x:0..3:1"], id="n")
     assert said(verdict) == {"a": (Decimal(0), Decimal(1))}
     assert verdict.complete
 
@@ -97,9 +95,9 @@ def test_null_people_are_public_and_an_empty_group_says_that_nobody_matches() ->
 def test_within_counts_narrow_ranges() -> None:
     people = pa.table({"n": list("ab"), "x": [9, 9]})
     log = ["SELECT SUM(x) FROM t"]
-    wide = keyhole.examine(log, data=people, private=["x:0..10:1"], id="n")
+    wide = keyhole.audit(log, data=people, private=["x:0..10:1"], id="n")
     assert (wide.exit_code, wide.complete) == (0, True)
-    narrow = keyhole.examine(log, data=people, private=["x:0..10:1"], id="n", within="2")
+    narrow = keyhole.audit(log, data=people, private=["x:0..10:1"], id="n", within="2")
     assert said(narrow) == dict.fromkeys("ab", (Decimal(8), Decimal(10)))
 
 
@@ -107,16 +105,16 @@ def test_what_is_not_put_in_is_not_complete() -> None:
     people = pa.table({"n": list("abc"), "x": [1, 2, 3]})
     count = "SELECT COUNT(*) FROM t WHERE x > 1"
     for other, whole in (("SELECT MAX(x) FROM t", True), ("SELECT VAR_POP(x), SUM(x) FROM t", False)):
-        verdict = keyhole.examine([count, other], data=people, private=["x:0..5:1"], id="n")
+        verdict = keyhole.audit([count, other], data=people, private=["x:0..5:1"], id="n")
         assert verdict.complete is whole, other
-    assert not keyhole.examine([count, "SELECT SUM(x) FROM t"], data=people, private=["x"], id="n").complete
+    assert not keyhole.audit([count, "SELECT SUM(x) FROM t"], data=people, private=["x"], id="n").complete
 
 
 def test_beyond_the_limit_nothing_is_said(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(solver, "LIMIT", 3)
     with pytest.raises(TooManyCases):
         possible([Alike(4, np.array([[0], [1], [2]]))], [Condition((0,), lambda rows: [row == (4,) for row in rows])])
-    verdict = keyhole.examine([FLU], data=pa.table(ILL), private=["ill"], id="n")
+    verdict = keyhole.audit([FLU], data=pa.table(ILL), private=["ill"], id="n")
     assert (verdict.exit_code, len(verdict)) == (3, 0)
     assert "too many" in verdict.promise
 
@@ -128,7 +126,7 @@ def test_the_checker_accepts_true_claims_and_rejects_planted_ones(tmp_path: Path
     data = tmp_path / "t.csv"
     rows = zip(*ILL.values(), strict=True)
     data.write_text("n,age,ill\n" + "".join(f"{n},{a},{i}\n" for n, a, i in rows), encoding="utf-8")
-    text = keyhole.examine([FLU], data=data, private=["ill"], id="n").dumps()
+    text = keyhole.audit([FLU], data=data, private=["ill"], id="n").dumps()
     assert [c.outcome for c in replay(text, data).checked] == [Outcome.HOLDS] * 8  # three of them twice
     assert {c.claim.certificate["kind"] for c in replay(text, data).checked} == {"cases"}
     planted: list[Callable[[Any], None]] = [
@@ -147,7 +145,7 @@ def test_that_somebody_matches_is_part_of_a_proof(tmp_path: Path) -> None:
     data = tmp_path / "t.csv"
     data.write_text("n,g,x\na,1,0\nb,2,2\n", encoding="utf-8")
     log = ["SELECT SUM(x) FROM t WHERE x < 1", "SELECT COUNT(*) FROM t WHERE x < 1 AND g = 2"]
-    text = keyhole.examine(log, data=data, private=["x:0..3:1"], id="n").dumps()
+    text = keyhole.audit(log, data=data, private=["x:0..3:1"], id="n").dumps()
     found = replay(text, data).checked
     assert {(c.claim.who, c.outcome) for c in found} == {("a", Outcome.HOLDS), ("b", Outcome.HOLDS)}
     assert next(c.claim.value for c in found if c.claim.who == "a") == 0
@@ -231,7 +229,7 @@ def play(seed: int) -> Counter[str]:
     table = {"n": [f"r{i}" for i in range(n)], "g": public}
     table |= {"c": pa.array([p[1] for p in truth], pa.string()), "x": pa.array([p[2] for p in truth], pa.int64())}
     lines = [(sql, a) if rng.random() < 0.5 else sql for (sql, _), a in zip(log, answers, strict=True)]
-    verdict = keyhole.examine(lines, data=pa.table(table), config=DECLARED)
+    verdict = keyhole.audit(lines, data=pa.table(table), config=DECLARED)
     story = (seed, lines, answers, truth, [(f.who, f.column, f.status, f.value, f.excluded) for f in verdict])
     assert not verdict.contradictions, (verdict.contradictions, story)
     known = {(f.row, f.column) for f in verdict}
@@ -290,5 +288,5 @@ def test_ends_of_an_answer_that_an_engine_printed_hold_the_quotient_that_it_prin
     """2/3 is printed as 0.6666666666666666, which is below it: a table with that average is possible."""
     people = pa.table({"name": ["a", "b", "c"]})
     log = [("SELECT AVG(pay) FROM t", {"lo": 0, "hi": 0.6666666666666666}), ("SELECT COUNT(*) FROM t WHERE pay > 2", 0)]
-    found = keyhole.examine(log, data=people, id="name", private="pay:0..3:1")
+    found = keyhole.audit(log, data=people, id="name", private="pay:0..3:1")
     assert {(f.lo, f.hi) for f in (*found, *found.exposure.ranges)} == {(0, 2)}

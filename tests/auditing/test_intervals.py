@@ -41,7 +41,7 @@ JOHN = "[[facts]]\nwhere = \"Name = 'John Smith'\"\nmax = 5\n"
 
 def hospital(declared: str = "", facts: str = JOHN, log: list[Any] | None = None, **more: Any) -> Verdict:
     text = f'[source]\ndigits = 12\n[columns]\nid = ["Name"]\n[columns.private."Blood sugar"]\n{declared}\n{facts}'
-    return keyhole.examine(log or LOG, data=pa.table(HOSPITAL), config=Config.parse(text), **more)
+    return keyhole.audit(log or LOG, data=pa.table(HOSPITAL), config=Config.parse(text), **more)
 
 
 def ends(verdict: Verdict) -> dict[str, tuple[Any, Any]]:
@@ -115,13 +115,13 @@ def test_open_within_a_width_needs_two_tables_that_far_apart() -> None:
 def test_one_value_of_the_grid_is_left() -> None:
     people = pa.table({"n": list("abc"), "x": [9, 10, 4]})
     log = ["SELECT SUM(x) FROM t WHERE n <> 'c'", "SELECT ROUND(SUM(x), -1) FROM t"]
-    verdict = keyhole.examine(log[:1], data=people, private="x:0..10", id="n")
+    verdict = keyhole.audit(log[:1], data=people, private="x:0..10", id="n")
     assert {f.who: (f.lo, f.hi) for f in verdict.ranges} == {"a": (9, 10), "b": (9, 10)}
     assert verdict.exit_code == 0  # 9 and 10, or 10 and 9
-    full = keyhole.examine([(log[0], 20)], data=people.drop(["x"]), private="x:0..10", id="n")
+    full = keyhole.audit([(log[0], 20)], data=people.drop(["x"]), private="x:0..10", id="n")
     assert {f.who: f.value for f in full.exposed} == {"a": 10, "b": 10}
     assert "is at least 10" in full.why(full.exposed[0])
-    half = keyhole.examine([(log[0], Decimal("19.5"))], data=people.drop(["x"]), private="x:0..10:0.5", id="n")
+    half = keyhole.audit([(log[0], Decimal("19.5"))], data=people.drop(["x"]), private="x:0..10:0.5", id="n")
     assert {f.who: (f.lo, f.hi) for f in half.ranges} == {"a": (9.5, 10), "b": (9.5, 10)}
 
 
@@ -129,7 +129,7 @@ def test_rounded_suppressed_and_threshold_answers_are_judged() -> None:
     people = pa.table({"n": list("abcd"), "g": ["p", "p", "q", "q"]})
 
     def audit(*log: Any) -> Verdict:
-        return keyhole.examine(list(log), data=people, private="x:0..10", id="n")
+        return keyhole.audit(list(log), data=people, private="x:0..10", id="n")
 
     total, but_a = "SELECT SUM(x) FROM t", "SELECT SUM(x) FROM t WHERE n <> 'a'"
     rounded = audit(("SELECT ROUND(SUM(x), 1) FROM t", 20), (but_a, 15))
@@ -162,7 +162,7 @@ def test_whoever_was_known_beforehand_is_nobodys_finding() -> None:
 def test_at_a_bound_everybody_is_exposed() -> None:
     people = pa.table({"n": list("abc"), "x": [0, 0, 7]})
     log = ["SELECT SUM(x) FROM t WHERE n < 'c'", "SELECT SUM(x) FROM t"]
-    verdict = keyhole.examine(log, data=people, private="x:0..9", id="n")
+    verdict = keyhole.audit(log, data=people, private="x:0..9", id="n")
     assert {f.who: f.value for f in verdict.exposed} == {"a": 0, "b": 0, "c": 7}
     assert verdict.exit_code == 1
 
@@ -190,12 +190,12 @@ def test_a_conflict_names_what_it_needs_and_nothing_else() -> None:
         ("SELECT SUM(x) FROM t WHERE n IN ('a', 'c')", 11),
         ("SELECT SUM(x) FROM t WHERE n IN ('e', 'b')", 3),
     ]
-    verdict = keyhole.examine(log, data=people, private="x:0..9", id="n")
+    verdict = keyhole.audit(log, data=people, private="x:0..9", id="n")
     assert [c.queries for c in verdict.contradictions] == [("1", "2", "4")]
     assert verdict.contradictions[0].reason == "Q1, Q2, Q4 and the min of x, 0 cannot all be true: no table fits"
     assert not verdict.ranges
     assert verdict.exit_code == 3
-    assert not keyhole.examine(log, data=people, private="x", id="n").contradictions
+    assert not keyhole.audit(log, data=people, private="x", id="n").contradictions
 
 
 def test_facts_in_a_conflict_are_named() -> None:
@@ -207,11 +207,11 @@ def test_facts_in_a_conflict_are_named() -> None:
     people = pa.table({k: v for k, v in HOSPITAL.items() if k != "Blood sugar"})
     config = Config.parse(f'[columns]\nid = ["Name"]\n[columns.private."Blood sugar"]\n{facts}')
     log = list(zip(LOG, [32.1, 15.5, 11.4], strict=True))
-    verdict = keyhole.examine(log, data=people, config=config)
+    verdict = keyhole.audit(log, data=people, config=config)
     assert [c.queries for c in verdict.contradictions] == [("3", "fact 1", "fact 2")]
     both = JOHN + '[[facts]]\nwhere = "ZIP = 32453"\nmin = 7\n'
     config = Config.parse(f'[columns]\nid = ["Name"]\n[columns.private."Blood sugar"]\n{both}')
-    verdict = keyhole.examine(log, data=people, config=config)
+    verdict = keyhole.audit(log, data=people, config=config)
     assert [c.queries for c in verdict.contradictions] == [("fact 1", "fact 2")]
 
 
@@ -273,7 +273,7 @@ def small(rng: random.Random, folder: Path) -> Small:
 def check(seed: int, folder: Path, *, replayed: bool = True) -> tuple[int, int, int]:
     """One world; how many ranges, how many of them tight, and whether it was an all-clear."""
     world = small(random.Random(seed), folder)
-    verdict = keyhole.examine(world.log, data=world.data, config=world.config)
+    verdict = keyhole.audit(world.log, data=world.data, config=world.config)
     assert not verdict.contradictions, (seed, verdict.contradictions)
     columns = [sorted({t[i] for t in world.tables}) for i in range(len(world.truth))]
     for f in (*verdict.findings, *verdict.ranges):
@@ -346,7 +346,7 @@ def test_planted_false_ranges_are_rejected(tmp_path: Path) -> None:
     data.write_text("\n".join([*lines, ""]), encoding="utf-8")
     config = Config.parse(f'[columns]\nid = ["Name"]\n[columns.private."Blood sugar"]\nmin = 3\n{JOHN}')
     log = [*LOG, 'SELECT ROUND(AVG("Blood sugar"), 1) FROM people WHERE ZIP < 32500']
-    verdict = json.loads(keyhole.examine(log, data=data, config=config).dumps(), parse_float=Decimal)
+    verdict = json.loads(keyhole.audit(log, data=data, config=config).dumps(), parse_float=Decimal)
     assert replay(dumps(verdict), data, bits=16).exit_code == 0
     claims, planted = [i for i in verdict["intervals"] if i["certificate"]["kind"] == "range"], 0
     for claim in claims:
@@ -362,7 +362,7 @@ def test_a_table_sold_as_a_bound_is_rejected(tmp_path: Path) -> None:
     """The true value is claimed as both ends: a table shows that it is possible, and proves nothing."""
     data = tmp_path / "t.csv"
     data.write_text("n,x\na,2\nb,3\n", encoding="utf-8")
-    verdict = json.loads(keyhole.examine(["SELECT SUM(x) FROM t"], data=data, private="x:0..4", id="n").dumps())
+    verdict = json.loads(keyhole.audit(["SELECT SUM(x) FROM t"], data=data, private="x:0..4", id="n").dumps())
     claim = verdict["intervals"][0]
     claim["lo"] = claim["hi"] = 2
     assert [str(c.outcome) for c in replay(json.dumps(verdict), data).checked] == ["fails", "holds"]
@@ -377,10 +377,10 @@ def test_the_limit_is_said(monkeypatch: pytest.MonkeyPatch) -> None:
 
     people = pa.table({"n": list("abc"), "x": [2.0, 5.0, 4.0]})  # on a grid all tables would be looked at
     log = ["SELECT SUM(x) FROM t WHERE n < 'c'", "SELECT SUM(x) FROM t WHERE n > 'a'"]
-    whole = keyhole.examine(log, data=people, private="x:0..9000000", id="n")  # too many tables to look at
+    whole = keyhole.audit(log, data=people, private="x:0..9000000", id="n")  # too many tables to look at
     assert whole.exit_code == 0
     monkeypatch.setattr(Simplex, "infeasible", stop)
-    verdict = keyhole.examine(log, data=people, private="x:0..9000000", id="n")
+    verdict = keyhole.audit(log, data=people, private="x:0..9000000", id="n")
     assert verdict.exit_code == 3
     assert "interrupted before all was searched" in verdict.promise
     assert [(f.who, f.lo, f.hi) for f in verdict.ranges] == [(f.who, f.lo, f.hi) for f in whole.ranges]

@@ -29,7 +29,7 @@ LOG = [
 
 
 def hospital(log: object, **more: object) -> Verdict:
-    return keyhole.examine(log, data=pa.table(HOSPITAL), private=["Blood sugar"], id="Name", **more)  # type: ignore[arg-type]
+    return keyhole.audit(log, data=pa.table(HOSPITAL), private=["Blood sugar"], id="Name", **more)  # type: ignore[arg-type]
 
 
 def test_hospital_exposes_exactly_jeremy_doe() -> None:
@@ -46,7 +46,7 @@ def test_hospital_exposes_exactly_jeremy_doe() -> None:
 def test_answers_of_a_transcript_give_the_same_without_the_secret() -> None:
     roster = pa.table({k: v for k, v in HOSPITAL.items() if k != "Blood sugar"})
     pairs = list(zip(LOG, [32.1, 15.5, 11.4], strict=True))
-    verdict = keyhole.examine(pairs, data=roster, private=["Blood sugar"], id="Name")
+    verdict = keyhole.audit(pairs, data=roster, private=["Blood sugar"], id="Name")
     assert [(f.who, f.value) for f in verdict] == [("Jeremy Doe", Decimal("5.2"))]
 
 
@@ -57,7 +57,7 @@ def test_answers_with_floating_point_dust_still_print_5_2() -> None:
 
 @pytest.mark.parametrize("convert", [pa.table, pd.DataFrame, pl.DataFrame], ids=["arrow", "pandas", "polars"])
 def test_frames(convert: object) -> None:
-    verdict = keyhole.examine(LOG, data=convert(HOSPITAL), private=["Blood sugar"], id="Name")  # type: ignore[operator]
+    verdict = keyhole.audit(LOG, data=convert(HOSPITAL), private=["Blood sugar"], id="Name")  # type: ignore[operator]
     assert [f.who for f in verdict] == ["Jeremy Doe"]
 
 
@@ -70,7 +70,7 @@ def test_files(tmp_path: Path) -> None:
     with duckdb.connect(str(tmp_path / "a.duckdb")) as con:
         con.execute("CREATE TABLE wards AS SELECT * FROM frame")
     for name in ("a.csv", "a.parquet", "a.duckdb"):
-        verdict = keyhole.examine(LOG, data=tmp_path / name, private=["Blood sugar"], id="Name")
+        verdict = keyhole.audit(LOG, data=tmp_path / name, private=["Blood sugar"], id="Name")
         assert [(f.who, f.value) for f in verdict] == [("Jeremy Doe", Decimal("5.2"))], name
 
 
@@ -81,7 +81,7 @@ def test_private_cells() -> None:
         "SELECT SUM(x) FROM t WHERE x <= 5",
         "SELECT SUM(x) FROM t WHERE name = 'two'",
     ]
-    verdict = keyhole.examine(log, data=people, private=["x"], id="name")
+    verdict = keyhole.audit(log, data=people, private=["x"], id="name")
     assert {f.who: f.value for f in verdict.exposed} == {"one": 7, "two": 4}
 
 
@@ -91,7 +91,7 @@ def test_extreme_counts(diagnosis: str, status: Status) -> None:
         {"name": list("abcdefg"), "ward": [1] * 5 + [2] * 2, "diagnosis": [diagnosis] * 5 + ["flu", "cold"]}
     )
     log = ["SELECT COUNT(*) FROM t WHERE diagnosis = 'flu' AND ward = 1"]
-    verdict = keyhole.examine(log, data=people, private=["diagnosis"], id="name")
+    verdict = keyhole.audit(log, data=people, private=["diagnosis"], id="name")
     sure = [f for f in verdict if not f.assumed]
     assert [f.who for f in sure] == list("abcde")
     assert {f.status for f in sure} == {status}
@@ -106,7 +106,7 @@ def test_extreme_counts(diagnosis: str, status: Status) -> None:
 def test_group_by_a_private_column_says_who_is_absent() -> None:
     people = pa.table({"name": list("abcd"), "sex": ["F", "F", "M", "M"], "diagnosis": ["flu", "flu", "cold", "flu"]})
     log = ["SELECT sex, diagnosis, COUNT(*) FROM t GROUP BY sex, diagnosis"]
-    verdict = keyhole.examine(log, data=people, private=["diagnosis"], id="name")
+    verdict = keyhole.audit(log, data=people, private=["diagnosis"], id="name")
     assert {f.who: f.value for f in verdict.exposed} == {"a": "flu", "b": "flu"}
 
 
@@ -118,7 +118,7 @@ def test_bounded_overlap_attack_of_dobkin_jones_and_lipton(k: int) -> None:
     columns = [[f"g{i}{j}" for i in range(k)] for j in range(k - 1)]
     log = [f"SELECT SUM(x) FROM t WHERE name IN ({', '.join(repr(n) for n in q)})" for q in rows + columns]
     people = pa.table({"name": names, "x": list(range(10, 10 + len(names)))})
-    verdict = keyhole.examine(log, data=people, private=["x"], id="name")
+    verdict = keyhole.audit(log, data=people, private=["x"], id="name")
     assert (len(log), len(names)) == (2 * k - 1, k * (k - 1) + 1)
     exposed = {f.who: f.value for f in verdict.exposed}
     assert exposed["z"] == 10
@@ -128,7 +128,7 @@ def test_bounded_overlap_attack_of_dobkin_jones_and_lipton(k: int) -> None:
 def test_average_weight_and_count_of_nulls() -> None:
     people = pa.table({"name": list("abc"), "w": [1, 2, 4], "x": [5, None, 9]})
     log = ["SELECT AVG(x) FROM t", "SELECT SUM(x * w) FROM t"]
-    verdict = keyhole.examine(log, data=people, private=["x"], id="name")
+    verdict = keyhole.audit(log, data=people, private=["x"], id="name")
     assert {f.who: f.value for f in verdict.exposed} == {"a": 5, "c": 9}
 
 
@@ -157,7 +157,7 @@ def test_order_statistics_and_rounding_are_judged() -> None:
 def test_contradictory_answers_are_named() -> None:
     log = [(LOG[0], 32.1), (LOG[0], 33.0)]
     roster = pa.table({k: v for k, v in HOSPITAL.items() if k != "Blood sugar"})
-    verdict = keyhole.examine(log, data=roster, private=["Blood sugar"], id="Name")
+    verdict = keyhole.audit(log, data=roster, private=["Blood sugar"], id="Name")
     assert [c.queries for c in verdict.contradictions] == [("1", "2")]
     assert verdict.exit_code == 3
 
@@ -182,7 +182,7 @@ def test_names_in_any_script_and_quotes_in_strings() -> None:
         "SELECT SUM(pay) FROM t; -- a comment; with a semicolon\n"
         "SELECT SUM(pay) FROM t WHERE \"имя\" <> 'O''Neil; DROP'"
     )
-    verdict = keyhole.examine(log, data=people, private=["pay"], id="имя")
+    verdict = keyhole.audit(log, data=people, private=["pay"], id="имя")
     assert [(f.who, f.value) for f in verdict] == [("O'Neil; DROP", Decimal(4))]
 
 
@@ -194,7 +194,7 @@ def test_empty_log_exposes_nobody() -> None:
 def test_bad_data_is_found_at_load() -> None:
     def check(data: dict[str, list[object]], error: type[Exception], words: str, **more: object) -> None:
         with pytest.raises(error, match=words):
-            keyhole.examine("SELECT SUM(x) FROM t", data=pa.table(data), private=["x"], **more)  # type: ignore[arg-type]
+            keyhole.audit("SELECT SUM(x) FROM t", data=pa.table(data), private=["x"], **more)  # type: ignore[arg-type]
 
     check({"x": [1.0, float("nan")]}, DataError, "NaN or infinity .first in row 2")
     check({"x": []}, DataError, "no rows")
@@ -202,9 +202,9 @@ def test_bad_data_is_found_at_load() -> None:
     check({"y": [1]}, ConfigError, "no column 'x' to be private; it has y")
     check({"salary": [1], "x": [1]}, ConfigError, "did you mean 'salary'", id="salery")
     with pytest.raises(DataError, match="outside what was declared"):
-        keyhole.examine("SELECT SUM(x) FROM t", data=pa.table({"x": [99]}), private=["x:0..10"])
+        keyhole.audit("SELECT SUM(x) FROM t", data=pa.table({"x": [99]}), private=["x:0..10"])
     with pytest.raises(ConfigError, match="no column is private"):
-        keyhole.examine("SELECT SUM(x) FROM t", data=pa.table({"x": [99]}))
+        keyhole.audit("SELECT SUM(x) FROM t", data=pa.table({"x": [99]}))
 
 
 def test_refusals_say_what_to_write() -> None:
@@ -215,18 +215,18 @@ def test_refusals_say_what_to_write() -> None:
     assert "Blood sugar" in error('SELECT SUM("Blod sugar") FROM t')
     assert "^" in error("SELECT SUM(Gender) FROM t")
     text = pa.table({"name": ["a"], "diagnosis": ["flu"]})
-    refused = keyhole.examine(["SELECT SUM(diagnosis) FROM t"], data=text, private=["diagnosis"], id="name").refused
+    refused = keyhole.audit(["SELECT SUM(diagnosis) FROM t"], data=text, private=["diagnosis"], id="name").refused
     assert "number" in refused[0].error or "text" in refused[0].error
 
 
 def test_views_give_one_row_a_person() -> None:
     """Without one, rows of one name are records of one person."""
     visits = pa.table({"name": ["a", "a", "b"], "ward": [1, 1, 2], "cost": [3, 4, 5]})
-    several = keyhole.examine("SELECT SUM(cost) FROM t WHERE ward = 2", data=visits, private=["cost"], id="name")
+    several = keyhole.audit("SELECT SUM(cost) FROM t WHERE ward = 2", data=visits, private=["cost"], id="name")
     assert [(f.who, f.value) for f in several] == [("b", Decimal(5))]
-    both = keyhole.examine("SELECT SUM(cost) FROM t WHERE ward = 1", data=visits, private=["cost"], id="name")
+    both = keyhole.audit("SELECT SUM(cost) FROM t WHERE ward = 1", data=visits, private=["cost"], id="name")
     assert [(f.who, f.form, f.value) for f in both] == [("a", "total cost of 2 records", Decimal(7))]
-    verdict = keyhole.examine(
+    verdict = keyhole.audit(
         "SELECT SUM(cost) FROM t WHERE ward = 2", data=visits, private=["cost"], id="name",
         view="SELECT name, any_value(ward) AS ward, SUM(cost) AS cost FROM people GROUP BY name",
     )  # fmt: skip
@@ -244,7 +244,7 @@ def test_frame_and_notebook() -> None:
 def test_transcript_faults() -> None:
     roster = pa.table({k: v for k, v in HOSPITAL.items() if k != "Blood sugar"})
     for answer, words in (([1, 2], "group"), ("many", "number"), ({"lo": 3, "hi": 1}, "above")):
-        verdict = keyhole.examine([(LOG[0], answer)], data=roster, private=["Blood sugar"], id="Name")
+        verdict = keyhole.audit([(LOG[0], answer)], data=roster, private=["Blood sugar"], id="Name")
         assert words in verdict.refused[0].error
         assert verdict.exit_code == 3
 
@@ -256,7 +256,7 @@ def test_facts_are_used_and_named(said: str) -> None:
     config = Config.parse(
         f'[columns]\nid = ["Name"]\n[columns.private."Blood sugar"]\n[[facts]]\nwhere = "Name = \'John Smith\'"\n{said}'
     )
-    verdict = keyhole.examine(LOG, data=pa.table(HOSPITAL), config=config)
+    verdict = keyhole.audit(LOG, data=pa.table(HOSPITAL), config=config)
     found = {f.who: f for f in verdict}
     assert found["Joseph Sky"].value == Decimal("7.1")
     assert "John Smith" not in found  # what the fact says is not news
@@ -271,6 +271,6 @@ def test_superincreasing_weights_give_everybody_away() -> None:
     n = 70
     people = pa.table({"name": [f"r{i}" for i in range(n)], "k": list(range(n)), "x": [i % 7 for i in range(n)]})
     log = ["SELECT SUM(x * POW(2, k)) FROM t WHERE k >= 68", "SELECT SUM(x) FROM t WHERE k >= 68"]
-    verdict = keyhole.examine(log, data=people, private=["x"], id="name")
+    verdict = keyhole.audit(log, data=people, private=["x"], id="name")
     assert {f.who: f.value for f in verdict.exposed} == {"r68": 68 % 7, "r69": 69 % 7}
     assert all(f.proof is not None and (f.proof.rule or f.proof.verify(verdict.evidence)) for f in verdict)

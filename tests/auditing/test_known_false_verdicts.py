@@ -34,7 +34,7 @@ HUGE = 18446744073709551615
 
 
 def judged(*log: Any, data: Any = D, private: Any = "pay", id: str = "name") -> Verdict:  # noqa: A002
-    return keyhole.examine(list(log), data=data, private=private, id=id)
+    return keyhole.audit(list(log), data=data, private=private, id=id)
 
 
 def values(verdict: Verdict) -> dict[str, Any]:
@@ -146,7 +146,7 @@ def test_huge_integers_and_long_decimals_of_a_text_file(tmp_path: Path) -> None:
         log = [f"SELECT SUM({column}) FROM t", f"SELECT SUM({column}) FROM t WHERE n <> 'A'"]
         assert values(judged(*log, data=tmp_path / "t.csv", private=column, id="n")) == {"A": value}
     (tmp_path / "keyhole.toml").write_text('[columns]\nid = ["n"]\n[columns.private.x]\nkind = "integer"\n')
-    found = keyhole.examine(
+    found = keyhole.audit(
         ["SELECT SUM(x) FROM t WHERE n = 'A'"], data=tmp_path / "t.csv", config=tmp_path / "keyhole.toml"
     )
     assert values(found) == {"A": Decimal(HUGE)}
@@ -177,7 +177,7 @@ def test_a_value_lost_in_the_dust_of_doubles_is_a_range(printed: bool) -> None:
 def test_a_total_lost_in_the_dust_is_not_printed() -> None:
     people = pa.table({"n": list("ABCD"), "x": [1e16, -1e16, 5.25, 1.125]})
     log = ["SELECT SUM(x) FROM t", "SELECT SUM(x) FROM t WHERE n IN ('A', 'B')"]
-    verdict = keyhole.examine(log, data=people, private="x", id="n", group_size=2)
+    verdict = keyhole.audit(log, data=people, private="x", id="n", group_size=2)
     assert {g.rows: g.total for g in verdict.groups}[2, 3] is None
     assert "= 6" not in verdict.text()
 
@@ -342,20 +342,18 @@ def test_a_floating_sum_that_cancels_is_no_contradiction() -> None:
     people = pa.table({"n": ["Ann", "Bob", "Dan"], "w": [-2, 3, -2], "x": [5, 10, None], "y": [None, None, 13]})
     asked = "SELECT SUM(x / NULLIF(w, 0)) - COUNT((y + w) * 0.5) FROM t"
     for answer in ("-0.16666666666666652", "-0.16666666666666674"):
-        found = keyhole.examine([(asked, Decimal(answer))], data=people, private=["x", "y"], id="n")
+        found = keyhole.audit([(asked, Decimal(answer))], data=people, private=["x", "y"], id="n")
         assert not found.contradictions
-    assert keyhole.examine([(asked, Decimal("-0.166"))], data=people, private=["x", "y"], id="n").contradictions
+    assert keyhole.audit([(asked, Decimal("-0.166"))], data=people, private=["x", "y"], id="n").contradictions
 
 
 def test_a_square_that_exposes_somebody_is_not_taken_off_a_total() -> None:
     """20 - 9 was called the total of the other three, where 9 is the square of the one who is exposed."""
     people = pa.table({"n": ["r0", "r1", "r2", "r3", "r4"], "a": [3, 1, 1, 2, 0], "x": [3, 5, 5, 2, 7]})
     log = ["SELECT SUM(x) FROM t WHERE a <> 2", "SELECT SUM(x * x) FROM t WHERE a > 2"]
-    found = keyhole.examine(log, data=people, private="x:0..10", id="n", group_size=3)
+    found = keyhole.audit(log, data=people, private="x:0..10", id="n", group_size=3)
     assert ({f.who: f.value for f in found.exposed}, found.groups) == ({"r0": 3}, ())
-    plain = keyhole.examine(
-        [log[0], "SELECT SUM(x) FROM t WHERE a > 2"], data=people, private="x", id="n", group_size=3
-    )
+    plain = keyhole.audit([log[0], "SELECT SUM(x) FROM t WHERE a > 2"], data=people, private="x", id="n", group_size=3)
     assert [(g.rows, g.total) for g in plain.groups] == [((1, 2, 4), 17)]
 
 
@@ -364,7 +362,7 @@ def test_of_two_values_as_frequent_mode_tells_whose_came_first() -> None:
     first = [duckdb.sql(f"SELECT MODE(x) FROM (VALUES ({a}), ({10 - a})) v(x)").fetchall() for a in (3, 7)]
     assert first == [[(3,)], [(7,)]]
     people = pa.table({"n": ["r0", "r1"], "x": [3, 7]})
-    found = keyhole.examine(["SELECT SUM(x) FROM t", "SELECT MODE(x) FROM t"], data=people, private="x:3..7:4", id="n")
+    found = keyhole.audit(["SELECT SUM(x) FROM t", "SELECT MODE(x) FROM t"], data=people, private="x:3..7:4", id="n")
     assert (found.exit_code, [u.number for u in (*found.unjudged, *found.refused)]) == (3, ["2"])
 
 
@@ -375,7 +373,7 @@ def test_a_quotient_by_a_public_column_is_no_decimal_that_was_cut_off() -> None:
         "SELECT SUM(CASE n WHEN 'Cyd' THEN -3 * x WHEN 'Dan' THEN 2 * x END) FROM t",
         "SELECT SUM(x / NULLIF(w, 0)) FROM t",
     ]
-    assert [(f.who, f.value) for f in keyhole.examine(log, data=people, private="x", id="n").exposed] == [("Ann", 23)]
+    assert [(f.who, f.value) for f in keyhole.audit(log, data=people, private="x", id="n").exposed] == [("Ann", 23)]
 
 
 @pytest.mark.parametrize("weight", ["w * v", "SQRT(w) * v"])
@@ -383,6 +381,6 @@ def test_rounded_weights_are_no_all_clear(weight: str) -> None:
     """0.1 * 3 is 0.30000000000000004, so that three times the other sum did not cancel, and Ann was called open."""
     people = pa.table({"n": ["Ann", "Bob", "Cyd"], "w": [0.1, 0.2, 0.7], "v": [3, 3, 3], "x": [23, 14, 9]})
     log = [f"SELECT SUM(x * ({weight})) FROM t", f"SELECT SUM(x * ({weight} / v)) FROM t WHERE n <> 'Ann'"]
-    assert keyhole.examine(log, data=people, private="x", id="n").exit_code in (1, 3)
-    short = keyhole.examine(["SELECT SUM(x * w) FROM t"], data=people, private="x:real", id="n")
+    assert keyhole.audit(log, data=people, private="x", id="n").exit_code in (1, 3)
+    short = keyhole.audit(["SELECT SUM(x * w) FROM t"], data=people, private="x:real", id="n")
     assert short.exit_code == 0

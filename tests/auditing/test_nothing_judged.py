@@ -11,7 +11,7 @@ import pytest
 from click.testing import CliRunner
 from tests.support.files import write_files
 
-from keyhole import examine
+from keyhole import audit
 from keyhole.cli import app
 from keyhole.report.words.sentence import summarize_verdict
 
@@ -84,7 +84,7 @@ def test_an_empty_log_could_not_be_audited(folder: Path) -> None:
 
 
 def test_no_statement_at_all_in_python() -> None:
-    verdict = examine([], data=pa.table(PEOPLE), private=["pay"], id="name")
+    verdict = audit([], data=pa.table(PEOPLE), private=["pay"], id="name")
     assert (verdict.exit_code, verdict.judged, verdict.queries, len(verdict)) == (3, 0, 0, 0)
     assert summarize_verdict(verdict.plain).startswith("Nothing was judged")
     assert "Nothing was judged" in verdict._repr_html_()
@@ -93,10 +93,10 @@ def test_no_statement_at_all_in_python() -> None:
 
 def test_one_judged_statement_is_enough_and_public_ones_count() -> None:
     for log in ("SELECT COUNT(*) FROM t WHERE age > 25", "SELECT SUM(pay) FROM t"):
-        verdict = examine(log, data=pa.table(PEOPLE), private=["pay"], id="name")
+        verdict = audit(log, data=pa.table(PEOPLE), private=["pay"], id="name")
         assert (verdict.exit_code, verdict.judged) == (0, 1)
         assert summarize_verdict(verdict.plain) == "Nobody of 3 people is exposed by 1 statement."
-    mixed = examine(f"{SESSION} SELECT SUM(pay) FROM t", data=pa.table(PEOPLE), private=["pay"], id="name")
+    mixed = audit(f"{SESSION} SELECT SUM(pay) FROM t", data=pa.table(PEOPLE), private=["pay"], id="name")
     assert (mixed.exit_code, mixed.judged) == (0, 1)  # what steers a session is in no count
 
 
@@ -107,5 +107,5 @@ def test_a_count_of_nobody_warns_as_a_sum_does(tmp_path: Path) -> None:
         "SELECT dept, COUNT(*) FROM s GROUP BY dept",
         "SELECT SUM(pay) FROM s",
     ]
-    found = examine(log, data=tmp_path / "s.csv", id="name", private=["pay"])
+    found = audit(log, data=tmp_path / "s.csv", id="name", private=["pay"])
     assert [each["query"] for each in found.to_json()["warnings"]] == ["1"]

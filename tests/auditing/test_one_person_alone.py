@@ -43,7 +43,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def visits(folder: Path, *log: str, **more: Any) -> Verdict:
-    return keyhole.examine(list(log), data=folder / "v.csv", table="v", id="p", private=["ill", "cost"], **more)
+    return keyhole.audit(list(log), data=folder / "v.csv", table="v", id="p", private=["ill", "cost"], **more)
 
 
 def told(found: Verdict) -> list[tuple[str, str, str]]:
@@ -70,7 +70,7 @@ def test_a_statement_that_can_look_at_one_person_only_is_about_him(
 
 def test_differences_of_sums_under_conditions_on_rows_are_found(folder: Path) -> None:
     log = [f"SELECT SUM(cost) FROM adm WHERE {FLU}", f"SELECT SUM(cost) FROM adm WHERE p <> 'Bob' AND {FLU}"]
-    found = keyhole.examine(log, config=folder / "keyhole.toml")
+    found = keyhole.audit(log, config=folder / "keyhole.toml")
     assert told(found) == [("Bob", "total cost of 1 record with a row in dx with \"title\" = 'flu'", "52")]
     assert "Q1 - Q2 is about nobody else" in found.text()
 
@@ -90,7 +90,7 @@ def test_what_is_so_whatever_he_has_is_no_finding(folder: Path, asked: str) -> N
 def test_a_total_beyond_the_range_of_one_record_is_no_contradiction(folder: Path) -> None:
     (folder / "range.toml").write_text('[columns]\nid = ["p"]\n[columns.private.cost]\nmin = 0\nmax = 4720\n')
     log = ["SELECT SUM(cost) FROM v WHERE p = 'Ann'"]
-    found = keyhole.examine(log, data=folder / "v.csv", config=folder / "range.toml")
+    found = keyhole.audit(log, data=folder / "v.csv", config=folder / "range.toml")
     assert [str(f.value) for f in found.exposed] == ["4741"]
     assert not found.contradictions
 
@@ -129,7 +129,7 @@ def test_the_checker_accepts_what_is_so_and_rejects_what_is_not(folder: Path) ->
 
 
 def test_the_checker_reads_a_folder_of_tables(folder: Path) -> None:
-    found = keyhole.examine([f"SELECT AVG(cost) FROM adm WHERE p = 'Ann' AND {FLU}"], config=folder / "keyhole.toml")
+    found = keyhole.audit([f"SELECT AVG(cost) FROM adm WHERE p = 'Ann' AND {FLU}"], config=folder / "keyhole.toml")
     assert replay(found.dumps(), folder / "data", table="adm").exit_code == 0
 
 
@@ -161,22 +161,22 @@ LOG = [
 
 
 def test_people_whom_the_log_does_not_tell_apart_are_shown_open(tmp_path: Path) -> None:
-    found = keyhole.examine(LOG, data=clinic(tmp_path, alike=False), id="p", private=["ill", "cost"])
+    found = keyhole.audit(LOG, data=clinic(tmp_path, alike=False), id="p", private=["ill", "cost"])
     assert found.exit_code == 0
     assert "has a second possible value, in a table that gives the same answers" in found.promise
-    narrow = keyhole.examine(LOG, data=clinic(tmp_path, alike=False), id="p", private=["ill", "cost"], within="5")
+    narrow = keyhole.audit(LOG, data=clinic(tmp_path, alike=False), id="p", private=["ill", "cost"], within="5")
     assert narrow.exit_code == 3
 
 
 def test_what_all_of_them_have_is_never_cleared(tmp_path: Path) -> None:
-    found = keyhole.examine(LOG, data=clinic(tmp_path, alike=True), id="p", private=["ill", "cost"])
+    found = keyhole.audit(LOG, data=clinic(tmp_path, alike=True), id="p", private=["ill", "cost"])
     assert found.exit_code == 1  # each woman has the flu in some visit
     assert not found.complete
 
 
 def test_answers_of_other_data_are_no_reason_to_clear(tmp_path: Path) -> None:
     log = [{"sql": "SELECT COUNT(*) FROM clinic WHERE ill = 'flu'", "answer": 15}]
-    found = keyhole.examine(log, data=clinic(tmp_path, alike=False), id="p", private=["ill", "cost"])
+    found = keyhole.audit(log, data=clinic(tmp_path, alike=False), id="p", private=["ill", "cost"])
     assert not found.complete
 
 

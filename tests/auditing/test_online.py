@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from tests.laws.streams import PEOPLE, SECRET, Ask, determined, roster, stream
 from tests.support.effort import effort
 
-from keyhole.api.watch import watch
+from keyhole.api.session import watch
 from keyhole.auditing.examine import examine
 from keyhole.auditing.online.disclosed import People, objection
 from keyhole.auditing.online.online import Admission, OnlineAuditor, Permission

@@ -196,7 +196,7 @@ def staff(tmp_path: Path) -> Path:
 
 
 def told(log: Any, staff: Path, private: str = "pay") -> keyhole.Verdict:
-    return keyhole.examine(log, data=staff, private=private, id="name")
+    return keyhole.audit(log, data=staff, private=private, id="name")
 
 
 def test_the_one_who_reaches_the_largest_value_is_exposed(staff: Path) -> None:
@@ -213,7 +213,7 @@ def test_a_tie_hides_who_has_the_largest_value(staff: Path) -> None:
     ]
     roster = staff.with_name("roster.csv")
     roster.write_text("\n".join(line.rpartition(",")[0] for line in STAFF.splitlines()) + "\n", encoding="utf-8")
-    found = keyhole.examine(log, data=roster, table="t", private="pay:real", id="name")
+    found = keyhole.audit(log, data=roster, table="t", private="pay:real", id="name")
     assert (found.exit_code, found.exposure.complete) == (0, True)
 
 
@@ -341,7 +341,7 @@ def test_a_compared_extreme_of_one_person_ends_on_a_whole_number(
     file = tmp_path / "t.csv"
     file.write_text("name,dept,pay\nann,x,80\nbob,y,60\ncyd,y,50\n", encoding="utf-8")
     log = [f"SELECT {asked} FROM t WHERE dept = 'x'"]
-    (found,) = keyhole.examine(log, data=file, id="name", private="pay:0..100")
+    (found,) = keyhole.audit(log, data=file, id="name", private="pay:0..100")
     left = [x for x in range(101) if possible(x) is possible(80)]
     assert (found.lo, found.hi) == (left[0], left[-1])
 
@@ -350,4 +350,4 @@ def test_an_end_between_two_possible_values_is_no_internal_error() -> None:
     """Of the assumed values 2 and 5, somebody had to have more than 3."""
     people = pa.table({"name": ["Ann", "Bob", "Cyd"], "age": [30, 30, 52], "x": [2, 2, 5]})
     log = ["SELECT SUM(x) - MIN(x) FROM t", "SELECT ROUND(AVG(x)) FROM t WHERE age <= 40"]
-    assert keyhole.examine(log, data=people, id="name", private="x").exit_code in (1, 3)
+    assert keyhole.audit(log, data=people, id="name", private="x").exit_code in (1, 3)

@@ -23,7 +23,7 @@ PEOPLE = {"n": list("abcd"), "x": [0, 1, 3, 2]}
 
 
 def audited(log: list[str], data: Any = None, private: str = "x:0..3:1") -> Verdict:
-    return keyhole.examine(log, data=pa.table(PEOPLE) if data is None else data, id="n", private=private)
+    return keyhole.audit(log, data=pa.table(PEOPLE) if data is None else data, id="n", private=private)
 
 
 def found(verdict: Verdict) -> dict[str, Any]:
@@ -96,7 +96,7 @@ def test_facts_enter_the_tables_and_the_certificate(log: str, known: Any, tmp_pa
     data = tmp_path / "t.csv"
     pyarrow.csv.write_csv(pa.table(PEOPLE), data)
     toml = f'[columns]\nid = ["n"]\n[columns.private.x]\nmin = 0\nmax = 3\nstep = 1\n{FACT}'
-    verdict = keyhole.examine([log], data=data, config=Config.parse(toml))
+    verdict = keyhole.audit([log], data=data, config=Config.parse(toml))
     assert [(f.who, f.lo, f.hi) for f in verdict.findings] == known
     assert verdict.complete
     assert {str(c.outcome) for c in replay(dumps(verdict.to_json()), data).checked} == {"holds"}

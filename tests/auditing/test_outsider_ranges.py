@@ -129,7 +129,7 @@ def test_a_value_that_a_fact_fixes_is_not_exposed_by_the_log(tmp_path: Path) -> 
 def test_a_strict_comparison_of_doubles_says_the_next_sum(text: str) -> None:
     """The dust of DOUBLE sums let a table count that lies on the threshold itself: everybody here is determined."""
     people = pa.table({"name": ["p0", "p1", "p2"]})
-    found = keyhole.examine([(f"SELECT {text}", True)], data=people, private="x:0..1:1", id="name")
+    found = keyhole.audit([(f"SELECT {text}", True)], data=people, private="x:0..1:1", id="name")
     assert found.exit_code == 1
     assert {str(f.value) for f in found.exposed} == {"0" if "<" in text else "1"}
     assert len(found.exposed) == (1 if "p0" in text else 3)

@@ -29,7 +29,7 @@ FLU = "EXISTS (SELECT 1 FROM dx WHERE dx.a = adm.a AND title = 'flu')"
 
 def visits(folder: Path, *log: str) -> Verdict:
     (folder / "v.csv").write_text(VISITS)
-    return keyhole.examine(list(log), data=folder / "v.csv", table="v", id="p", private=["ill", "cost"])
+    return keyhole.audit(list(log), data=folder / "v.csv", table="v", id="p", private=["ill", "cost"])
 
 
 def admissions(folder: Path, *log: str) -> Verdict:
@@ -37,7 +37,7 @@ def admissions(folder: Path, *log: str) -> Verdict:
     (folder / "data" / "adm.csv").write_text(ADMISSIONS)
     (folder / "data" / "dx.csv").write_text(DIAGNOSES)
     (folder / "keyhole.toml").write_text(SETTINGS)
-    return keyhole.examine(list(log), config=folder / "keyhole.toml")
+    return keyhole.audit(list(log), config=folder / "keyhole.toml")
 
 
 @pytest.mark.parametrize(

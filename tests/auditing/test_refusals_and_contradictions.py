@@ -19,7 +19,7 @@ ROSTER = WARD.drop_columns(["d", "x"])
 
 
 def audit(*log: object, data: object = WARD, private: tuple[str, ...] = ("x", "d")) -> Verdict:
-    return keyhole.examine(list(log), data=data, private=private, id="id")  # type: ignore[arg-type]
+    return keyhole.audit(list(log), data=data, private=private, id="id")  # type: ignore[arg-type]
 
 
 def known(verdict: Verdict, column: str) -> dict[object, object]:
@@ -75,7 +75,7 @@ def test_a_false_fact_is_named() -> None:
         '[columns]\nid = ["id"]\nhidden = ["d"]\n[columns.private.x]\nmin = 0\nmax = 10\n'
         '[[facts]]\nwhere = "id = 1"\ncolumn = "x"\nequals = 5'
     )
-    verdict = keyhole.examine(["SELECT SUM(x) FROM t WHERE g = 'M'"], data=WARD, config=config)
+    verdict = keyhole.audit(["SELECT SUM(x) FROM t WHERE g = 'M'"], data=WARD, config=config)
     reasons = " ".join(c.reason for c in verdict.contradictions)
     assert "fact 1 is not true" in reasons
     assert "together give id 2's x = -2, which is not so in the data" in reasons
@@ -88,7 +88,7 @@ def test_broken_transcript_lines_are_listed(tmp_path: Path) -> None:
         '{"sql": "SELECT SUM(x) FROM t", "answer": NaN}\n{"sql": "SELECT g, SUM(x) FROM t GROUP BY g", "answer": 3}\n'
         '{"sql": "SELECT SUM(x) FROM t WHERE id = 1", "answer": 1, "answer": 2}\n'
     )
-    verdict = keyhole.examine(path, data=ROSTER, private=["x"], id="id")
+    verdict = keyhole.audit(path, data=ROSTER, private=["x"], id="id")
     assert [r.number for r in verdict.refused] == ["2", "3", "4", "5", "6"]
     assert all(f"line {n}" in r.error for n, r in zip(range(2, 7), verdict.refused, strict=True))
     assert verdict.exit_code == 3
@@ -96,20 +96,20 @@ def test_broken_transcript_lines_are_listed(tmp_path: Path) -> None:
 
 def test_places_are_lines_of_the_file() -> None:
     log = open_log("SELECT SUM(x) FROM t;\n\n-- note\nSELECT SUM(xx) FROM t;\n")
-    verdict = keyhole.examine(log, data=WARD, private=["x", "d"], id="id")
+    verdict = keyhole.audit(log, data=WARD, private=["x", "d"], id="id")
     assert "line 4, column 12" in verdict.refused[0].error
 
 
 def test_the_declared_grid_is_checked() -> None:
     with pytest.raises(DataError, match="not on the step that was declared"):
-        keyhole.examine("SELECT SUM(x) FROM t", data=WARD, private=["x:0..6:4", "d"], id="id")
-    assert keyhole.examine("SELECT SUM(x) FROM t", data=WARD, private=["x:0..6:0.5", "d"], id="id").exit_code == 0
+        keyhole.audit("SELECT SUM(x) FROM t", data=WARD, private=["x:0..6:4", "d"], id="id")
+    assert keyhole.audit("SELECT SUM(x) FROM t", data=WARD, private=["x:0..6:0.5", "d"], id="id").exit_code == 0
 
 
 def test_infinity_in_a_csv_is_named(tmp_path: Path) -> None:
     (tmp_path / "t.csv").write_text("id,x\n1,3\n2,inf\n")
     with pytest.raises(DataError, match=r"NaN or infinity .first in row 2"):
-        keyhole.examine("SELECT SUM(x) FROM t", data=tmp_path / "t.csv", private=["x"], id="id")
+        keyhole.audit("SELECT SUM(x) FROM t", data=tmp_path / "t.csv", private=["x"], id="id")
 
 
 def test_text_that_only_the_log_knows_of() -> None:

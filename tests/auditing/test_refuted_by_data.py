@@ -16,14 +16,14 @@ TRIANGLE = [(f"SELECT SUM(x) FROM t WHERE g IN {pair}", 1) for pair in ((1, 2), 
 
 def test_half_a_bit_is_nobodys_value() -> None:
     for private in ("x", "x:0..1:1"):
-        found = keyhole.examine(TRIANGLE, data=BITS, private=private, id="id")
+        found = keyhole.audit(TRIANGLE, data=BITS, private=private, id="id")
         assert (found.findings, found.exit_code) == ((), 3)
         assert any("which is not so in the data" in c.reason for c in found.contradictions)
 
 
 def test_a_false_fact_exposes_nobody_and_is_named() -> None:
     told = Config.parse("[columns.private.pay]\n[[facts]]\nwhere = \"name = 'ann'\"\nequals = 20\n")
-    found = keyhole.examine(["SELECT SUM(pay) FROM t"], data=STAFF, private="pay", id="name", config=told)
+    found = keyhole.audit(["SELECT SUM(pay) FROM t"], data=STAFF, private="pay", id="name", config=told)
     assert (found.findings, found.exit_code) == ((), 3)
     said = "Q1 and fact 1 together give bob's pay = 90, which is not so in the data"
     assert said in [c.reason for c in found.contradictions]
@@ -31,12 +31,12 @@ def test_a_false_fact_exposes_nobody_and_is_named() -> None:
 
 def test_a_true_answer_beside_a_false_one_still_exposes() -> None:
     log = [("SELECT SUM(x) FROM t WHERE g = 1", 0), ("SELECT SUM(x) FROM t WHERE g = 2", 5)]
-    found = keyhole.examine(log, data=BITS, private="x", id="id")
+    found = keyhole.audit(log, data=BITS, private="x", id="id")
     assert {f.who: f.value for f in found.exposed} == {"a": 0}
 
 
 def words(log: list[Any], private: str = "pay:0..100") -> str:
-    return keyhole.examine(log, data=STAFF.drop(["pay"]), private=private, id="name").text()
+    return keyhole.audit(log, data=STAFF.drop(["pay"]), private=private, id="name").text()
 
 
 def test_answers_stand_in_proofs_as_they_were_given() -> None:
@@ -65,7 +65,7 @@ def test_a_combination_that_is_off_is_written_out() -> None:
 def test_a_median_is_not_called_a_greatest_value() -> None:
     people = pa.table({"name": list("abc")})
     log = [("SELECT MEDIAN(pay) FROM t", 5), ("SELECT SUM(pay) FROM t WHERE name = 'a'", 3)]
-    found = keyhole.examine(log, data=people, private="pay:0..9", id="name")
+    found = keyhole.audit(log, data=people, private="pay:0..9", id="name")
     rules = {f.proof.rule for f in (*found.ranges, *found.findings) if f.proof is not None and "1" in f.proof.weights}
     assert rules
     assert not any("greatest" in rule for rule in rules)

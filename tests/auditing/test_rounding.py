@@ -33,7 +33,7 @@ def staff(tmp_path: Path) -> Path:
 
 
 def told(log: Any, staff: Path, private: str = "pay", **more: Any) -> keyhole.Verdict:
-    return keyhole.examine(log, data=staff, private=private, id="name", **more)
+    return keyhole.audit(log, data=staff, private=private, id="name", **more)
 
 
 def found(verdict: keyhole.Verdict) -> dict[str, tuple[str, Any, Any]]:
@@ -195,7 +195,7 @@ def test_a_proof_names_the_ends_that_the_table_shows(tmp_path: Path) -> None:
     people = tmp_path / "t.csv"
     people.write_text("name,pay\nann,70.13\nbob,60\n", encoding="utf-8")
     log = ["SELECT ROUND(AVG(pay), 2) FROM t WHERE name = 'ann'"]
-    verdict = keyhole.examine(log, data=people, id="name", private="pay:0..100")
+    verdict = keyhole.audit(log, data=people, id="name", private="pay:0..100")
     (found,) = verdict
     assert (found.lo, found.hi) == (Decimal("70.124999999999"), Decimal("70.135000000001"))
     text = " ".join(verdict.text().split())

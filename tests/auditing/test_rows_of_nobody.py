@@ -32,7 +32,7 @@ def audited(tmp_path: Path, visits: str, private: str, sql: str = ASKED) -> keyh
     (data / "people.csv").write_text(PEOPLE)
     (data / "visits.csv").write_text(visits)
     (tmp_path / "keyhole.toml").write_text(SETTINGS.format(data=data, private=private))
-    return keyhole.examine([sql], config=tmp_path / "keyhole.toml")
+    return keyhole.audit([sql], config=tmp_path / "keyhole.toml")
 
 
 def counted_by_the_engine(tmp_path: Path) -> tuple[int, int]:

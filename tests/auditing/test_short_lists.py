@@ -22,7 +22,7 @@ LIST = (Decimal(53), Decimal(54), Decimal(104))
 def judged(log: list[str], values: list[Any] | None = None, private: str = "pay:real", **more: Any) -> keyhole.Verdict:
     pay = [row[2] for row in ROWS] if values is None else values
     people = pa.table({"name": [r[0] for r in ROWS], "dept": [r[1] for r in ROWS], "pay": pay})
-    return keyhole.examine(log, data=people, id="name", private=private, **more)
+    return keyhole.audit(log, data=people, id="name", private=private, **more)
 
 
 @pytest.mark.parametrize(
@@ -73,7 +73,7 @@ def test_a_list_is_not_said_to_be_replayed(tmp_path: Any) -> None:
     data = tmp_path / "t.csv"
     data.write_text("name,dept,pay\n" + "".join(f"{n},{d},{p}\n" for n, d, p in ROWS))
     log = ["SELECT MIN(pay), MAX(pay), SUM(pay) FROM t WHERE dept = 'a'"]
-    verdict = keyhole.examine(log, data=data, id="name", private="pay:real")
+    verdict = keyhole.audit(log, data=data, id="name", private="pay:real")
     assert {str(c.outcome) for c in replay(verdict.dumps(), data).checked} == {"cannot be replayed"}
 
 
@@ -137,5 +137,5 @@ def test_a_list_and_a_range_meet() -> None:
     toml = f"[columns]\nid = ['name']\n[columns.private.pay]\ndomain = 'real'\n{told}"
     people = pa.table({"name": [r[0] for r in ROWS], "dept": [r[1] for r in ROWS], "pay": [r[2] for r in ROWS]})
     log = ["SELECT MIN(pay), MAX(pay), SUM(pay) FROM t WHERE dept = 'a'"]
-    verdict = keyhole.examine(log, data=people, config=Config.parse(toml))
+    verdict = keyhole.audit(log, data=people, config=Config.parse(toml))
     assert [(f.who, f.value) for f in verdict.exposed] == [("Cyd", 104)]

@@ -29,7 +29,7 @@ def answers(table: tuple[int, ...], name: str) -> object:
 
 def audited(log: list[str], within: str | None) -> Exposure:
     data = pa.table({"name": list("abc"), "g": [1, 1, 2], "x": list(VALUES)})
-    return keyhole.examine(log, data=data, id="name", private=f"x:0..{TOP}:1", within=within)
+    return keyhole.audit(log, data=data, id="name", private=f"x:0..{TOP}:1", within=within)
 
 
 def ranges(found: Exposure) -> dict[str, tuple[object, object]]:
@@ -59,5 +59,5 @@ def test_a_median_of_decimals_beside_a_fact(tmp_path: Path) -> None:
         "[[facts]]\nwhere = \"name = 'ann'\"\nequals = 1.00\n"
     )
     for within in (None, "1"):
-        found = keyhole.examine(["SELECT MEDIAN(pay) FROM p"], data=data, config=settings, within=within)
+        found = keyhole.audit(["SELECT MEDIAN(pay) FROM p"], data=data, config=settings, within=within)
         assert ranges(found)["bob"] == (Decimal("1.02"), Decimal("1.03"))  # cut toward zero: 1.01

@@ -9,7 +9,7 @@ import pytest
 from tests.support.commands import call_command
 
 import keyhole
-from keyhole.api.watch import open_watch
+from keyhole.api.session import open_watch
 from keyhole.auditing.examine import roles_both_ways
 from keyhole.checker import Outcome, replay
 from keyhole.config import Config
@@ -40,7 +40,7 @@ def ward(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 def judged(*log: str) -> keyhole.Verdict:
-    return keyhole.examine(list(log), config="keyhole.toml")
+    return keyhole.audit(list(log), config="keyhole.toml")
 
 
 def reviewed(path: Path) -> None:
@@ -134,8 +134,8 @@ class TestAudit:
 
     def test_whoever_names_a_role_has_looked(self) -> None:
         given = {"config": "keyhole.toml", "private": ["charges", "los"], "hidden": ["dx", "full name"]}
-        assert keyhole.examine([ALL], **given).exit_code == 0
-        found = keyhole.examine([ALL], config="keyhole.toml", private=["los"])
+        assert keyhole.audit([ALL], **given).exit_code == 0
+        found = keyhole.audit([ALL], config="keyhole.toml", private=["los"])
         assert "the roles of full name, dx are guesses" in found.text()
 
     def test_nothing_is_private_but_by_a_guess(self, ward: Path) -> None:
@@ -150,7 +150,7 @@ class TestAudit:
 
     def test_each_analyst_is_judged_both_ways(self) -> None:
         log = [{"sql": ALL, "analyst": "a"}, {"sql": STAY, "analyst": "b"}]
-        found = keyhole.examine(log, config="keyhole.toml", by="analyst")
+        found = keyhole.audit(log, config="keyhole.toml", by="analyst")
         assert {who: (view.exit_code, len(view)) for who, view in found.views.items()} == {"a": (3, 0), "b": (1, 1)}
 
     def test_facts_hold_where_they_can(self, ward: Path) -> None:

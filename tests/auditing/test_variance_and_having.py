@@ -17,7 +17,7 @@ PEOPLE = pa.table({"n": list("abcdef"), "g": [1, 1, 1, 2, 2, 3], "x": [3, 3, 3, 
 
 
 def audit(*log: str, private: str = "x:0..100") -> Verdict:
-    return keyhole.examine(list(log), data=PEOPLE, private=[private], id="n")
+    return keyhole.audit(list(log), data=PEOPLE, private=[private], id="n")
 
 
 def exposed(verdict: Verdict) -> dict[str, object]:
@@ -54,7 +54,7 @@ def test_a_variance_without_its_average_is_not_judged() -> None:
 
 
 def test_a_question_that_is_judged_itself_needs_nothing_beside_it() -> None:
-    asked = keyhole.examine([("SELECT SUM(x) > 200 FROM t", True)], data=PEOPLE.drop(["x"]), private="x:0..100", id="n")
+    asked = keyhole.audit([("SELECT SUM(x) > 200 FROM t", True)], data=PEOPLE.drop(["x"]), private="x:0..100", id="n")
     assert [e.query.test is not None for e in asked.evidence.transcript.entries] == [True]
     assert (asked.exit_code, asked.unjudged) == (0, ())
 
@@ -108,13 +108,13 @@ def test_sums_of_squares_are_judged_like_variances() -> None:
     assert "not complete" in two.promise
     assert {f.who: f.allowed for f in two.inferred} == dict.fromkeys("de", (Decimal(4), Decimal(8)))  # integers
     halves = PEOPLE.set_column(2, "x", pa.array([3, 3, 3, 4, 8, 5], pa.decimal128(9, 1)))
-    two = keyhole.examine(["SELECT AVG(x), VAR_POP(x) FROM t WHERE g = 2"], data=halves, private=["x:real"], id="n")
+    two = keyhole.audit(["SELECT AVG(x), VAR_POP(x) FROM t WHERE g = 2"], data=halves, private=["x:real"], id="n")
     assert (two.findings, two.exit_code) == ((), 3)  # of decimals a printed variance proves no two roots
     pair = audit("SELECT SUM(x), SUM(x*x) FROM t WHERE g = 2", private="x")
     assert {f.who: f.allowed for f in pair.inferred} == dict.fromkeys("de", (Decimal(4), Decimal(8)))
     assert pair.complete  # nobody else was asked about
     zero = pa.table({"n": ["a", "b"], "x": [0, 0]})
-    verdict = keyhole.examine(["SELECT SUM(x*x) FROM t"], data=zero, private=["x"], id="n")
+    verdict = keyhole.audit(["SELECT SUM(x*x) FROM t"], data=zero, private=["x"], id="n")
     assert exposed(verdict) == {"a": Decimal(0), "b": Decimal(0)}
 
 
@@ -153,8 +153,8 @@ def test_public_tests_of_many_groups_are_asked_of_all_groups_at_once(monkeypatch
         "SELECT a, SUM(x) FROM t GROUP BY ROLLUP (a) HAVING COUNT(*) > 55 AND SUM(x) > 1400",
         "SELECT b, COUNT(*) FROM t WHERE x > 20 GROUP BY b HAVING COUNT(*) >= 40",
     ]
-    at_once = keyhole.examine(log, data=people, private="x", id="name").to_json()
+    at_once = keyhole.audit(log, data=people, private="x", id="name").to_json()
     monkeypatch.setattr(having, "_figures", lambda *given: {})
-    one_by_one = keyhole.examine(log, data=people, private="x", id="name").to_json()
+    one_by_one = keyhole.audit(log, data=people, private="x", id="name").to_json()
     assert at_once == one_by_one
     assert at_once["statements"]["judged"] >= 2

@@ -75,7 +75,7 @@ def world(rng: random.Random, people: int, queries: int) -> tuple[pa.Table, list
 def compare(seed: int) -> None:
     rng = random.Random(seed)
     table, log, rows = world(rng, rng.randint(3, 5), rng.randint(2, 7))
-    verdict = keyhole.examine(log, data=table, private="pay", id="name")
+    verdict = keyhole.audit(log, data=table, private="pay", id="name")
     assert {f.row for f in verdict.exposed} == determined(rows), seed
     remedy = LogAdvice(verdict.exposure).withholding()
     assert remedy.smallest, seed
@@ -149,7 +149,7 @@ def test_two_hundred_queries_take_seconds() -> None:
         low = rng.randint(18, 60)
         parts.append(f"age BETWEEN {low} AND {low + rng.randint(5, 30)}")
         log.append(f"SELECT SUM(pay) FROM t WHERE {' AND '.join(parts)}")
-    verdict = keyhole.examine(log, data=pa.table(people), private="pay", id="name")
+    verdict = keyhole.audit(log, data=pa.table(people), private="pay", id="name")
     assert verdict.exposed
     remedy = LogAdvice(verdict.exposure).withholding()
     assert remedy.smallest
@@ -176,7 +176,7 @@ def test_advice_on_a_log_is_verified_and_repeats_are_one() -> None:
     log = as_log(STORY)
 
     def again(part: Log) -> Verdict:
-        return keyhole.examine(part, data=HOSPITAL, private="sugar", id="Name")
+        return keyhole.audit(part, data=HOSPITAL, private="sugar", id="Name")
 
     verdict = again(log)
     advice = advise(log, verdict, again)
@@ -195,7 +195,7 @@ def test_advice_on_a_log_is_verified_and_repeats_are_one() -> None:
 
 
 def test_evidence_without_a_statement_is_that_of_the_shorter_log() -> None:
-    verdict = keyhole.examine(STORY[:3], data=HOSPITAL, private="sugar", id="Name")
+    verdict = keyhole.audit(STORY[:3], data=HOSPITAL, private="sugar", id="Name")
     shorter = without(verdict.evidence, frozenset({"3"}))
     assert [c.number for s in shorter.systems for c in s.constraints] == ["1", "2"]
     assert [e.number for e in shorter.transcript.entries] == ["1", "2"]

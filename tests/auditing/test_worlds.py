@@ -48,7 +48,7 @@ ITEMS = {"DISC": "quantile_disc(x, 0.5)", "COUNT": "COUNT(*)"}
 @pytest.mark.parametrize("private", ["sugar", "sugar:3..10:0.1", "sugar:3..8:0.1", "sugar:real"])
 def test_the_men_of_the_hospital_are_determined_by_ranks_and_a_sum(private: str) -> None:
     """No rule finds them alone: MEDIAN, MIN and MAX leave four values, the sum two people."""
-    verdict = keyhole.examine(LOG, data=pa.table(PEOPLE), private=[private], id="Name")
+    verdict = keyhole.audit(LOG, data=pa.table(PEOPLE), private=[private], id="Name")
     assert {f.who: f.value for f in verdict.exposed} == MEN
     proof = verdict.to_json()["exposed"][0]["proof"]
     assert {p["query"] for p in proof} == {"2.1", "3.2", "4", "5"}  # the others are not needed
@@ -87,7 +87,7 @@ def drawn(rng: random.Random, most: int, top: int) -> tuple[list[int], list[Aske
 
 def judged(values: Sequence[int], log: Sequence[Asked], private: str) -> Verdict:
     people = pa.table({"n": [str(i) for i in range(len(values))], "x": values})
-    return keyhole.examine([said(*each) for each in log], data=people, private=private, id="n")
+    return keyhole.audit([said(*each) for each in log], data=people, private=private, id="n")
 
 
 def compare(verdict: Verdict, left: Ends, where: object) -> Counter[str]:

@@ -68,7 +68,7 @@ def write_log(rng: random.Random) -> list[str]:
 def judged(log: list[str], data: Path, **more: Any) -> Data:
     """The JSON of a verdict, read as a stranger reads it."""
     settings: Any = {"private": ["x", "d"], "id": "name", "group_size": 3} | more
-    return load(keyhole.examine(list(log), data=data, **settings).dumps())
+    return load(keyhole.audit(list(log), data=data, **settings).dumps())
 
 
 def load(text: str) -> Data:

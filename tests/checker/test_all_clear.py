@@ -45,7 +45,7 @@ def write_staff(values: list[tuple[int, int]], path: Path) -> None:
 
 
 def judge(log: tuple[str, ...], data: Path, **more: Any) -> Data:
-    return load(keyhole.examine(list(log), data=data, **(SETTINGS | more)).dumps())
+    return load(keyhole.audit(list(log), data=data, **(SETTINGS | more)).dumps())
 
 
 def write_log(log: tuple[str, ...], path: Path) -> Path:
@@ -309,7 +309,7 @@ def forge_small(
     data.write_text("name,pay\n" + "".join(f"{n},{v}\n" for n, v in zip("abc", held, strict=True)), encoding="utf-8")
     ends = "..".join(str(declared["pay"][end]) for end in ("min", "max"))
     private = [f"pay:{ends}:{declared['pay']['step']}"]
-    verdict = load(keyhole.examine(["SELECT COUNT(*) FROM t"], data=data, private=private, id="name").dumps())
+    verdict = load(keyhole.audit(["SELECT COUNT(*) FROM t"], data=data, private=private, id="name").dumps())
     verdict["witness"] |= {"statements": [{"sql": text}], "domains": declared, "parts": [], "whole": True}
     return replay(
         dumps(verdict | {"complete": True} | more), data, log=write_log((text,), folder / "l.jsonl"), declared=declared

@@ -136,7 +136,7 @@ class Judge:
         self.data.write_text(world.text.format(*world.x, *world.d), encoding="utf-8")
         self.config = Config.parse(f"[columns]\nid = ['name']\n{world.columns}")
         self.verdict: Data = load(
-            keyhole.examine(list(world.log), data=self.data, config=self.config, group_size=2).dumps()
+            keyhole.audit(list(world.log), data=self.data, config=self.config, group_size=2).dumps()
         )
         self.declared = {
             name: {
@@ -418,7 +418,7 @@ def handed(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Data]:
     folder = tmp_path_factory.mktemp("handed")
     (folder / "h.csv").write_text(HANDED, encoding="utf-8")
     (folder / "h.sql").write_text(";\n".join(HANDED_LOG), encoding="utf-8")
-    found = keyhole.examine(list(HANDED_LOG), data=folder / "h.csv", id="name", private=["hiv", "pay"])
+    found = keyhole.audit(list(HANDED_LOG), data=folder / "h.csv", id="name", private=["hiv", "pay"])
     return folder, load(found.dumps())
 
 

@@ -24,7 +24,7 @@ def staff(tmp_path: Path) -> Path:
 
 
 def judged(sql: str, staff: Path, private: str = "pay:0..100") -> Verdict:
-    return keyhole.examine([{"sql": sql}], data=staff, id="name", private=private)
+    return keyhole.audit([{"sql": sql}], data=staff, id="name", private=private)
 
 
 def said(verdict: Verdict) -> list[tuple[Any, ...]]:
@@ -64,7 +64,7 @@ def test_a_group_by_private_values_is_put_down_to_what_tells_more(staff: Path) -
 
 def test_keys_with_an_answer_but_no_number(staff: Path) -> None:
     line = {"sql": "SELECT dept FROM staff GROUP BY dept HAVING SUM(pay) > 117"}
-    verdict = keyhole.examine(
+    verdict = keyhole.audit(
         [line | {"answer": [{"key": {"dept": "b"}, "values": []}]}], data=staff, id="name", private="pay:0..100"
     )
     assert said(verdict) == said(judged(line["sql"], staff))

@@ -23,7 +23,7 @@ def staff(tmp_path: Path) -> Path:
 
 
 def told(log: list[dict[str, Any]], staff: Path, private: str) -> dict[str, Any]:
-    found: dict[str, Any] = json.loads(keyhole.examine(log, data=staff, id="name", private=private).dumps())
+    found: dict[str, Any] = json.loads(keyhole.audit(log, data=staff, id="name", private=private).dumps())
     return found
 
 

@@ -39,7 +39,7 @@ def test_proofs_about_people_are_replayed_and_lies_are_not(tmp_path: Path) -> No
     )
     con.execute("CREATE TABLE diag AS FROM (VALUES (1, 10, 'flu'), (2, 12, 'flu'), (2, 12, 'x')) t(pid, hadm, title)")
     con.close()
-    verdict = json.loads(dumps(keyhole.examine(LOG, data=str(data), config=Config.parse(SETTINGS)).to_json()))
+    verdict = json.loads(dumps(keyhole.audit(LOG, data=str(data), config=Config.parse(SETTINGS)).to_json()))
     assert next(e["form"] for e in verdict["exposed"]) == "total cost of 2 records"
     checked = replay(json.dumps(verdict), data, table="adm").checked
     assert len(checked) == 5

@@ -119,7 +119,7 @@ def test_a_fact_is_replayed_by_its_condition(tmp_path: Path) -> None:
     settings.write_text(
         "[columns]\nid = ['name']\n[columns.private.x]\n[[facts]]\nwhere = \"name = 'd'\"\nequals = 4\n"
     )
-    verdict = keyhole.examine(["SELECT SUM(x) FROM t WHERE g = 'q'"], data=data, config=settings)
+    verdict = keyhole.audit(["SELECT SUM(x) FROM t WHERE g = 'q'"], data=data, config=settings)
     found = replay(verdict.dumps(), data)
     assert [c.claim.who for c in found.checked if c.outcome is Outcome.HOLDS] == ["e"], outcomes(found)
 
@@ -288,7 +288,7 @@ def many(folder: Path, people: int) -> tuple[Path, Data]:
     data.write_text("\n".join(["name,no,team,pay", *rows, ""]), encoding="utf-8")
     forms = ("SELECT SUM(pay) FROM staff WHERE no <= {}", "SELECT AVG(pay) FROM staff WHERE no <= {}")
     log = [forms[k % 2].format(k) for k in range(people)]
-    verdict = keyhole.examine(log, data=data, private="pay", id="name")
+    verdict = keyhole.audit(log, data=data, private="pay", id="name")
     assert len(verdict.exposed) == people
     return data, load(verdict.dumps())
 

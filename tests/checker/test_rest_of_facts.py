@@ -29,7 +29,7 @@ def outcomes(verdict: Any, data: Path) -> set[Outcome]:
 
 def test_the_rest_of_a_total_that_a_fact_bounds(data: Path) -> None:
     log, config = "SELECT MAX(pay) FROM t WHERE name = 'b'; SELECT SUM(pay) FROM t", data.with_name("facts.toml")
-    verdict = keyhole.examine(log, data=data, private="pay", id="name", config=config)
+    verdict = keyhole.audit(log, data=data, private="pay", id="name", config=config)
     raw = json.loads(verdict.dumps())
     (told,) = [i for i in raw["intervals"] if i["record"]["name"] == "c"]
     assert (told["lo"], told["hi"], told["status"]) == (25, 31, "inferred")
@@ -42,7 +42,7 @@ def test_the_rest_of_a_total_that_a_fact_bounds(data: Path) -> None:
 
 def test_order_statistics_of_groups_that_having_hides_when_small(data: Path) -> None:
     log = "SELECT dept, MIN(pay), MAX(pay) FROM t GROUP BY dept HAVING COUNT(*) > 1"
-    raw = json.loads(keyhole.examine(log, data=data, private="pay", id="name").dumps())
+    raw = json.loads(keyhole.audit(log, data=data, private="pay", id="name").dumps())
     assert {i["record"]["name"] for i in raw["intervals"] if i["status"] == "inferred"} == {"b", "c"}
     assert outcomes(raw, data) == {Outcome.HOLDS}
     for interval in raw["intervals"]:

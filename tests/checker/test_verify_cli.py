@@ -176,7 +176,7 @@ def test_answers_by_groups_are_those_of_the_log(tmp_path: Path, wrong: bool) -> 
         log.write_text("\n".join(lines), encoding="utf-8")
 
     write(0)
-    found = keyhole.examine(log, data=data, id=["name"], private=["pay"])
+    found = keyhole.audit(log, data=data, id=["name"], private=["pay"])
     verdict.write_text(found.dumps(), encoding="utf-8")
     assert {each["row"] for each in json.loads(found.dumps())["exposed"]} >= {1, 2}
     write(int(wrong))
@@ -211,7 +211,7 @@ def test_data_read_without_the_settings_of_the_audit_is_said_and_proves_nothing(
     settings.write_text(
         '[source]\ndata = "plain.data"\ncolumns = ["name", "pay"]\n[columns]\nid = ["name"]\n[columns.private.pay]\n'
     )
-    found = keyhole.examine(["SELECT SUM(pay) FROM t WHERE name = 'Ann'"], config=settings)
+    found = keyhole.audit(["SELECT SUM(pay) FROM t WHERE name = 'Ann'"], config=settings)
     verdict = tmp_path / "v.json"
     verdict.write_text(found.dumps())
     (tmp_path / "plain.csv").write_text("Ann,51\nBob,64\n")

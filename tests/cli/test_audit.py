@@ -128,7 +128,7 @@ def test_a_bug_does_not_look_like_a_verdict(folder: Path, monkeypatch: pytest.Mo
     def broken(*_args: object, **_more: object) -> None:
         raise ZeroDivisionError("oops")
 
-    monkeypatch.setattr(import_module("keyhole.api.audit"), "examine", broken)
+    monkeypatch.setattr(import_module("keyhole.api.audit"), "audit", broken)
     code, _, err = audit(folder, "log.sql", "-c", "keyhole.toml")
     assert code == 2
     assert "internal error" in err

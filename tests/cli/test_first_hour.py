@@ -128,20 +128,20 @@ def test_what_open_gives_the_other_verbs_take() -> None:
     people = {"name": ["Ann", "Bob", "Cyd"], "team": ["a", "a", "b"], "pay": [10, 20, 30]}
     opened = keyhole.open(pa.table(people), private="pay:0..", id="name")
     log = ["SELECT SUM(pay) FROM t", "SELECT SUM(pay) FROM t WHERE team = 'a'"]
-    assert [f.who for f in keyhole.examine(log, data=opened)] == ["Cyd"]
+    assert [f.who for f in keyhole.audit(log, data=opened)] == ["Cyd"]
     with keyhole.watch(opened, exact_above=1) as session:
         assert session.admit("SELECT SUM(pay) FROM t WHERE team = 'b'").verdict == "deny"
 
 
 def test_private_answers_take_the_words_of_the_command(folder: Path) -> None:
-    found = keyhole.answer([ASK], config="keyhole.toml", epsilon=1, accuracy=0.5)
+    found = keyhole.ask([ASK], config="keyhole.toml", epsilon=1, accuracy=0.5)
     assert not found.refused
     assert (folder / "book.keyhole").exists()
     with pytest.raises(ConfigError, match="no book"):
-        keyhole.answer([ASK], data=pa.table({"age": [1]}), private="age:0..9:1", epsilon=1)
+        keyhole.ask([ASK], data=pa.table({"age": [1]}), private="age:0..9:1", epsilon=1)
 
 
 def test_an_empty_log_is_said() -> None:
     for text in ("", "   "):
         with pytest.raises(LogError, match="the log is empty"):
-            keyhole.examine(text, data=pa.table({"name": ["A"], "pay": [1]}), private="pay")
+            keyhole.audit(text, data=pa.table({"name": ["A"], "pay": [1]}), private="pay")

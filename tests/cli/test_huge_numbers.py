@@ -159,7 +159,7 @@ def test_a_statement_with_it_ends(name: str, codes: set[int], number: str, folde
 
 def test_a_proof_with_it_is_not_replayed(folder: Path) -> None:
     found = json.loads(
-        keyhole.examine(folder / "log.sql", data=folder / "staff.csv", id=["name"], private=["pay"]).dumps()
+        keyhole.audit(folder / "log.sql", data=folder / "staff.csv", id=["name"], private=["pay"]).dumps()
     )
     for path in places(found["exposed"][0], ("exposed", 0)):
         if path[2] in ("why", "first") or path[-1] == "query":

@@ -101,9 +101,9 @@ def test_records_that_a_dimension_has_no_row_for_are_counted(tmp_path: Path) -> 
     )
     init(tmp_path, "h", "--table", "visits")
     asked = ["SELECT region, SUM(cost) FROM visits JOIN patients USING (patient_id) GROUP BY region"]
-    found = keyhole.examine(asked, config=tmp_path / "k.toml")
+    found = keyhole.audit(asked, config=tmp_path / "k.toml")
     assert [f.value for f in found.exposed] == [40]
     said = "visits: 2 of 6 rows have no row of patients with their patient_id; a join leaves them out"
     assert [w["reason"] for w in found.to_json()["warnings"]] == [said]
-    whole = keyhole.examine(["SELECT SUM(cost) FROM visits"], config=tmp_path / "k.toml")
+    whole = keyhole.audit(["SELECT SUM(cost) FROM visits"], config=tmp_path / "k.toml")
     assert whole.to_json()["warnings"] == []

@@ -55,14 +55,14 @@ def test_at_most_three_queries_expose_jeremy_doe(people: Path) -> None:
     assert found["formula"] == "Q1 - Q2"
     assert found["fewest"]
     assert {"Name": "Jeremy Doe"} in found["exposes"]
-    verdict = keyhole.examine("; ".join(found["queries"]), data=people, id="Name", private="Blood sugar")
+    verdict = keyhole.audit("; ".join(found["queries"]), data=people, id="Name", private="Blood sugar")
     assert [(f.who, str(f.value)) for f in verdict.exposed] == [("Jeremy Doe", "5.2")]
 
 
 @pytest.mark.parametrize("words", ["<,>", "BETWEEN", "IN", "=,<>,OR", "=,<>,<,>,BETWEEN,IN,OR"])
 def test_any_operators_do_it(people: Path, words: str) -> None:
     found = told(people, JEREMY, "--operators", words)
-    verdict = keyhole.examine("; ".join(found["queries"]), data=people, id="Name", private="Blood sugar")
+    verdict = keyhole.audit("; ".join(found["queries"]), data=people, id="Name", private="Blood sugar")
     assert "Jeremy Doe" in {f.who for f in verdict.exposed}
 
 

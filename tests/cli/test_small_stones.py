@@ -138,7 +138,7 @@ def test_attack_has_a_signature_and_takes_the_truth_as_a_frame() -> None:
 @pytest.mark.parametrize("data", [{}, {"pay": [1]}, [1, 2], 3, pd.DataFrame()])
 def test_what_is_no_table_is_said(data: object) -> None:
     with pytest.raises(DataError, match="pandas, polars or Arrow"):
-        keyhole.examine(["SELECT SUM(pay) FROM t"], data=data, private="pay")
+        keyhole.audit(["SELECT SUM(pay) FROM t"], data=data, private="pay")
 
 
 @pytest.mark.parametrize(
@@ -146,11 +146,11 @@ def test_what_is_no_table_is_said(data: object) -> None:
 )
 def test_what_is_no_log_is_said(log: object) -> None:
     with pytest.raises(LogError):
-        keyhole.examine(log, data=STAFF, private="pay")  # type: ignore[arg-type]
+        keyhole.audit(log, data=STAFF, private="pay")  # type: ignore[arg-type]
 
 
 def test_replies_and_answers_print_themselves(tmp_path: Path) -> None:
-    with keyhole.ask(data=STAFF, private="pay:0..", book=tmp_path / "staff.keyhole", exact_above=1) as session:
+    with keyhole.session(data=STAFF, private="pay:0..", book=tmp_path / "staff.keyhole", exact_above=1) as session:
         assert repr(session.ask("SELECT SUM(pay) FROM t")) == "<Reply: answered: 60>"
         denied = repr(session.ask("SELECT SUM(pay) FROM t WHERE team = 'b'"))
         assert denied == "<Reply: deny: together with what was answered before, it would expose somebody>"
@@ -158,7 +158,5 @@ def test_replies_and_answers_print_themselves(tmp_path: Path) -> None:
     sex = Config.parse('[columns.public.sex]\nvalues = ["F", "M"]')
     people = pa.table({"name": ["Ann", "Bob"], "sex": ["F", "M"]})
     asked = ["SELECT COUNT(*) FROM people WHERE sex = 'F'", "SELECT MAX(name) FROM people"]
-    made = keyhole.answer(
-        asked, data=people, id="name", config=sex, epsilon=1, book=tmp_path / "b.keyhole", anyway=True
-    )
+    made = keyhole.ask(asked, data=people, id="name", config=sex, epsilon=1, book=tmp_path / "b.keyhole", anyway=True)
     assert repr(made) == "<Answers: 1 answered, 1 refused, epsilon 0 left>"

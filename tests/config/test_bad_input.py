@@ -20,7 +20,7 @@ SUM = "SELECT SUM(pay) FROM t"
 
 def told(log: list[Any], private: str, data: pa.Table = STAFF, facts: str = "") -> Verdict:
     config = Config.parse(facts) if facts else None
-    return keyhole.examine(log, data=data, private=private, id="name", config=config)
+    return keyhole.audit(log, data=data, private=private, id="name", config=config)
 
 
 def test_categories_are_declared_on_the_command_line() -> None:
@@ -106,7 +106,7 @@ def test_the_median_of_two_decimals_is_cut() -> None:
 
 def test_people_alone_cannot_be_asked_for_answers() -> None:
     with pytest.raises(ConfigError, match=r"'pay' to be private; it has name.*needs a log with answers"):
-        keyhole.examine(["SELECT SUM(pay) FROM t"], data=pa.table({"name": ["ann", "bob"]}), private="pay", id="name")
+        keyhole.audit(["SELECT SUM(pay) FROM t"], data=pa.table({"name": ["ann", "bob"]}), private="pay", id="name")
 
 
 def test_facts_are_counted_from_one_and_named_with_what_they_cross() -> None:

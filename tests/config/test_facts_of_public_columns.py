@@ -49,7 +49,7 @@ def told(where: str) -> Config:
 def test_a_private_or_hidden_column_is_refused_however_it_is_spelt(where: str) -> None:
     column, role = ("note", "hidden") if "note" in where.lower() else ("pay", "private")
     with pytest.raises(ConfigError, match=f"^fact 1: where names {column}, which is {role}: .* public columns only"):
-        keyhole.examine(["SELECT SUM(pay) FROM t"], data=STAFF, config=told(where))
+        keyhole.audit(["SELECT SUM(pay) FROM t"], data=STAFF, config=told(where))
 
 
 @pytest.mark.parametrize("use", list(Use))
@@ -65,7 +65,7 @@ def test_every_use_of_a_table_refuses_it_whatever_the_values_are(use: Use) -> No
 @pytest.mark.parametrize(
     "command",
     [
-        lambda path, config: keyhole.examine(path, config=config),
+        lambda path, config: keyhole.audit(path, config=config),
         lambda path, config: keyhole.watch(config=config),
         lambda path, config: keyhole.attack(path, config=config),
     ],
@@ -94,5 +94,5 @@ def test_knowledge_that_was_made_in_python_is_refused_where_it_is_read() -> None
 def test_values_functions_and_tables_of_the_same_name_are_no_private_column() -> None:
     pay = pa.table({"name": ["ann", "bob"], "dept": ["pay", "B"], "pay": [50, 60], "note": ["u", "v"]})
     fact = "[[facts]]\nwhere = '''pay.dept = 'pay' AND name <> 'note' '''\nequals = 50\n"
-    found = keyhole.examine(["SELECT SUM(pay) FROM pay"], data=pay, table="pay", config=Config.parse(COLUMNS + fact))
+    found = keyhole.audit(["SELECT SUM(pay) FROM pay"], data=pay, table="pay", config=Config.parse(COLUMNS + fact))
     assert {f.who: f.value for f in found.exposed} == {"bob": 60}

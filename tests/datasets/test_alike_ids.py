@@ -18,7 +18,7 @@ import keyhole
 )
 def test_they_are_pointed_out(names: list[str], said: str) -> None:
     data = pa.table({"name": names, "pay": [1, 2, 3, 4, 5, 6]})
-    found = keyhole.examine("SELECT SUM(pay) FROM t", data=data, private="pay:real", id="name")
+    found = keyhole.audit("SELECT SUM(pay) FROM t", data=data, private="pay:real", id="name")
     warned = [each.reason for each in found.evidence.nobody]
     assert [said in each for each in warned] == ([True] if said else [])
     assert found.exit_code == 0
@@ -27,7 +27,7 @@ def test_they_are_pointed_out(names: list[str], said: str) -> None:
 
 def test_ids_of_several_columns_and_of_numbers() -> None:
     data = pa.table({"first": ["A", "a", "A"], "year": [1, 1, 2], "pay": [1, 2, 3]})
-    found = keyhole.examine("SELECT SUM(pay) FROM t", data=data, private="pay", id=["first", "year"])
+    found = keyhole.audit("SELECT SUM(pay) FROM t", data=data, private="pay", id=["first", "year"])
     assert ["2 ids (first and year)" in each.reason for each in found.evidence.nobody] == [True]
-    found = keyhole.examine("SELECT SUM(pay) FROM t", data=data.drop(["first"]), private="pay", id="year")
+    found = keyhole.audit("SELECT SUM(pay) FROM t", data=data.drop(["first"]), private="pay", id="year")
     assert not found.evidence.nobody

@@ -101,7 +101,7 @@ def test_a_name_that_lies_is_said(tmp_path: Path) -> None:
 def test_a_table_named_by_a_keyword_can_be_asked(tmp_path: Path) -> None:
     (tmp_path / "order.csv").write_text(TEXT, encoding="utf-8")
     log = ['SELECT SUM(pay) FROM "order"', "SELECT SUM(pay) FROM order"]
-    found = keyhole.examine(log, data=tmp_path / "order.csv", private="pay", id="name")
+    found = keyhole.audit(log, data=tmp_path / "order.csv", private="pay", id="name")
     assert [u.number for u in found.unjudged] == ["2"]
     assert 'write "order"' in found.unjudged[0].reason
 
@@ -392,7 +392,7 @@ def test_frames_and_files_judge_dates_alike(tmp_path: Path) -> None:
     path = tmp_path / "t.csv"
     path.write_text(DATED)
     said = {
-        name: keyhole.examine(ASKED, data=data, private="pay", id="name")
+        name: keyhole.audit(ASKED, data=data, private="pay", id="name")
         for name, data in {
             "file": path,
             "text": pd.read_csv(path),
@@ -422,7 +422,7 @@ def test_a_private_date_is_never_read_off_where_others_can_look(tmp_path: Path) 
 
 def test_a_day_that_may_be_two_days_stays_text(tmp_path: Path) -> None:
     (tmp_path / "t.csv").write_text("name,born,pay\nAnn,03/04/2001,1\nBob,04/05/2001,2\n")
-    found = keyhole.examine(
+    found = keyhole.audit(
         ["SELECT SUM(pay) FROM t WHERE born = '03/04/2001'"], data=tmp_path / "t.csv", private="pay", id="name"
     )
     assert [f.who for f in found.exposed] == ["Ann"]
@@ -454,12 +454,12 @@ def test_a_fault_names_no_private_value(tmp_path: Path, declared: str, value: st
 def test_a_constant_that_is_nearly_there_is_pointed_out(tmp_path: Path, constant: str, form: str) -> None:
     (tmp_path / "t.csv").write_text("name, country, pay\nAnn, Holand, 1\nBob, Cuba, 2\nCyd, Cuba, 3\n")
     sql = f"SELECT SUM(pay) FROM t WHERE country {form.format(repr(constant))}"
-    (found,) = keyhole.examine([sql], data=tmp_path / "t.csv", private="pay", id="name").unjudged
+    (found,) = keyhole.audit([sql], data=tmp_path / "t.csv", private="pay", id="name").unjudged
     assert f"nobody has country = '{constant}', but there is ' Holand'" in found.reason
     assert ("trim = true" in found.reason) is (constant.strip() == "Holand")
     trimmed = File(path=tmp_path / "t.csv", trim=True)
     exact = f"SELECT SUM(pay) FROM t WHERE country {form.format(repr('Holand'))}"
-    assert not keyhole.examine([exact], data=trimmed, private="pay", id="name").unjudged
+    assert not keyhole.audit([exact], data=trimmed, private="pay", id="name").unjudged
 
 
 def test_a_separator_inside_quotes_separates_nothing(tmp_path: Path) -> None:
@@ -498,7 +498,7 @@ def test_ids_that_are_written_in_two_ways_are_two_people(tmp_path: Path) -> None
     file = tmp_path / "t.csv"
     for one, other in (("1e3", "1000"), ("1.0", "1"), ("true", "t"), ("2026-01-01", "2026-1-1")):
         file.write_text(f"name,team,pay\n{one},a,1\n{other},a,2\n{one}5,b,4\n", encoding="utf-8")
-        found = keyhole.examine([f"SELECT SUM(pay) FROM t WHERE name = '{other}'"], data=file, private="pay", id="name")
+        found = keyhole.audit([f"SELECT SUM(pay) FROM t WHERE name = '{other}'"], data=file, private="pay", id="name")
         assert [(f.who, f.value) for f in found] == [(other, 2)], one
 
 
@@ -506,9 +506,9 @@ def test_codes_that_are_written_in_two_ways_are_two_groups(tmp_path: Path) -> No
     file = tmp_path / "t.csv"
     for one, other in (("1E2", "100"), ("true", "TRUE")):
         file.write_text(f"name,team,pay\nAnn,{one},1\nBob,{other},2\n", encoding="utf-8")
-        found = keyhole.examine(["SELECT team, SUM(pay) FROM t GROUP BY team"], data=file, private="pay", id="name")
+        found = keyhole.audit(["SELECT team, SUM(pay) FROM t GROUP BY team"], data=file, private="pay", id="name")
         assert {(f.who, f.value) for f in found} == {("Ann", 1), ("Bob", 2)}, one
     file.write_text("name,team,pay\nAnn,2.0,1\nBob,2,2\nCyd,1.5,3\n", encoding="utf-8")  # numbers, typed by hand
-    found = keyhole.examine(["SELECT SUM(pay) FROM t WHERE team > 1.9"], data=file, private="pay", id="name")
+    found = keyhole.audit(["SELECT SUM(pay) FROM t WHERE team > 1.9"], data=file, private="pay", id="name")
     assert not found.refused
     assert not found.unjudged

@@ -56,7 +56,7 @@ def staff(folder: Path, rows: int = 3) -> Path:
 
 
 def audited(path: Path) -> tuple[int, int, list[object]]:
-    found = keyhole.examine(LOG, data=path, private="pay", id="name")
+    found = keyhole.audit(LOG, data=path, private="pay", id="name")
     return found.exit_code, found.records, [f.value for f in found.exposed]
 
 

@@ -37,7 +37,7 @@ def kind_of_sex(data: Path) -> Kind:
 )
 def test_words_are_text(tmp_path: Path, words: list[str]) -> None:
     data = people(tmp_path, words)
-    found = keyhole.examine(LOG.format(words[0]), data=data, private="pay", id="id")
+    found = keyhole.audit(LOG.format(words[0]), data=data, private="pay", id="id")
     assert kind_of_sex(data) is Kind.TEXT
     assert not found.evidence.transcript.refused
     assert found.exit_code == 1  # the first is exposed, alone or by the difference
@@ -50,7 +50,7 @@ def test_words_below_many_empty_cells(tmp_path: Path) -> None:
 
 def test_true_and_false_are_truth_values(tmp_path: Path) -> None:
     data = people(tmp_path, ["true", "false", "true"])
-    found = keyhole.examine("SELECT SUM(pay) FROM p WHERE sex", data=data, private="pay", id="id")
+    found = keyhole.audit("SELECT SUM(pay) FROM p WHERE sex", data=data, private="pay", id="id")
     assert kind_of_sex(data) is Kind.BOOLEAN
     assert not found.evidence.transcript.refused
 

@@ -73,11 +73,11 @@ def test_a_file_of_one_accuracy_is_paid_for_at_once_where_that_is_cheaper(tmp_pa
     asked = [*STATEMENTS, "SELECT age // 10, COUNT(*) FROM t GROUP BY age // 10"][: len(STATEMENTS)]
     asked[0] = "SELECT COUNT(*), COUNT(*) FILTER (age >= 50) FROM t WHERE age >= 10"
     options = {"data": data, "table": "t", "config": Config.parse(TOLD), "accuracy": 0.06}
-    alone = [keyhole.answer([sql], book=tmp_path / f"{k}.keyhole", **options).spent for k, sql in enumerate(asked[:2])]
+    alone = [keyhole.ask([sql], book=tmp_path / f"{k}.keyhole", **options).spent for k, sql in enumerate(asked[:2])]
     assert alone[0] > alone[1] > 0
     book = tmp_path / "b.keyhole"
-    priced = keyhole.answer(asked, book=book, dry_run=True, **options).prices
-    found = keyhole.answer(asked, book=book, **options)
+    priced = keyhole.ask(asked, book=book, dry_run=True, **options).prices
+    found = keyhole.ask(asked, book=book, **options)
     assert found.refused == 0
     assert found.spent == priced[0].cost < alone[0] + alone[1] * (len(asked) - 1)
     assert "optimal composition" in found.answers[0].how
@@ -99,8 +99,8 @@ def test_shares_are_rounded_inward_and_prices_outward() -> None:
 def test_a_file_is_paid_for_at_once_and_gets_more_for_it(tmp_path: Path) -> None:
     data = pa.table({"age": [k % 100 for k in range(5000)]})
     book, told = tmp_path / "b.keyhole", Config.parse(TOLD)
-    prices = keyhole.answer(STATEMENTS, data=data, table="t", config=told, book=book, dry_run=True).prices
-    found = keyhole.answer(STATEMENTS, data=data, table="t", config=told, book=book)
+    prices = keyhole.ask(STATEMENTS, data=data, table="t", config=told, book=book, dry_run=True).prices
+    found = keyhole.ask(STATEMENTS, data=data, table="t", config=told, book=book)
     assert found.refused == 0
     assert "optimal composition" in found.answers[0].how
     assert [a.cost > 0 for a in found.answers] == [True] + [False] * (len(STATEMENTS) - 1)
@@ -112,8 +112,8 @@ def test_a_file_is_paid_for_at_once_and_gets_more_for_it(tmp_path: Path) -> None
     even = 1 / len(STATEMENTS)
     bar = float(found.answers[0].groups[0][1][0].bar or 0)
     assert bar < 0.9 * math.log(1 / 0.05) / even  # that of an even share
-    again = keyhole.answer(STATEMENTS, data=data, table="t", config=told, book=book)
+    again = keyhole.ask(STATEMENTS, data=data, table="t", config=told, book=book)
     assert again.spent == found.spent
     assert [a.groups for a in again.answers] == [a.groups for a in found.answers]
-    more = keyhole.answer(["SELECT COUNT(*) FROM t WHERE age < 20"], data=data, table="t", config=told, book=book)
+    more = keyhole.ask(["SELECT COUNT(*) FROM t WHERE age < 20"], data=data, table="t", config=told, book=book)
     assert more.spent <= 1

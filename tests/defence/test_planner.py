@@ -62,7 +62,7 @@ def people(n: int = N, seed: int = 0) -> pa.Table:
 
 
 def answer(statements: list[str], folder: Path, budget: str = "", **options: object) -> list[PrivateAnswer]:
-    found = keyhole.answer(
+    found = keyhole.ask(
         statements, data=options.pop("data", people()), config=Config.parse(TOLD.format(budget=budget)),
         book=folder / "book.keyhole", table="people", **options,
     )  # fmt: skip
@@ -165,7 +165,7 @@ def test_a_narrower_bar_for_what_was_seen_is_bought_afresh(tmp_path: Path) -> No
 def test_a_dry_run_spends_nothing_and_names_the_alternatives(tmp_path: Path) -> None:
     sql = ["SELECT COUNT(*) FROM people WHERE age >= 40"]
     for options in ({"accuracy": 0.05}, {}):
-        told = keyhole.answer(
+        told = keyhole.ask(
             sql, data=people(), config=Config.parse(TOLD.format(budget="")), book=tmp_path / "book.keyhole",
             table="people", dry_run=True, **options,
         )  # fmt: skip
@@ -187,7 +187,7 @@ def test_what_cannot_be_afforded_says_what_can(tmp_path: Path) -> None:
 def test_the_price_of_a_file_says_that_it_is_for_all_of_it(tmp_path: Path) -> None:
     sql = ["SELECT COUNT(*) FROM people WHERE town = 'b'", "SELECT sex, COUNT(*) FROM people GROUP BY sex"]
     config = Config.parse(TOLD.format(budget=""))
-    first, second = keyhole.answer(
+    first, second = keyhole.ask(
         sql, data=people(), config=config, book=tmp_path / "b.keyhole", table="people", dry_run=True
     ).prices
     assert first.how.startswith("the price of a plan for all 2 statements together, not of this one")
@@ -197,8 +197,8 @@ def test_the_price_of_a_file_says_that_it_is_for_all_of_it(tmp_path: Path) -> No
 def test_the_price_of_a_file_stands_once_although_its_first_statement_comes_again(tmp_path: Path) -> None:
     sql = ["SELECT COUNT(*) FROM people WHERE town = 'b'", "SELECT sex, COUNT(*) FROM people GROUP BY sex"]
     config, book = Config.parse(TOLD.format(budget="")), tmp_path / "b.keyhole"
-    quoted = keyhole.answer([*sql, *sql], data=people(), config=config, book=book, table="people", dry_run=True).prices
-    paid = keyhole.answer([*sql, *sql], data=people(), config=config, book=book, table="people")
+    quoted = keyhole.ask([*sql, *sql], data=people(), config=config, book=book, table="people", dry_run=True).prices
+    paid = keyhole.ask([*sql, *sql], data=people(), config=config, book=book, table="people")
     assert [q.cost > 0 for q in quoted] == [True, False, False, False]
     assert paid.spent <= sum(q.cost for q in quoted) <= paid.spent * Fraction(11, 10)
 
@@ -264,7 +264,7 @@ def test_a_column_too_wide_for_a_pilot_does_not_stop_the_file(tmp_path: Path) ->
     wide = TOLD.replace("max = 50\nstep = 0.5", "max = 2000000000\nstep = 1")
     sql = ["SELECT COUNT(*) FROM people WHERE age < 40", "SELECT SUM(pay) FROM people WHERE sex = 'F'",
            "SELECT COUNT(DISTINCT town) FROM people"]  # fmt: skip
-    found = keyhole.answer(sql, data=people(), config=Config.parse(wide.format(budget="")), table="people",
+    found = keyhole.ask(sql, data=people(), config=Config.parse(wide.format(budget="")), table="people",
                            book=tmp_path / "b.keyhole", spend=Fraction(1, 1000))  # fmt: skip
     assert found.answers[0].refused is None
     assert "gave this answer up" in str(found.answers[2].refused)  # of three values nothing could be said
@@ -333,7 +333,7 @@ def test_what_is_refused_depends_on_the_declaration_alone(tmp_path: Path) -> Non
 
 
 def test_the_book_reads_as_a_transcript_of_what_was_released(tmp_path: Path) -> None:
-    found = keyhole.answer(
+    found = keyhole.ask(
         ["SELECT town, COUNT(*) FROM people GROUP BY town"], data=people(), table="people", horizon=3,
         config=Config.parse(TOLD.format(budget="")), book=tmp_path / "book.keyhole",
     )  # fmt: skip
@@ -391,7 +391,7 @@ def test_adult_with_all_columns_declared_answers_one_count(tmp_path: Path) -> No
 
     config = Config.load(Path(__file__).parents[2] / "benchmarks" / "adult.toml")
     assert len(config.columns.private) + len(config.columns.public) == 15
-    found = keyhole.answer(["SELECT COUNT(*) FROM adult WHERE sex = 'Male' AND age >= 40"], data=adult(), table="adult",
+    found = keyhole.ask(["SELECT COUNT(*) FROM adult WHERE sex = 'Male' AND age >= 40"], data=adult(), table="adult",
                            config=config, book=tmp_path / "book.keyhole", horizon=10)  # fmt: skip
     estimate = found.answers[0].groups[0][1][0]
     assert estimate.value is not None

@@ -152,7 +152,7 @@ def test_which_rows_count_follows_from_the_persons_own_rows() -> None:
 
 def asked(statements: list[str], folder: Path, budget: str, data: pa.Table, **options: object) -> list[PrivateAnswer]:
     told = Config.parse(TOLD.format(budget=budget))
-    found = keyhole.answer(statements, data=data, config=told, book=folder / "b.keyhole", table="visits", **options)
+    found = keyhole.ask(statements, data=data, config=told, book=folder / "b.keyhole", table="visits", **options)
     return list(found.answers)
 
 

@@ -58,7 +58,7 @@ def data(n: int = 4000) -> pa.Table:
 
 def asked(statements: list[str], folder: Path, budget: str = KEYS, **options: object) -> keyhole.Answers:
     told = Config.parse(TOLD.format(budget=budget))
-    return keyhole.answer(statements, data=data(), config=told, book=folder / "b.keyhole", table="t", **options)
+    return keyhole.ask(statements, data=data(), config=told, book=folder / "b.keyhole", table="t", **options)
 
 
 def test_crowds_are_shown_and_nobody_who_is_alone(tmp_path: Path) -> None:

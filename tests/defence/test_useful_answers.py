@@ -24,7 +24,7 @@ WORTHLESS = 10**9  # questions expected: the share of one buys nothing
 def with_epsilon(epsilon: str, statements: list[str], folder: Path, **options: object) -> list[PrivateAnswer]:
     told = TOLD.replace("epsilon = 1\n", f"epsilon = {epsilon}\n").format(budget="")
     return list(
-        keyhole.answer(
+        keyhole.ask(
             statements, data=people(), config=Config.parse(told), book=folder / "book.keyhole", table="people",
             **options,
         ).answers
@@ -86,7 +86,7 @@ def test_no_answer_is_made_from_a_pilot(tmp_path: Path) -> None:
     pilots = {b["answer"]["generation"] for b in released.values() if b["sql"] == "pilot"}
     assert pilots == {1}
     assert not pilots & {b["answer"]["generation"] for b in released.values() if b["sql"] != "pilot"}
-    lines = keyhole.answer(sql, data=people(), config=Config.parse(TOLD.format(budget="")), table="people",
+    lines = keyhole.ask(sql, data=people(), config=Config.parse(TOLD.format(budget="")), table="people",
                            book=tmp_path / "book.keyhole").releases  # fmt: skip
     said = sum(1 for _ in lines)
     tables = [b["answer"] for b in released.values() if b["sql"] == "a plan for a whole file"]
@@ -129,7 +129,7 @@ def asked_of_few(
     delta = "0.000001" if mechanism in ("gaussian", "planner") else "0"
     config = Config.parse(FEW.format(mechanism=mechanism, epsilon=epsilon, delta=delta))
     book = folder / "book.keyhole"
-    with keyhole.ask(config, data=few(pay), table="staff", book=book, anyway=anyway) as session:
+    with keyhole.session(config, data=few(pay), table="staff", book=book, anyway=anyway) as session:
         before = session.book.state.spent("*")
         reply = session.ask(sql)
         if not reply.answered:
@@ -200,9 +200,9 @@ def test_a_file_is_charged_for_what_says_something_only(delta: str, tmp_path: Pa
     """With a delta all statements are paid for at once: those that are refused have no part in it."""
     config = Config.parse(FEW.format(mechanism="laplace", epsilon="1", delta=delta) + 'unit = "epsilon"\n')
     file = [f"SELECT COUNT(*) FROM staff WHERE dept = 'a' AND pay > {at}" for at in range(7, 19)]
-    made = keyhole.answer(file, data=few([10] * 12), config=config, table="staff", book=tmp_path / "b.keyhole")
+    made = keyhole.ask(file, data=few([10] * 12), config=config, table="staff", book=tmp_path / "b.keyhole")
     assert (made.refused, made.spent) == (len(file), 0)
-    sold = keyhole.answer(file, data=few([10] * 400), config=config, table="staff", book=tmp_path / "c.keyhole")
+    sold = keyhole.ask(file, data=few([10] * 400), config=config, table="staff", book=tmp_path / "c.keyhole")
     assert sold.refused == 0
     assert sold.spent > 0
 
@@ -247,13 +247,13 @@ def test_an_error_bar_is_asked_for_in_the_units_of_the_answer(error: str, tmp_pa
     sql, most = ASKED[error]
     config = Config.parse(FEW.format(mechanism="planner", epsilon="1", delta="0.000001"))
     data, book = few([6 + i % 15 for i in range(30_000)]), tmp_path / "book.keyhole"
-    with keyhole.ask(config, data=data, table="staff", book=book, error=error, dry_run=True) as session:
+    with keyhole.session(config, data=data, table="staff", book=book, error=error, dry_run=True) as session:
         price = session.ask(sql).price
     assert price is not None
     (expected,) = price.bars
     assert expected.bar is not None
     assert expected.bar <= most
-    with keyhole.ask(config, data=data, table="staff", book=book, error=error) as session:
+    with keyhole.session(config, data=data, table="staff", book=book, error=error) as session:
         reply = session.ask(sql)
     assert reply.noisy is not None
     assert (reply.noisy.cost, reply.noisy.cost > 0) == (price.cost, True)
@@ -266,16 +266,16 @@ def test_an_error_bar_is_asked_for_in_the_units_of_the_answer(error: str, tmp_pa
 def test_an_error_bar_that_cannot_be_had_is_said(tmp_path: Path) -> None:
     config = Config.parse(FEW.format(mechanism="planner", epsilon="1", delta="0.000001"))
     data, book = few([6 + i % 15 for i in range(30_000)]), tmp_path / "book.keyhole"
-    with keyhole.ask(config, data=data, table="staff", book=book, error="2%") as session:
+    with keyhole.session(config, data=data, table="staff", book=book, error="2%") as session:
         refused = session.ask("SELECT MEDIAN(pay) FROM staff")
         assert "--error is for COUNT, SUM and AVG" in refused.reason
         assert session.book.state.spent("*")[0] == 0
     for wrong in ("0", "-1", "much", "1e999999999"):
         with pytest.raises(PrivacyParameterError, match="--error"):
-            keyhole.ask(config, data=data, table="staff", book=book, error=wrong)
+            keyhole.session(config, data=data, table="staff", book=book, error=wrong)
     laplace = Config.parse(FEW.format(mechanism="laplace", epsilon="1", delta="0"))
     with pytest.raises(ConfigError, match="--error needs the planner"):
-        keyhole.ask(laplace, data=data, table="staff", book=book, error="500")
+        keyhole.session(laplace, data=data, table="staff", book=book, error="500")
 
 
 def test_text_json_and_page_of_a_book_say_what_is_left_alike(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

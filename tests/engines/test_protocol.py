@@ -92,7 +92,7 @@ def verdicts_are_equal_over_engines(here: Verdict, there: Verdict) -> None:
 
 
 def examine(config: Config, log: list[str]) -> Verdict:
-    return keyhole.examine(log, config=config, dialect="duckdb")
+    return keyhole.audit(log, config=config, dialect="duckdb")
 
 
 def test_forty_statements_have_the_verdict_of_the_file(world: tuple[Config, World]) -> None:

@@ -66,14 +66,14 @@ def run(*words: str) -> tuple[int, str]:
 
 def test_a_log_is_judged_in_the_words_of_the_engine_that_holds_the_data(server: Postgres, tmp_path: Path) -> None:
     """21 / 2 is 10 there, so Bob is in one question and not in the other; DuckDB's own 10.5 would hide him."""
-    there = keyhole.examine(HALVES, data=server.url(), table="hr.halves", id="name", private="pay")
+    there = keyhole.audit(HALVES, data=server.url(), table="hr.halves", id="name", private="pay")
     assert [(f.who, f.value) for f in there.exposed] == [("Bob", 20)]
     assert there.exit_code == 1
     file = tmp_path / "halves.csv"
     file.write_text("name,age,pay\nAnn,20,10\nBob,21,20\nCyd,22,30\nDan,40,40\nEve,50,50\n", encoding="utf-8")
-    translated = keyhole.examine(HALVES, data=file, id="name", private="pay", dialect="postgres")
+    translated = keyhole.audit(HALVES, data=file, id="name", private="pay", dialect="postgres")
     assert translated.to_json()["exposed"] == there.to_json()["exposed"]
-    assert keyhole.examine(HALVES, data=file, id="name", private="pay").exit_code == 0
+    assert keyhole.audit(HALVES, data=file, id="name", private="pay").exit_code == 0
 
 
 def test_types_come_over_exactly_and_what_compares_differently_is_not_judged(server: Postgres) -> None:
@@ -105,8 +105,8 @@ def test_a_verdict_is_that_of_the_same_table_as_a_frame(server: Postgres) -> Non
         f"SELECT zip, SUM(pay) FROM {name} GROUP BY zip",
         f"SELECT SUM(pay) FROM {name} WHERE zip > 2 AND ok AND id <> 4",
     ]  # fmt: skip
-    here = keyhole.examine(log, data=frame, table='All "Types" here', id="id", private="pay", dialect="postgres")
-    there = keyhole.examine(log, data=server.url(), table=TYPES, id="id", private="pay")
+    here = keyhole.audit(log, data=frame, table='All "Types" here', id="id", private="pay", dialect="postgres")
+    there = keyhole.audit(log, data=server.url(), table=TYPES, id="id", private="pay")
     assert there.exposed
     alone = [[{**f, "singled_out": None} for f in v.to_json()["exposed"]] for v in (here, there)]  # it has more columns
     assert alone[0] == alone[1]
@@ -174,7 +174,7 @@ def test_a_password_is_in_no_verdict_book_file_error_or_command(
     wrong_password, wrong_database = server.url("clerk", PASSWORD + "x"), server.url("clerk", PASSWORD, "nowhere")
     for wrong in (f"{address}&password=other", wrong_password, wrong_database):
         with pytest.raises(DataError) as error:
-            keyhole.examine(HALVES, data=wrong, table="hr.halves", id="name", private="pay")
+            keyhole.audit(HALVES, data=wrong, table="hr.halves", id="name", private="pay")
         outputs.append(str(error.value))
     assert "refuses the password of 'clerk'" in outputs[-2]
     kept = [path.read_bytes() for path in tmp_path.iterdir() if path.name != "log.sql"]
@@ -201,7 +201,7 @@ def test_words_of_the_driver_are_not_repeated(words: str, sentence: str) -> None
 def test_what_is_wrong_is_said_with_what_to_do(server: Postgres) -> None:
     def fault(data: str, **more: object) -> str:
         with pytest.raises((ConfigError, DataError)) as error:
-            keyhole.examine(HALVES, data=data, private="pay", **more)  # type: ignore[arg-type]
+            keyhole.audit(HALVES, data=data, private="pay", **more)  # type: ignore[arg-type]
         return str(error.value)
 
     unknown = fault(server.url(), table="nobody", id="name")

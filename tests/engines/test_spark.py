@@ -66,7 +66,7 @@ def test_fifteen_statements_have_the_verdict_of_the_files(tmp_path: Path) -> Non
     )
     assert done.returncode == 1, done.stderr[-2000:]
     there = json.loads((tmp_path / "there.json").read_text(encoding="utf-8"))
-    here = keyhole.examine(LOG, data=pa.table(STAFF), table="staff", id="id", private="pay:real", dialect="spark")
+    here = keyhole.audit(LOG, data=pa.table(STAFF), table="staff", id="id", private="pay:real", dialect="spark")
     assert len(here.exposed) == 1
     told = json.loads(json.dumps(here.to_json(), default=str))
     for name in ("exposed", "intervals", "unjudged", "refused", "promise", "atoms", "rank", "queries"):

@@ -105,11 +105,11 @@ def test_forty_statements_have_the_verdict_that_they_have_from_a_file(world: Wor
     """The same JSON. Where a range was declared, fewer people are shown to be open, since no second table is made."""
     log = statements(1, effort(200))
     real = COLUMNS.replace("min = 0\nmax = 5000", 'domain = "real"')
-    once, stay = (keyhole.examine(log, config=at(world, config, real)) for config in (world.once, world.stay))
+    once, stay = (keyhole.audit(log, config=at(world, config, real)) for config in (world.once, world.stay))
     assert once.exposed
     here, there = once.to_json(), stay.to_json()
     assert {name for name in here if there[name] != here[name]} <= {"source"}
-    once, stay = (keyhole.examine(log, config=config) for config in (world.once, world.stay))
+    once, stay = (keyhole.audit(log, config=config) for config in (world.once, world.stay))
     assert [(f.who, f.value, f.proof) for f in stay.exposed] == [(f.who, f.value, f.proof) for f in once.exposed]
     assert stay.unjudged == once.unjudged
     assert stay.exit_code == 1
@@ -125,7 +125,7 @@ def at(world: World, config: Config, columns: str) -> Config:
 def test_the_same_questions_get_the_same_answers_and_denials(world: World, tmp_path: Path) -> None:
     replies = []
     for name, config in (("once", world.once), ("stay", world.stay)):
-        with keyhole.ask(config, book=tmp_path / f"{name}.keyhole") as session:
+        with keyhole.session(config, book=tmp_path / f"{name}.keyhole") as session:
             replies.append([(r.outcome, r.exact) for r in map(session.ask, DUCKDB_WORDS)])
     assert replies[0] == replies[1]
     assert len({outcome for outcome, _ in replies[0]}) == 2  # some are answered, and some denied
@@ -149,7 +149,7 @@ def test_who_decides_never_names_a_secret_and_the_source_reads_after_the_decisio
 ) -> None:
     Watched.made.clear()
     monkeypatch.setattr("keyhole.datasets.public_half.PostgresEngine", Watched)
-    with keyhole.ask(world.stay, book=tmp_path / "b.keyhole") as session:
+    with keyhole.session(world.stay, book=tmp_path / "b.keyhole") as session:
         roster, source = Watched.made[:2]
         assert (roster.url.user, source.url.user) == ("keyhole_roster", "keyhole_source")
         total = "SELECT SUM(pay) FROM staff"
@@ -180,7 +180,7 @@ def test_a_role_that_can_read_a_secret_does_not_decide(world: World) -> None:
             f"table = 'shop.staff'\nstay = true\n{COLUMNS}"
         )
         with pytest.raises(ConfigError, match=why):
-            keyhole.examine(statements(1, 20), config=bad)
+            keyhole.audit(statements(1, 20), config=bad)
         assert (
             call_command("init", "engine", "--check", "--data", world.server.url(user), "--private", "pay").exit_code
             == 2
@@ -190,7 +190,7 @@ def test_a_role_that_can_read_a_secret_does_not_decide(world: World) -> None:
     )
     try:
         with pytest.raises(ConfigError, match=r"may read shop\.staff"):
-            keyhole.examine(statements(1, 20), config=world.stay)
+            keyhole.audit(statements(1, 20), config=world.stay)
     finally:
         world.server.run("REVOKE ALL ON shop.staff FROM keyhole_roster; REVOKE ALL ON SCHEMA shop FROM keyhole_roster;")
     checked = call_command("init", "engine", "--check", "--data", world.server.url("keyhole_roster"))
@@ -249,7 +249,7 @@ def test_a_split_table_answers_for_no_other_one(world: World) -> None:
 
 def test_both_halves_are_read_in_one_state(world: World, tmp_path: Path) -> None:
     """A raise while a session is open is in none of its answers: the difference would tell it."""
-    with keyhole.ask(world.stay, book=tmp_path / "b.keyhole") as session:
+    with keyhole.session(world.stay, book=tmp_path / "b.keyhole") as session:
         first = session.ask("SELECT SUM(pay) FROM staff").exact
         world.server.run("UPDATE keyhole.secrets SET pay = pay + 1000 WHERE keyhole_r = 7;")
         try:
@@ -260,7 +260,7 @@ def test_both_halves_are_read_in_one_state(world: World, tmp_path: Path) -> None
 
 
 def test_a_statement_about_private_values_is_refused_in_one_sentence(world: World) -> None:
-    verdict = keyhole.examine(["SELECT COUNT(*) FROM staff WHERE pay > 3000"], config=world.stay)
+    verdict = keyhole.audit(["SELECT COUNT(*) FROM staff WHERE pay > 3000"], config=world.stay)
     (refused,) = verdict.refused
     assert "not computed while the data stay in their database" in str(refused)
 
@@ -281,19 +281,19 @@ def test_decisions_in_the_database_are_those_made_here(world: World, tmp_path: P
     replies: dict[str, list[tuple[str, object]]] = {"here": [], "there": []}
     for name, config in (("here", here), ("there", in_engine(world))):
         for part in (log[::2], log[1::2]):
-            with keyhole.ask(config, book=tmp_path / f"{name}.keyhole") as session:
+            with keyhole.session(config, book=tmp_path / f"{name}.keyhole") as session:
                 assert any("below 2^-7" in note for note in session.notes) == (name == "there")
                 replies[name] += [(str(r.outcome), r.exact) for r in map(session.ask, part)]
     assert replies["here"] == replies["there"]
     assert {"answered", "deny"} <= {outcome for outcome, _ in replies["there"]}
-    with keyhole.ask(in_engine(world), book=tmp_path / "there.keyhole") as session:
+    with keyhole.session(in_engine(world), book=tmp_path / "there.keyhole") as session:
         weighted = session.ask("SELECT SUM(pay * age) FROM staff")
         assert (str(weighted.outcome), "public weights" in weighted.reason) == ("refused", True)
 
 
 def test_small_groups_of_a_known_range_are_refused_there_too(world: World, tmp_path: Path) -> None:
     config = in_engine(world, f"{COLUMNS}[online]\nexact_above = 10\n")
-    with keyhole.ask(config, book=tmp_path / "b.keyhole") as session:
+    with keyhole.session(config, book=tmp_path / "b.keyhole") as session:
         large, small, mixed = map(
             session.ask,
             ("SELECT SUM(bonus) FROM staff WHERE id > 20", "SELECT SUM(bonus) FROM staff WHERE id < 10",
@@ -334,18 +334,18 @@ def test_what_is_not_decided_in_the_database_is_refused(
     columns = COLUMNS.replace('domain = "real"\n', f'domain = "real"\n{change.get("family", "")}')
     with (
         pytest.raises(ConfigError, match=why),
-        keyhole.ask(in_engine(world, columns + change.get("online", "")), book=tmp_path / "b.keyhole"),
+        keyhole.session(in_engine(world, columns + change.get("online", "")), book=tmp_path / "b.keyhole"),
     ):
         pass
 
 
 def test_another_version_is_not_decided_in_the_database(world: World, tmp_path: Path) -> None:
     config, book = in_engine(world), tmp_path / "b.keyhole"
-    with keyhole.ask(config, book=book) as session:
+    with keyhole.session(config, book=book) as session:
         session.ask("SELECT SUM(pay) FROM staff")
     later = replace(config, source=replace(config.source, version="2"))
     with pytest.raises(BookError, match="earlier version of the data, which is not decided in the"):
-        keyhole.ask(later, book=book).close()
+        keyhole.session(later, book=book).close()
     with pytest.raises(ConfigError, match="is for data that stay"):
         Config.parse("[source]\ndata = 'x.csv'\ndecide = 'engine'\n")
 
@@ -384,7 +384,7 @@ def test_statements_are_run_as_written_by_the_server_that_holds_the_data(
         "SELECT SUM(bonus) FROM staff WHERE age / 2 > 20", "SELECT SUM(bonus) FROM shop.staff WHERE age >= 42",
         "SELECT SUM(bonus) FROM staff WHERE EXTRACT(year FROM hired) = 2014 AND city LIKE 'c%'",
     ]  # fmt: skip
-    assert not keyhole.examine(log, config=world.stay).unjudged
+    assert not keyhole.audit(log, config=world.stay).unjudged
     by_user = {engine.url.user: engine for engine in Watched.made}
     roster, source, probe = (by_user[f"keyhole_{name}"] for name in ("roster", "source", "probe"))
     assert probe.url.name == "keyhole_probe"
@@ -397,7 +397,7 @@ def test_statements_are_run_as_written_by_the_server_that_holds_the_data(
         return replace(made, sql=made.sql.replace("//", "/"))
 
     monkeypatch.setattr(read, "translate_to_duckdb", lying)
-    assert [each.number for each in keyhole.examine(log, config=world.stay).unjudged] == ["1"]
+    assert [each.number for each in keyhole.audit(log, config=world.stay).unjudged] == ["1"]
 
 
 def test_who_runs_statements_as_written_reads_nothing_else(world: World) -> None:
@@ -408,7 +408,7 @@ def test_who_runs_statements_as_written_reads_nothing_else(world: World) -> None
             f"table = 'shop.staff'\nstay = true\n{COLUMNS}"
         )
         with pytest.raises(ConfigError, match=why):
-            keyhole.examine(statements(1, 20), config=bad)
+            keyhole.audit(statements(1, 20), config=bad)
 
 
 def test_a_server_that_vanishes_ends_the_audit(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -421,7 +421,7 @@ def test_a_server_that_vanishes_ends_the_audit(world: World, monkeypatch: pytest
 
     monkeypatch.setattr(EngineRoster, "atoms", vanishing)
     with pytest.raises(DataError, match="the server ended the connection"):
-        keyhole.examine(statements(1, 20), config=world.stay)
+        keyhole.audit(statements(1, 20), config=world.stay)
 
 
 def test_a_split_table_does_not_change_while_it_is_open(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -537,13 +537,13 @@ def test_rows_of_a_person_are_bounded_in_the_database(world: World) -> None:
 
 def test_a_changed_value_is_noticed(world: World, tmp_path: Path) -> None:
     book = tmp_path / "b.keyhole"
-    with keyhole.ask(world.stay, book=book) as session:
+    with keyhole.session(world.stay, book=book) as session:
         session.ask("SELECT SUM(pay) FROM staff")
-    with keyhole.ask(world.stay, book=book):
+    with keyhole.session(world.stay, book=book):
         pass
     world.server.run("UPDATE keyhole.secrets SET pay = pay + 1 WHERE keyhole_r = 7;")
     try:
-        with pytest.raises(BookError), keyhole.ask(world.stay, book=book):
+        with pytest.raises(BookError), keyhole.session(world.stay, book=book):
             pass
     finally:
         world.server.run("UPDATE keyhole.secrets SET pay = pay - 1 WHERE keyhole_r = 7;")
@@ -554,7 +554,7 @@ def test_private_answers_are_counted_in_the_database(world: World, tmp_path: Pat
     domain = f"[columns.public.dept]\nvalues = [{listed}]\n[budget]\nepsilon = 1e6\ndelta = 1e-6\n"
     private = COLUMNS.replace('domain = "real"', "min = 1500\nmax = 9000")
     config = at(world, world.stay, private + domain)
-    with keyhole.ask(config, book=tmp_path / "p.keyhole") as session:
+    with keyhole.session(config, book=tmp_path / "p.keyhole") as session:
         reply = session.ask("SELECT COUNT(*) FROM staff WHERE dept = 'd1'")
     truth = int(world.server.run("SELECT count(*) FROM shop.staff WHERE dept = 'd1';")[0])
     assert str(truth) in str(reply), str(reply)

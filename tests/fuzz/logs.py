@@ -79,7 +79,7 @@ def affine(rng: random.Random) -> Counter[str]:
         read = [_read(twin, made) for made in asked]
         story = Story(world, asked)
         if turn == 0 and rng.random() < 0.2:  # through the front door, groups too
-            whole = keyhole.examine(
+            whole = keyhole.audit(
                 [m.sql for m in asked], data=world.arrow(), private=["x", "y"], id="name", group_size=2
             )
             score += weigh(whole, world, asked, read, story)

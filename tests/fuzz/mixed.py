@@ -178,7 +178,7 @@ def judged(log: Mixed, folder: Path, *, declared: bool) -> keyhole.Verdict:
     facts.write_text("".join(f"[[facts]]\n{fact}\n" for fact in log.facts))
     pay = f"pay:{PAYS[0]}..{PAYS[-1]}:1" if declared else "pay"
     private = [pay, f"ill={','.join(ILLS)}"]
-    return keyhole.examine(text, data=data, private=private, id="name", config=facts if log.facts else None)
+    return keyhole.audit(text, data=data, private=private, id="name", config=facts if log.facts else None)
 
 
 def compare(seed: int, folder: Path, sums: list[str] = SUMS) -> Counter[str]:

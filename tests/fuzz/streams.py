@@ -122,7 +122,7 @@ def printed(data: Path, asked: list[str]) -> tuple[int, str, str]:
 def priced(data: Path, asked: list[str]) -> list[object]:
     """What each private answer would cost and how far off it may be, and why it is refused."""
     told = Config.parse(DOMAINS)
-    found = keyhole.answer(
+    found = keyhole.ask(
         asked, data=data, id="name", config=told, epsilon=5, dry_run=True, book=data.with_name("none.keyhole")
     )
     return [json.dumps(found.to_json()["answers"], default=str), str(found.spent), str(found.left)]

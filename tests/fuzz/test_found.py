@@ -17,7 +17,7 @@ def audit(*log: Any, x: list[int | None], private: tuple[str, ...] = ("x",), **p
     """A log about people A, B, C, ... with a private column x."""
     names = [chr(ord("A") + i) for i in range(len(x))]
     data = pa.table({"name": names, **{k: pa.array(v) for k, v in public.items()}, "x": pa.array(x, pa.int64())})
-    return keyhole.examine(list(log), data=data, private=private, id="name")
+    return keyhole.audit(list(log), data=data, private=private, id="name")
 
 
 def test_null_over_a_divisor_of_zero_does_not_say_that_nobody_matched() -> None:
@@ -34,7 +34,7 @@ def test_a_total_that_has_no_certificate_is_not_called_false(tmp_path: Path) -> 
     text = "SELECT g, AVG(x) FROM t WHERE NOT (g = 'p' AND x > 3) GROUP BY g"
     data = tmp_path / "t.csv"
     data.write_text("name,g,x\nA,p,3\nB,q,3\nC,q,\nD,q,3\n", encoding="utf-8")
-    verdict = keyhole.examine([text], data=data, private=["x"], id="name", group_size=3)
+    verdict = keyhole.audit([text], data=data, private=["x"], id="name", group_size=3)
     assert [group.total for group in verdict.groups] == [6]
     checked = replay(verdict.dumps(), data).checked
     assert [each.outcome for each in checked if each.claim.status == "group"] == [Outcome.CANNOT]
@@ -46,7 +46,7 @@ def test_squares_find_their_sum_however_it_is_spelled(partner: str, tmp_path: Pa
     data = tmp_path / "t.csv"
     data.write_text("name,g,x\nA,a,3\nB,a,3\nC,b,5\n", encoding="utf-8")
     log = [f"SELECT {partner}", "SELECT SUM(x * x) FROM t WHERE g = 'a'"]
-    verdict = keyhole.examine(log, data=data, private=["x"], id="name")
+    verdict = keyhole.audit(log, data=data, private=["x"], id="name")
     assert [(f.who, f.value) for f in verdict.exposed] == [("A", 3), ("B", 3)]
     assert {each.outcome for each in replay(verdict.dumps(), data).checked} == {Outcome.HOLDS}
 
@@ -54,7 +54,7 @@ def test_squares_find_their_sum_however_it_is_spelled(partner: str, tmp_path: Pa
 @pytest.mark.parametrize("name", ["'t.csv'", '"/etc/hostname"', "'https://example.org/t.parquet'", "sqlite_master"])
 def test_a_file_and_the_tables_of_the_engine_are_not_taken_for_the_table(name: str) -> None:
     people = pa.table({"name": ["Ann", "Bob"], "x": [1, 2]})
-    verdict = keyhole.examine([f"SELECT SUM(x) FROM {name} WHERE name = 'Ann'"], data=people, private="x", id="name")
+    verdict = keyhole.audit([f"SELECT SUM(x) FROM {name} WHERE name = 'Ann'"], data=people, private="x", id="name")
     assert verdict.exit_code == 3
     assert not list(verdict)
 
@@ -73,7 +73,7 @@ def test_the_key_of_a_group_that_is_not_shown_is_not_known(key: str) -> None:
     data = pa.table({"name": ["A", "B", "C"], "ill": ["flu", "cold", "flu"]})
 
     def judge(text: str) -> Verdict:
-        return keyhole.examine([text], data=data, private=["ill=cold,flu"], id="name")
+        return keyhole.audit([text], data=data, private=["ill=cold,flu"], id="name")
 
     hidden = judge(f"SELECT COUNT(*) FROM t WHERE name = 'A' GROUP BY {key}")
     assert (hidden.exit_code, hidden.findings) == (3, ())
@@ -86,7 +86,7 @@ def test_the_classes_of_a_witness_look_at_the_whole_condition_of_a_maximum(tmp_p
     data = tmp_path / "t.csv"
     data.write_text("name,g,x\nA,p,1\nB,p,2\nC,q,0\nD,q,3\n", encoding="utf-8")
     log = ["SELECT MAX(x) FILTER (WHERE x < 2) FROM t WHERE g = 'p'"]
-    verdict = keyhole.examine(log, data=data, private=["x:0..3:1"], id="name")
+    verdict = keyhole.audit(log, data=data, private=["x:0..3:1"], id="name")
     assert (verdict.exit_code, replay(verdict.dumps(), data).exit_code) == (0, 0)
 
 
@@ -104,7 +104,7 @@ def test_true_findings_about_texts_and_hidden_groups_are_not_called_false(
     """What is not told of a text was compared with it, and a group that HAVING hid was taken for one of nobody."""
     data = tmp_path / "t.csv"
     data.write_text("name,g,ill\nA,x,flu\nB,x,flu\nC,y,cold\nD,y,cold\n", encoding="utf-8")
-    verdict = keyhole.examine([text], data=data, private=[private], id="name")
+    verdict = keyhole.audit([text], data=data, private=[private], id="name")
     assert verdict.exit_code == 1
     assert replay(verdict.dumps(), data).exit_code == outcome
 
@@ -113,7 +113,7 @@ def test_a_finding_that_says_nothing_needs_a_value_that_is_excluded(tmp_path: Pa
     data = tmp_path / "t.csv"
     data.write_text("name,g,ill\nA,x,flu\nB,x,cold\nC,y,cold\n", encoding="utf-8")
     log = ["SELECT COUNT(*) FROM t WHERE ill BETWEEN 'd' AND 'fz' AND name = 'A'"]
-    told = keyhole.examine(log, data=data, private=["ill"], id="name").dumps()
+    told = keyhole.audit(log, data=data, private=["ill"], id="name").dumps()
     assert replay(told, data).exit_code == 0
     forged = told.replace("name = 'A'", "g = 'x'")
     assert replay(forged, data).exit_code == 1

@@ -133,7 +133,7 @@ FIVE = pa.table({"name": [f"p{i}" for i in range(5)], "k": [0, 1, 1, 1, 1]})
 )
 def test_known_answers(text: str, said: bool, private: str, known: dict[str, str] | None) -> None:
     log: list[Any] = [(f"SELECT {text}", said)]
-    found = keyhole.examine(log, data=FIVE, private=private, id="name")
+    found = keyhole.audit(log, data=FIVE, private=private, id="name")
     if known is None:
         assert found.exit_code != 0
         return

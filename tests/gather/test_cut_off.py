@@ -23,7 +23,7 @@ PEOPLE = pa.table(
 
 
 def told(sql: str, dialect: str = "duckdb") -> dict[str, tuple[str, bool]]:
-    verdict = keyhole.examine([sql], data=PEOPLE, private=["pay:0..1000"], id="name", dialect=dialect)
+    verdict = keyhole.audit([sql], data=PEOPLE, private=["pay:0..1000"], id="name", dialect=dialect)
     assert not verdict.refused, verdict.refused
     return {f.who: (str(f.status), f.if_shown) for f in verdict.exposure.findings}
 
@@ -115,5 +115,5 @@ def test_other_engines_order_whole_numbers_alike(dialect: str, sql: str, sure: b
 def test_what_is_listed_of_a_public_order_leaves_nothing_to_guess() -> None:
     sql = "SELECT zip, SUM(pay) FROM people WHERE zip > 0 GROUP BY zip ORDER BY zip LIMIT 1"
     line = {"sql": sql, "answer": [{"key": {"zip": 1}, "values": [10]}]}
-    verdict = keyhole.examine([line], data=PEOPLE, private=["pay"], id="name")
+    verdict = keyhole.audit([line], data=PEOPLE, private=["pay"], id="name")
     assert [(f.who, f.if_shown) for f in verdict.exposure.findings] == [("Ann", False)]

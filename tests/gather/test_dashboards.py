@@ -25,7 +25,7 @@ STAFF = pa.table(
 
 
 def audit(*log: Any, **more: Any) -> keyhole.Verdict:
-    return keyhole.examine(list(log), data=STAFF, private=["pay", "ill"], id="name", **more)
+    return keyhole.audit(list(log), data=STAFF, private=["pay", "ill"], id="name", **more)
 
 
 def told(verdict: keyhole.Verdict) -> list[tuple[str, str, bool]]:
@@ -119,7 +119,7 @@ def test_a_clock_comes_from_now_or_is_refused() -> None:
 def test_a_quotient_of_private_sums_is_as_blurred_as_the_sum_below_is_large() -> None:
     data = pa.table({"name": ["Ann"], "x": [1000], "y": [70001]})
     log = ["SELECT ROUND(SUM(x) / SUM(y), 1) FROM t", "SELECT SUM(y) FROM t"]
-    verdict = keyhole.examine(log, data=data, private=["x:0..100000", "y:0..100000"], id="name")
+    verdict = keyhole.audit(log, data=data, private=["x:0..100000", "y:0..100000"], id="name")
     assert not any(f.column == "x" and f.status is Status.EXPOSED for f in verdict.exposure.findings)
     assert not verdict.contradictions
 

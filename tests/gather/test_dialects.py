@@ -344,15 +344,15 @@ def test_importers_say_what_they_import() -> None:
 def test_python_says_the_dialect_too() -> None:
     people = pa.table({"name": ["Ann", "Bob", "Cyd", "Dan"], "age": [20, 21, 22, 40], "pay": [10, 20, 30, 40]})
     asked = {"data": people, "private": "pay", "id": "name"}
-    verdict = keyhole.examine(list(W2), dialect="PostgreSQL", **asked)
+    verdict = keyhole.audit(list(W2), dialect="PostgreSQL", **asked)
     assert [(f.who, f.value) for f in verdict.exposed] == [("Bob", Decimal(20))]
-    assert not keyhole.examine(list(W2), **asked).exposed
+    assert not keyhole.audit(list(W2), **asked).exposed
     assert verdict.to_json()["source"]["dialect"] == "postgres"
     assert verdict.to_json()["exposed"][0]["proof"][0]["sql"] == W2[0]  # as it was written
     found = keyhole.attack([(W2[0], 70), (W2[1], 90)], dialect="postgres", **asked)
     assert found.estimates().round(6).tolist()[1:] == [20.0, 35.0, 35.0]
     with pytest.raises(ConfigError, match="not known: write one of duckdb, postgres"):
-        keyhole.examine(list(W2), dialect="oracle", **asked)
+        keyhole.audit(list(W2), dialect="oracle", **asked)
 
 
 def test_the_command_line_says_it_to_an_attack(folder: Path) -> None:

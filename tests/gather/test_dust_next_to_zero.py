@@ -30,7 +30,7 @@ def test_dust_for_zero_contradicts_nothing(item: str, dust: Decimal, kind: pa.Da
     for first in ([("SELECT SUM(x) FROM t", 0)], [("SELECT AVG(x) FROM t", dust)]):
         log = [*first, (f"SELECT {item} FROM t", dust)]
         for private in ("x", "x:0..3:1"):
-            verdict = keyhole.examine(log, data=people, private=private, id="n")
+            verdict = keyhole.audit(log, data=people, private=private, id="n")
             assert not verdict.contradictions, (log, private, verdict.contradictions)
             for f in (*verdict.findings, *verdict.ranges):
                 assert f.value is None or abs(f.value) < Decimal("1E-300"), (log, private, f)

@@ -34,7 +34,7 @@ def people(values: tuple[Any, ...], type_: pa.DataType) -> pa.Table:
 
 
 def audited(sql: str, declared: str, data: object, dialect: str = "duckdb") -> Verdict:
-    return keyhole.examine([sql], data=data, private=[f"v={declared}"], id="name", table="t", dialect=dialect)
+    return keyhole.audit([sql], data=data, private=[f"v={declared}"], id="name", table="t", dialect=dialect)
 
 
 def assert_no_lie(sql: str, declared: str, values: tuple[Any, ...]) -> Verdict:
@@ -118,7 +118,7 @@ def test_a_text_file_does_not_say_whether_the_database_holds_numbers(tmp_path: P
     file.write_text("name,v,w\np0,10,a\np1,1,b\np2,1,b\n", encoding="utf-8")
     assert audited("SELECT COUNT(*) FROM t WHERE v < '9' AND name = 'p0'", "1,2,10", file).exit_code == 3
     assert audited("SELECT COUNT(*) FROM t WHERE v = '10' AND name = 'p0'", "1,10", file).exit_code == 1
-    words = keyhole.examine(
+    words = keyhole.audit(
         ["SELECT COUNT(*) FROM t WHERE w < 'b' AND name = 'p0'"], data=file, private=["w=a,b"], id="name", table="t"
     )
     assert words.exit_code == 1  # texts for sure

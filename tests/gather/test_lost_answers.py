@@ -26,7 +26,7 @@ BOTH = [{"key": {"dept": "a"}, "values": [6]}, {"key": {"dept": "b"}, "values": 
 def exit_code(tmp_path: Path, sql: str, answer: Any) -> int:
     log = tmp_path / "log.jsonl"
     log.write_text(json.dumps({"sql": sql, "answer": answer}) + "\n")
-    return keyhole.examine(log, data=PEOPLE, id="name", private="kids:real").exit_code
+    return keyhole.audit(log, data=PEOPLE, id="name", private="kids:real").exit_code
 
 
 @pytest.mark.parametrize(

@@ -48,10 +48,10 @@ def settings(tmp_path_factory: pytest.TempPathFactory) -> Path:
     ],
 )
 def test_dimensions_are_about_nobody(settings: Path, sql: str) -> None:
-    found = keyhole.examine(sql, config=settings)
+    found = keyhole.audit(sql, config=settings)
     assert found.statements.judged == 1
     assert not found.findings
-    both = keyhole.examine(f"{sql}; SELECT SUM(cost) FROM visits WHERE person = 2", config=settings)
+    both = keyhole.audit(f"{sql}; SELECT SUM(cost) FROM visits WHERE person = 2", config=settings)
     assert both.statements.judged == 2
     assert both.exit_code == 1  # what is asked of people beside it is judged as ever
 
@@ -69,7 +69,7 @@ def test_dimensions_are_about_nobody(settings: Path, sql: str) -> None:
     ],
 )
 def test_what_looks_at_people_besides_is_no_such_statement(settings: Path, sql: str) -> None:
-    assert keyhole.examine(sql, config=settings).statements.judged == 0
+    assert keyhole.audit(sql, config=settings).statements.judged == 0
 
 
 STAFF = pa.table({"name": ["Ann", "Bob", "Cyd"], "dept": ["a", "a", "b"], "pay": [51, 64, 70]})
@@ -87,7 +87,7 @@ STAFF = pa.table({"name": ["Ann", "Bob", "Cyd"], "dept": ["a", "a", "b"], "pay":
 )
 def test_sets_written_twice_are_judged_as_once(sets: str, same: str) -> None:
     twice, once = (
-        keyhole.examine(f"SELECT dept, SUM(pay) FROM t GROUP BY {by}", data=STAFF, private="pay", id="name")
+        keyhole.audit(f"SELECT dept, SUM(pay) FROM t GROUP BY {by}", data=STAFF, private="pay", id="name")
         for by in (sets, same)
     )
     assert twice.statements.judged == 1

@@ -33,7 +33,7 @@ def people(values: tuple[int, ...]) -> pa.Table:
 
 
 def audited(log: list[str], values: tuple[int, ...]) -> Verdict:
-    return keyhole.examine(log, data=people(values), private=["x:0..1:1"], id="name", table="t")
+    return keyhole.audit(log, data=people(values), private=["x:0..1:1"], id="name", table="t")
 
 
 def told(log: list[str], values: tuple[int, ...], t: duckdb.DuckDBPyConnection) -> str:
@@ -147,7 +147,7 @@ def test_given_answers_of_an_ordered_union_are_not_dealt_out_in_its_order(tmp_pa
     sql = f"{labelled(ONE, 'b')} UNION ALL {labelled(TWO, 'a')} ORDER BY 1"
     log = tmp_path / "log.jsonl"
     log.write_text(json.dumps({"sql": sql, "answer": [0, 1]}) + "\n", encoding="utf-8")
-    verdict = keyhole.examine(log, data=people((1, 0, 1, 0)), private=["x:0..1:1"], id="name", table="t")
+    verdict = keyhole.audit(log, data=people((1, 0, 1, 0)), private=["x:0..1:1"], id="name", table="t")
     assert verdict.exit_code == 3
     assert "ORDER BY" in verdict.refused[0].error
 

@@ -105,7 +105,7 @@ def test_rows_of_a_transcript_are_read():
     people = pa.table({"name": ["Ann", "Bob", "Cyd"], "pay": [None, None, None]})
     line = ("SELECT name, pay FROM staff WHERE name <> 'Ann'", [["Bob", 60], {"name": "Cyd", "pay": 70}])
     log = [line, ("SELECT SUM(pay) FROM staff", 180)]
-    verdict = keyhole.examine(log, data=people.drop(["pay"]), table="staff", id="name", private="pay:0..100:1")
+    verdict = keyhole.audit(log, data=people.drop(["pay"]), table="staff", id="name", private="pay:0..100:1")
     assert {f.who: int(f.value) for f in verdict.exposure.exposed} == {"Ann": 50, "Bob": 60, "Cyd": 70}
 
 
@@ -140,7 +140,7 @@ def test_against_all_tables(seed):
     con.close()
     possible = {name: {table[i] for table in alike} for i, name in enumerate(names)}
     people = pa.table({"name": names, "dept": depts, "pay": values})
-    verdict = keyhole.examine(log, data=people, table="t", id="name", private="pay:0..2:1").exposure
+    verdict = keyhole.audit(log, data=people, table="t", id="name", private="pay:0..2:1").exposure
     exposed = {finding.who: int(finding.value) for finding in verdict.exposed}
     assert all(possible[who] == {value} for who, value in exposed.items()), log
     if verdict.complete:

@@ -88,7 +88,7 @@ def exposed(verdict: keyhole.Verdict) -> dict[str, Any]:
 
 
 def audit(log: list[Any], table: pa.Table, **more: Any) -> keyhole.Verdict:
-    return keyhole.examine(log, data=table, private=["pay"], id="name", **more)
+    return keyhole.audit(log, data=table, private=["pay"], id="name", **more)
 
 
 @pytest.mark.parametrize("seed", range(6))
@@ -120,7 +120,7 @@ def test_a_sum_of_averages_less_one_group_is_that_group_and_the_checker_runs_the
     log = [f"WITH g AS ({averages}) SELECT AVG(t) FROM g", f"SELECT SUM(t) FROM ({averages}) AS g WHERE dept <> 'c'"]
     data = tmp_path / "t.csv"
     pa_csv.write_csv(STAFF, data)
-    verdict = keyhole.examine(log, data=data, private=["pay"], id="name")
+    verdict = keyhole.audit(log, data=data, private=["pay"], id="name")
     assert exposed(verdict) == {"p5": 515}  # the only value in its group
     said = replay(verdict.dumps(), data)
     assert len(said.checked) == 1
@@ -138,7 +138,7 @@ def test_what_is_not_linear_stands_beside_what_is() -> None:
 def test_records_of_one_person_are_added_up_over_people_who_have_a_value() -> None:
     visits = pa.table({"id": [1, 1, 2, 2, 3, 3, 4], "cost": pa.array([100, 50, 70, None, 20, 30, None], pa.int64())})
     sums = "SELECT AVG(t) FROM (SELECT id, SUM(cost) AS t FROM t{} GROUP BY 1)"
-    verdict = keyhole.examine([sums.format(""), sums.format(" WHERE id <> 2")], data=visits, private=["cost"], id="id")
+    verdict = keyhole.audit([sums.format(""), sums.format(" WHERE id <> 2")], data=visits, private=["cost"], id="id")
     assert [f.value for f in verdict.exposure.findings if f.status is Status.EXPOSED] == [70]
 
 

@@ -48,8 +48,8 @@ def test_it_is_cleared_and_never_accuses(number: str) -> None:
     pays, bonuses = zip(*PAIRS, strict=True)
     data = pa.table({"name": list("ABCD"), "dept": list("aabb"), "pay": pays, "bonus": bonuses})
     domains = {"private": ["pay:5..7:1", "bonus:2..3:1"], "id": "name", "data": data}
-    clear = keyhole.examine(f"SELECT {number} FROM t", **domains)
+    clear = keyhole.audit(f"SELECT {number} FROM t", **domains)
     assert (clear.statements.judged, len(clear.findings)) == (1, 0)
     assert clear.exit_code == 0 or "FILTER" in number
-    alone = keyhole.examine(f"SELECT {number} FROM t WHERE name = 'A'", **domains)
+    alone = keyhole.audit(f"SELECT {number} FROM t WHERE name = 'A'", **domains)
     assert (alone.exit_code, len(alone.findings)) == (3, 0)

@@ -35,7 +35,7 @@ STAFF = pa.table(
 
 
 def audit(*log: Any, **more: Any) -> keyhole.Verdict:
-    return keyhole.examine(list(log), data=STAFF, private=["pay", "ill"], id="name", **more)
+    return keyhole.audit(list(log), data=STAFF, private=["pay", "ill"], id="name", **more)
 
 
 def exposed(verdict: keyhole.Verdict) -> dict[str, Any]:
@@ -109,7 +109,7 @@ def test_what_is_not_the_same_at_each_run_or_private_is_listed_with_the_reason(s
 def test_a_sum_of_doubles_below_a_condition_is_not_judged() -> None:
     data = STAFF.append_column("size", pa.array([1.1] * 8))
     log = "SELECT SUM(pay) FROM t WHERE size > (SELECT AVG(size) FROM t)"
-    verdict = keyhole.examine(log, data=data, private="pay", id="name")
+    verdict = keyhole.audit(log, data=data, private="pay", id="name")
     assert "order of its rows" in verdict.refused[0].error
 
 
@@ -150,7 +150,7 @@ def test_the_proof_is_replayed_by_the_checker_that_runs_the_text_itself(tmp_path
         "SELECT q, SUM(pay) FROM (SELECT pay, NTILE(2) OVER (ORDER BY age, name) AS q FROM t) GROUP BY q;"
         "SELECT q, SUM(pay) FROM (SELECT pay, NTILE(2) OVER (ORDER BY age, name) AS q FROM t WHERE age < 60) GROUP BY q"
     )
-    verdict = keyhole.examine(log, data=data, private=["pay", "ill"], id="name")
+    verdict = keyhole.audit(log, data=data, private=["pay", "ill"], id="name")
     assert "Fay" in exposed(verdict)
     said = replay(verdict.dumps(), data)
     assert said.checked
@@ -189,7 +189,7 @@ def test_columns_are_added_in_the_order_of_the_records_and_once() -> None:
 def test_texts_that_differ_by_case_are_two_columns() -> None:
     data = STAFF.set_column(1, "dept", pa.array(list("aAbbbccc")))
     ask = "SELECT SUM(pay) FROM t WHERE age = (SELECT MAX(age) FROM t WHERE dept = '{}')"
-    verdict = keyhole.examine([ask.format("a"), ask.format("A")], data=data, private=["pay", "ill"], id="name")
+    verdict = keyhole.audit([ask.format("a"), ask.format("A")], data=data, private=["pay", "ill"], id="name")
     assert exposed(verdict) == {"Ann": 51, "Bob": 64}
 
 

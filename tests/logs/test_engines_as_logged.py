@@ -21,7 +21,7 @@ STAFF = pa.table(
 
 
 def audit(*log: str, dialect: str) -> keyhole.Verdict:
-    return keyhole.examine(list(log), data=STAFF, private="pay", id="name", dialect=dialect)
+    return keyhole.audit(list(log), data=STAFF, private="pay", id="name", dialect=dialect)
 
 
 @pytest.mark.parametrize(

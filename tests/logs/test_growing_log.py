@@ -41,7 +41,7 @@ def test_no_audit_of_it_takes_half_a_statement_for_a_whole_one(tmp_path: Path) -
     seen = []
     try:
         while process.poll() is None and len(seen) < 4:
-            found = keyhole.examine(path, data=STAFF, private="pay", id="name")
+            found = keyhole.audit(path, data=STAFF, private="pay", id="name")
             assert not found.findings
             assert {e.sql for e in found.evidence.transcript.entries} == {STATEMENT}
             assert all("still being written" in r.error for r in found.refused)
@@ -90,7 +90,7 @@ def test_half_a_line_waits_for_its_end(tmp_path: Path) -> None:
     with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE) as process:
         assert process.stdout is not None
         process.stdout.readline()
-        found = keyhole.examine(path, data=STAFF, private="pay", id="name")
+        found = keyhole.audit(path, data=STAFF, private="pay", id="name")
         process.kill()
     if sys.platform == "linux":
         assert [e.sql for e in found.evidence.transcript.entries] == [STATEMENT]
@@ -107,7 +107,7 @@ def test_whole_lines_of_half_a_statement_wait_for_their_semicolon(tmp_path: Path
     with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE) as process:
         assert process.stdout is not None
         process.stdout.readline()
-        found = keyhole.examine(path, data=STAFF, private="pay", id="name")
+        found = keyhole.audit(path, data=STAFF, private="pay", id="name")
         folded = fold_log(path)  # as the command reads it
         process.kill()
     if sys.platform == "linux":
@@ -115,7 +115,7 @@ def test_whole_lines_of_half_a_statement_wait_for_their_semicolon(tmp_path: Path
         assert ["still being written" in r.error for r in found.refused] == [True]
         assert [line.sql for line in folded.lines] == [STATEMENT]
         assert ["still being written" in r.error for r in folded.refused] == [True]
-    whole = keyhole.examine(path, data=STAFF, private="pay", id="name")
+    whole = keyhole.audit(path, data=STAFF, private="pay", id="name")
     assert [e.sql for e in whole.evidence.transcript.entries] == [STATEMENT, "SELECT SUM(pay)\nFROM staff"]
 
 

@@ -9,7 +9,7 @@ import pytest
 from click.testing import CliRunner
 
 import keyhole
-from keyhole.api.watch import open_watch
+from keyhole.api.session import open_watch
 from keyhole.cli import app
 from keyhole.config import Config
 from keyhole.config.settings import settings, with_private
@@ -35,7 +35,7 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 def judged(*statements: str, source: str = "", table: str | None = None) -> keyhole.Verdict:
     config = Config.parse(SETTINGS.format(source))
-    return keyhole.examine(list(statements), config=config, table=table)
+    return keyhole.audit(list(statements), config=config, table=table)
 
 
 @pytest.mark.usefixtures("folder")
@@ -145,13 +145,13 @@ class TestAudit:
     def test_a_frame_has_the_name_that_the_log_gives_it(self) -> None:
         frame = pa.table({"name": [r[0] for r in ROWS], "pay": [r[2] for r in ROWS]})
         given = {"data": frame, "private": "pay:real", "id": "name"}
-        assert keyhole.examine([ALL.format("anything")], **given).exit_code == 0
-        found = keyhole.examine([ALL.format("a"), NOT_ANN.format("b")], **given)
+        assert keyhole.audit([ALL.format("anything")], **given).exit_code == 0
+        found = keyhole.audit([ALL.format("a"), NOT_ANN.format("b")], **given)
         assert (found.exit_code, len(found.unjudged)) == (3, 2)
 
     def test_each_analyst_is_judged_by_the_names_of_the_whole_log(self) -> None:
         lines = [{"sql": ALL.format("staff"), "analyst": "a"}, {"sql": ALL.format("old"), "analyst": "b"}]
-        found = keyhole.examine(lines, config=Config.parse(SETTINGS.format("")), by="analyst")
+        found = keyhole.audit(lines, config=Config.parse(SETTINGS.format("")), by="analyst")
         assert {who: view.exit_code for who, view in found.views.items()} == {"a": 0, "b": 3}
 
 

@@ -60,7 +60,7 @@ def asked(questions: int, noise: float, seed: int = 0) -> list[dict[str, Any]]:
 
 
 def audited(lines: list[dict[str, Any]]) -> Verdict:
-    return keyhole.examine(lines, data=data(), private="pay:0..1", id="name")
+    return keyhole.audit(lines, data=data(), private="pay:0..1", id="name")
 
 
 def ranges(verdict: Verdict) -> list[tuple[Fraction, Fraction]]:
@@ -88,7 +88,7 @@ def test_the_audit_proves_what_the_questions_tell(noise: float) -> None:
 def test_a_transcript_of_questions_is_replayed(tmp_path: Path) -> None:
     (tmp_path / "asked.jsonl").write_text("\n".join(map(json.dumps, asked(16, SCALE))), encoding="utf-8")
     pyarrow.csv.write_csv(data(), tmp_path / "t.csv")
-    verdict = keyhole.examine(tmp_path / "asked.jsonl", data=tmp_path / "t.csv", private="pay:0..1", id="name")
+    verdict = keyhole.audit(tmp_path / "asked.jsonl", data=tmp_path / "t.csv", private="pay:0..1", id="name")
     found = replay(verdict.dumps(), tmp_path / "t.csv", bits=16).checked
     assert len(found) == 4
     assert all(c.outcome is Outcome.HOLDS for c in found), [(c.outcome, c.why) for c in found]
@@ -130,7 +130,7 @@ def test_simulated_questions_are_audited_query_by_query(tmp_path: Path, method: 
     hidden = [float(row["w"]) for row in pyarrow.csv.read_csv(table).to_pylist()]
     before = [(Fraction(0), Fraction(1))] * len(hidden)
     for upto in (len(lines) // 3, len(lines)):
-        verdict = keyhole.examine(lines[:upto], data=table, private="w:0..1", id="id")
+        verdict = keyhole.audit(lines[:upto], data=table, private="w:0..1", id="id")
         assert not verdict.contradictions
         after = ranges(verdict)
         for true, (low, high), (lo, hi) in zip(hidden, before, after, strict=True):
@@ -148,7 +148,7 @@ def test_the_log_is_the_game_that_is_scored(tmp_path: Path) -> None:
         choose_learner("newton"), Spread(Subspace.blocks(4, 2)), parse_noise("gaussian:0.02", 4), 40, delta=0.01, seed=0
     )
     assert len(lines) == run.asked
-    verdict = keyhole.examine(lines, data=table, private="w:0..1", id="id")
+    verdict = keyhole.audit(lines, data=table, private="w:0..1", id="id")
     assert (verdict.exit_code, len(verdict.ranges)) == (3, 0)
     assert "noisy without a bound" in verdict.text()
 

@@ -45,7 +45,7 @@ def table(folder: Path, kind: str, values: Sequence[str]) -> Path:
 def test_keys_are_kept_apart_or_not_judged(kind: str, values: Sequence[str], kept: bool, tmp_path: Path) -> None:
     """Groups by a BLOB were summed over nobody, with exit 0; an INTERVAL stopped the whole audit."""
     data = table(tmp_path, kind, values)
-    verdict = keyhole.examine([TEXT, "SELECT SUM(pay) FROM t"], data=data, private="pay", id="name")
+    verdict = keyhole.audit([TEXT, "SELECT SUM(pay) FROM t"], data=data, private="pay", id="name")
     assert [f.who for f in verdict.exposed] == (["A", "B"] if kept else [])
     assert verdict.exit_code == (1 if kept else 3)
     assert [(u.number, u.reason) for u in verdict.unjudged] == ([] if kept else [("1", DIFFERS)])
@@ -58,7 +58,7 @@ def test_private_keys_are_kept_apart_or_not_judged(kind: str, tmp_path: Path) ->
     """Groups by a private BLOB were about nobody, and by a private INTERVAL stopped the whole audit."""
     data = table(tmp_path, kind, next(values for k, values, _ in KEYS if k == kind))
     log = ["SELECT name, k, SUM(pay) FROM t GROUP BY name, k", "SELECT SUM(pay) FROM t WHERE name = 'A'"]
-    verdict = keyhole.examine(log, data=data, private=["pay", "k"], id="name")
+    verdict = keyhole.audit(log, data=data, private=["pay", "k"], id="name")
     found = [(f.who, f.column) for f in verdict.exposed]
     assert found == ([(who, column) for who in "AB" for column in ("k", "pay")] if "NS" in kind else [("A", "pay")])
     assert len([*verdict.unjudged, *verdict.refused]) == ("NS" not in kind)
@@ -67,7 +67,7 @@ def test_private_keys_are_kept_apart_or_not_judged(kind: str, tmp_path: Path) ->
 def test_a_private_uuid_can_be_loaded(tmp_path: Path) -> None:
     """It was searched for the words of infinity as if it were text, and the audit stopped."""
     uuids = [f"'00000000-0000-0000-0000-00000000000{i}'" for i in range(2)]
-    verdict = keyhole.examine(
+    verdict = keyhole.audit(
         ["SELECT name, k, COUNT(*) FROM t GROUP BY name, k"],
         data=table(tmp_path, "UUID", uuids),
         private=["k"],
@@ -80,7 +80,7 @@ def test_keys_that_are_merged_on_the_way_are_noticed(tmp_path: Path, monkeypatch
     """A liar: nanoseconds are fetched as Python's times, which have microseconds."""
     data = table(tmp_path, *KEYS[0][:2])
     monkeypatch.setattr(roster, "_fetched_keys", lambda con, table, keys: list(keys))
-    verdict = keyhole.examine([TEXT], data=data, private="pay", id="name")
+    verdict = keyhole.audit([TEXT], data=data, private="pay", id="name")
     assert (verdict.exit_code, [u.reason for u in verdict.unjudged]) == (3, [DIFFERS])
     assert not verdict.findings
 
@@ -90,5 +90,5 @@ def test_many_keys_are_looked_at_in_part(tmp_path: Path) -> None:
     con = duckdb.connect(str(path))
     con.execute("CREATE TABLE t AS SELECT 'n' || i AS name, i * 3 AS k, 5 AS pay FROM range(5000) AS r(i)")
     con.close()
-    verdict = keyhole.examine(["SELECT k, SUM(pay) FROM t GROUP BY k"], data=path, private="pay", id="name")
+    verdict = keyhole.audit(["SELECT k, SUM(pay) FROM t GROUP BY k"], data=path, private="pay", id="name")
     assert len(verdict.exposed) == 5000

@@ -29,7 +29,7 @@ EVERYBODY = ("Ann", "Bob", "Cyd", "Dan")
 
 
 def audit(*log: Any, data: object = D, private: tuple[str, ...] = ("pay",)) -> Verdict:
-    return keyhole.examine(list(log), data=data, private=private, id="name")
+    return keyhole.audit(list(log), data=data, private=private, id="name")
 
 
 def exposed(*log: Any, data: object = D, private: tuple[str, ...] = ("pay",)) -> dict[str, object]:

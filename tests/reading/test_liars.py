@@ -111,7 +111,7 @@ def test_an_audit_with_a_lying_reader_is_no_all_clear(
     text: str, misread: Misreading, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(importlib.import_module("keyhole.sql.read"), "lower_statement", misread)
-    verdict = keyhole.examine([text], data=D, private=["pay", "bonus"], id="name")
+    verdict = keyhole.audit([text], data=D, private=["pay", "bonus"], id="name")
     assert (verdict.exit_code, [u.reason for u in verdict.unjudged]) == (3, [DIFFERS])
     assert not verdict.findings
 
@@ -120,7 +120,7 @@ def test_what_is_offered_for_a_report_has_no_constants(monkeypatch: pytest.Monke
     text = "SELECT SUM(pay) FROM t WHERE name = 'Ann' AND zip > 32453 /* Ann */ AND dept = $$a$$ AND age = 30 -- 51"
     lie = as_if("SELECT SUM(pay) FROM t WHERE name = 'Bob'")
     monkeypatch.setattr(importlib.import_module("keyhole.sql.read"), "lower_statement", lie)
-    verdict = keyhole.examine([text], data=D, private=["pay", "bonus"], id="name")
+    verdict = keyhole.audit([text], data=D, private=["pay", "bonus"], id="name")
     offered = verdict.to_json()["unjudged"][0]["report"]
     assert offered == "SELECT SUM(pay) FROM t WHERE name = 'x' AND zip > 0  AND dept = 'x' AND age = 0"
     assert offered in verdict.text()

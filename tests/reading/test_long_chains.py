@@ -15,12 +15,12 @@ def chain(links: int) -> str:
 
 
 def test_a_short_chain_is_opened() -> None:
-    found = keyhole.examine(chain(20), data=DATA, private="pay", id="name")
+    found = keyhole.audit(chain(20), data=DATA, private="pay", id="name")
     assert [f.value for f in found.exposed] == [51]
 
 
 def test_a_long_one_says_what_is_wrong_with_it() -> None:
-    found = keyhole.examine(chain(3000), data=DATA, private="pay", id="name")
+    found = keyhole.audit(chain(3000), data=DATA, private="pay", id="name")
     assert found.exit_code == 3
     (said,) = [*(u.reason for u in found.unjudged), *(r.error for r in found.refused)]
     assert "3,000 queries that read from one another" in said

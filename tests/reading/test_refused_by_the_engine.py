@@ -147,7 +147,7 @@ TOKEN = re.compile(r"\s+|'[^']*'|\w+|.")
 
 def judged(log: list[str], **given: Any) -> tuple[set[int], Any]:
     """The numbers of the statements that count, and the verdict."""
-    found = keyhole.examine(log, data=STAFF, private="pay", id="name", table="staff", **given)
+    found = keyhole.audit(log, data=STAFF, private="pay", id="name", table="staff", **given)
     left = {int(each.number) for each in (*found.unjudged, *found.refused)}
     return set(range(1, len(log) + 1)) - left, found
 

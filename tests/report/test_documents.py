@@ -52,7 +52,7 @@ def test_what_has_its_default_is_left_out() -> None:
 
 def test_a_verdict_is_read_as_it_was_written(tmp_path: Path) -> None:
     write_files(tmp_path, {"people.csv": PEOPLE, "log.sql": LOG, "keyhole.toml": CONFIG})
-    verdict = keyhole.examine(tmp_path / "log.sql", config=tmp_path / "keyhole.toml", within="60%")
+    verdict = keyhole.audit(tmp_path / "log.sql", config=tmp_path / "keyhole.toml", within="60%")
     written = verdict.dumps()
     document = read_document(read_json(written), VerdictDocument)
     assert document.exposed[0].value == Decimal("5.2")

@@ -11,7 +11,7 @@ import keyhole
 def audit(people: int, *log: str) -> keyhole.Verdict:
     names = [f"P{k:02}" for k in range(people)]
     data = pa.table({"name": names, "team": ["a"] * people, "pay": list(range(1, people + 1))})
-    return keyhole.examine(list(log), data=data, private="pay", id="name")
+    return keyhole.audit(list(log), data=data, private="pay", id="name")
 
 
 EACH = "SELECT name, SUM(pay) + COUNT(*) FROM t GROUP BY name"

@@ -19,11 +19,11 @@ def shown(tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
     folder = tmp_path_factory.mktemp("notebook")
     files = {"people.csv": PEOPLE, "roster.csv": ROSTER, "log.sql": LOG, "t.jsonl": TRANSCRIPT, "q.sql": ASKED}
     write_files(folder, {**files, "keyhole.toml": CONFIG, "budget.toml": BUDGET})
-    verdict = keyhole.examine(folder / "log.sql", config=folder / "keyhole.toml")
+    verdict = keyhole.audit(folder / "log.sql", config=folder / "keyhole.toml")
     given = {"data": folder / "roster.csv", "id": "Name", "private": "Blood sugar:3..10"}
     guessed = keyhole.attack(folder / "t.jsonl", **given)
     scored = keyhole.attack(folder / "t.jsonl", truth=folder / "people.csv", **given)
-    told = keyhole.answer(folder / "q.sql", config=folder / "budget.toml", epsilon=1)
+    told = keyhole.ask(folder / "q.sql", config=folder / "budget.toml", epsilon=1)
     made = {"verdict": verdict, "attack": guessed, "scored": scored, "answers": told}
     return {name: each._repr_html_() for name, each in made.items()}
 

@@ -54,9 +54,7 @@ def hospital_log(seed: int, questions: int = 40) -> list[str]:
 
 
 def test_forty_statements_of_a_hospital_fit_a_screen() -> None:
-    verdict = keyhole.examine(
-        hospital_log(0), data=hospital(0), id="patient", private="cost:0..100000", time_limit=SHORT
-    )
+    verdict = keyhole.audit(hospital_log(0), data=hospital(0), id="patient", private="cost:0..100000", time_limit=SHORT)
     lines = verdict.text().splitlines()
     assert verdict.exit_code == 1
     assert len(lines) <= 45, "\n".join(lines)
@@ -85,7 +83,7 @@ ALL, NOT_READ = "SELECT SUM(pay) FROM t", "SELECT MAX(pay) FROM t WHERE pay > 15
 
 
 def audited(*log: str, private: str = "pay:real") -> Verdict:
-    return keyhole.examine(list(log), data=STAFF, id="name", private=private)
+    return keyhole.audit(list(log), data=STAFF, id="name", private=private)
 
 
 @pytest.mark.parametrize(

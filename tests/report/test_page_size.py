@@ -24,7 +24,7 @@ from keyhole.report.html.audit import render_audit_page
 def verdict() -> VerdictDocument:
     people = pa.table({"name": ["Ann", "Bob", "Cy"], "pay": [1, 2, 3]})
     log = ["SELECT SUM(pay) FROM t WHERE name = 'Ann'", "SELECT foo(pay) FROM t"]
-    return keyhole.examine(log, data=people, private="pay", id="name").document()
+    return keyhole.audit(log, data=people, private="pay", id="name").document()
 
 
 def test_everybody_is_exposed_by_proofs_of_a_thousand_statements(verdict: VerdictDocument) -> None:

@@ -30,7 +30,7 @@ TURNED = "\u202eevil\u2067 אבג"
 def hospital(tmp_path_factory: pytest.TempPathFactory) -> Verdict:
     folder = tmp_path_factory.mktemp("story")
     write_files(folder, {"people.csv": PEOPLE, "log.sql": LOG, "keyhole.toml": CONFIG})
-    return keyhole.examine(folder / "log.sql", config=folder / "keyhole.toml", within="60%")
+    return keyhole.audit(folder / "log.sql", config=folder / "keyhole.toml", within="60%")
 
 
 class Structure(HTMLParser):
@@ -92,7 +92,7 @@ def test_names_columns_and_statements_come_out_as_text() -> None:
     people = pa.table({"na<me": [NASTY, TURNED, "Cy"], 'pa"y': [10, 20, 30]})
     log = [f"""SELECT SUM("pa""y") FROM t WHERE "na<me" = '{NASTY.replace("'", "''")}'""", 'SELECT SUM("pa""y") FROM t']
     log += [f"""SELECT SUM("pa""y") FROM t WHERE "na<me" = '{TURNED}'""", "SELECT median(<u>) FROM t"]
-    verdict = keyhole.examine(log, data=people, private='pa"y', id="na<me")
+    verdict = keyhole.audit(log, data=people, private='pa"y', id="na<me")
     found = parsed(verdict.to_html("<u>log</u>"))
     said = "\n".join(found.text)
     assert NASTY in said

@@ -11,7 +11,7 @@ from xml.etree import ElementTree
 import pytest
 from click.testing import CliRunner
 
-from keyhole import examine
+from keyhole import audit
 from keyhole.auditing.base import Group, Status
 from keyhole.cli import app
 from keyhole.cli.demo import LOG, PEOPLE
@@ -37,7 +37,7 @@ def story(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> tuple[Verdict, Log
     (tmp_path / "log 1.sql").write_text(LOG + TROUBLE, encoding="utf-8")
     monkeypatch.chdir(tmp_path)
     log = open_log(Path("log 1.sql"))
-    return examine(log, data="people.csv", id="Name", private=["Blood sugar"], group_size=2), log
+    return audit(log, data="people.csv", id="Name", private=["Blood sugar"], group_size=2), log
 
 
 # The part of the SARIF 2.1.0 schema that we use: type, required members, allowed members, and what is below them.
@@ -157,7 +157,7 @@ def test_junit_counts_people_in_the_words_of_the_findings(story: tuple[Verdict, 
 def test_junit_is_xml_whatever_the_statement_holds(tmp_path: Path) -> None:
     (tmp_path / "people.csv").write_text(PEOPLE, encoding="utf-8")
     log = open_log("SELECT SUM(\"Blood sugar\") FROM people WHERE Gender = '\x00\x0b<&>\ud7ff\uffff'; SELECT '\x1b'")
-    verdict = examine(log, data=tmp_path / "people.csv", id="Name", private=["Blood sugar"])
+    verdict = audit(log, data=tmp_path / "people.csv", id="Name", private=["Blood sugar"])
     assert ElementTree.fromstring(junit(verdict.plain, log)).find("testsuite") is not None
 
 
@@ -201,9 +201,7 @@ def test_a_baseline_that_is_no_verdict_is_named(tmp_path: Path, text: str) -> No
 def test_ids_of_any_kind_are_recognised_again(tmp_path: Path) -> None:
     rows = "day,no,part,x\n2026-01-02,1,0.5,3\n2026-01-03,2,1.5,4\n"
     (tmp_path / "t.csv").write_text(rows, encoding="utf-8")
-    found = examine(
-        "SELECT SUM(x) FROM t WHERE no = 1", data=tmp_path / "t.csv", id=["day", "no", "part"], private=["x"]
-    )
+    found = audit("SELECT SUM(x) FROM t WHERE no = 1", data=tmp_path / "t.csv", id=["day", "no", "part"], private=["x"])
     assert len(found.exposed) == 1
     assert Baseline.of(read_document(read_json(found.dumps()), VerdictDocument)).knows(found.plain.exposed[0])
 

@@ -128,7 +128,7 @@ def forms(verdict: Verdict) -> str:
 @cache
 def judged(statement: str) -> Verdict:
     """A statement alone."""
-    return keyhole.examine([statement], data=people(), id="name", private=list(PRIVATE))
+    return keyhole.audit([statement], data=people(), id="name", private=list(PRIVATE))
 
 
 @pytest.mark.parametrize("statement", [*STATEMENTS, *EXPOSING])

@@ -27,7 +27,7 @@ STAFF = pa.table({"name": [f"p{i}" for i in range(N)], "no": list(range(N)), "pa
 
 
 def staff(log: list[Any], **more: Any) -> Verdict:
-    return keyhole.examine(log, data=STAFF, private=more.pop("private", "pay"), id="name", **more)
+    return keyhole.audit(log, data=STAFF, private=more.pop("private", "pay"), id="name", **more)
 
 
 def one(i: int) -> str:

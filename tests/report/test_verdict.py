@@ -29,7 +29,7 @@ WARD = pa.table({"name": ["a", "b", "c"], "g": ["F", "M", "M"], "ssn": [7, 8, 9]
 
 
 def ward(*log: object, private: str = "x", **more: Any) -> Verdict:
-    return keyhole.examine(list(log), data=WARD, private=private, id="name", **more)  # type: ignore[arg-type]
+    return keyhole.audit(list(log), data=WARD, private=private, id="name", **more)  # type: ignore[arg-type]
 
 
 SUM = "SELECT SUM(x) FROM t"
@@ -105,7 +105,7 @@ def test_values_keep_all_their_digits() -> None:
     exact = pa.array([Decimal("12345678.1234567891"), Decimal("0.0000000001")], pa.decimal128(18, 10))
     people = pa.table({"name": ["a", "b"], "g": [1, 2], "x": exact, "y": [2**60 + 1, 3]})
     log = ["SELECT SUM(x) FROM t WHERE g = 1", "SELECT SUM(y) FROM t WHERE g = 1"]
-    raw = keyhole.examine(log, data=people, private=["x", "y"], id="name").dumps()
+    raw = keyhole.audit(log, data=people, private=["x", "y"], id="name").dumps()
     assert '"value": 12345678.1234567891,' in raw
     assert f'"value": {2**60 + 1},' in raw
     again = json.loads(raw, parse_float=Decimal)
@@ -116,7 +116,7 @@ def test_values_keep_all_their_digits() -> None:
 def test_answers_are_written_as_they_were_given() -> None:
     roster = pa.table({"name": ["a", "b"], "g": [1, 2]})
     log = [(f"{SUM} WHERE g = 1", Decimal(LONG)), (f"{SUM} WHERE g = 2", 2**90 + 1)]
-    raw = keyhole.examine(log, data=roster, private="x", id="name").dumps()
+    raw = keyhole.audit(log, data=roster, private="x", id="name").dumps()
     assert f'"answer": {LONG}' in raw
     assert f'"answer": {2**90 + 1}' in raw
 
@@ -212,7 +212,7 @@ def test_a_fact_about_somebody_is_known_beforehand(tmp_path: Path) -> None:
 def test_proof_items_carry_the_answer() -> None:
     roster = WARD.drop_columns(["x"])
     log = [(SUM, 6), (MEN, 5.0), ("SELECT SUM(x) FROM t WHERE g = 'X'", None)]
-    verdict = keyhole.examine(log, data=roster, private="x", id="name")
+    verdict = keyhole.audit(log, data=roster, private="x", id="name")
     (item,) = verdict.to_json()["exposed"]
     assert [(p["query"], p["weight"], p["answer"]) for p in item["proof"]] == [("1", "1", 6), ("2", "-1", 5)]
 
@@ -238,7 +238,7 @@ def test_why_has_formula_and_arithmetic() -> None:
 def test_a_notebook_shows_why_and_what_was_not_judged() -> None:
     people = pa.table({"name": ["<b>", "c"], "g": [1, 2], "x": [1, 2]})
     log = ["SELECT SUM(x) FROM t WHERE g = 1", "SELECT MAX(x) FROM t WHERE x > 0", "SELECT SUM(y) FROM t WHERE g < 3"]
-    shown = keyhole.examine(log, data=people, private="x", id="name")._repr_html_()
+    shown = keyhole.audit(log, data=people, private="x", id="name")._repr_html_()
     for part in (
         "Why:",
         "Q1 = &lt;b&gt;",
@@ -267,7 +267,7 @@ def test_a_verdict_offers_what_an_exposure_has() -> None:
 
 
 def test_one_name_or_several() -> None:
-    assert ward(SUM, private="x").text() == keyhole.examine([SUM], data=WARD, private=["x"], id=["name"]).text()
+    assert ward(SUM, private="x").text() == keyhole.audit([SUM], data=WARD, private=["x"], id=["name"]).text()
 
 
 def test_the_page_on_formats_names_every_field() -> None:

@@ -44,7 +44,7 @@ def audited(
     folder: Path, data: object = None, more: str = "", *, version: str | None = "1", columns: str = "", **how: Any
 ) -> Session[Any]:
     config = told(folder, more, version=version, columns=columns)
-    return keyhole.ask(
+    return keyhole.session(
         config, data=staff() if data is None else data, private="pay:..10000000000", id="name", exact_above=1, **how
     )
 

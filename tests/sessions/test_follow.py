@@ -55,7 +55,7 @@ def follow(
         if step is not None:
             step()
 
-    from keyhole.api.watch import open_watch
+    from keyhole.api.session import open_watch
     from keyhole.config.settings import settings, with_private
     from keyhole.sessions.open import AuditTerms
 
@@ -110,7 +110,7 @@ def test_what_cannot_be_represented_makes_later_sessions_refuse_until_it_is_acce
     Path("log.sql").write_text(f"{ALL};\nSELECT MEDIAN(pay) FROM t;\nSELECT MEDIAN(pay) FROM t;\n", encoding="utf-8")
     found, _ = follow()
     assert [e.how for e in found] == [Entering.PUBLISHED, Entering.UNJUDGED]
-    for opened in (keyhole.watch, keyhole.ask):
+    for opened in (keyhole.watch, keyhole.session):
         with pytest.raises(BookError, match="incomplete: 1 statement"):
             opened(config="keyhole.toml")
     ran = run("ask", "--decide-only", "-c", "keyhole.toml", "--accept-unjudged", given=f"{ALL};")
@@ -228,7 +228,7 @@ def test_a_server_log_says_who_asked_and_what_failed() -> None:
     assert (follower.counts.failed, follower.counts.elsewhere, follower.counts.repeated) == (1, 1, 1)
     with Book.rehearsal("book.keyhole") as book:
         assert book.state.heard.keys() == {"ann", "bob"}  # bob was told the same
-    verdict = keyhole.examine("book.keyhole", config="keyhole.toml", by="analyst")
+    verdict = keyhole.audit("book.keyhole", config="keyhole.toml", by="analyst")
     assert list(verdict.views) == ["ann"]
 
 

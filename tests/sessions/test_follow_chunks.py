@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from keyhole.api.watch import open_watch
+from keyhole.api.session import open_watch
 from keyhole.book import Book, Mark
 from keyhole.config.settings import settings, with_private
 from keyhole.logs.importers import LogFormat

@@ -54,7 +54,7 @@ FORMS = [
 @pytest.fixture(scope="module")
 def session(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Any]:
     book: Path = tmp_path_factory.mktemp("forms") / "staff.keyhole"
-    with keyhole.ask(data=STAFF, private="pay:0..", id="name", exact_above=1, book=book) as opened:
+    with keyhole.session(data=STAFF, private="pay:0..", id="name", exact_above=1, book=book) as opened:
         yield opened
 
 

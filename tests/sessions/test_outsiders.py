@@ -31,7 +31,7 @@ class Folder:
         toml += f"[columns.private.{column}]\nmax = 1000\n{pay}\n"
         toml = toml.replace("[columns.private", f'[columns]\nid = ["{id}"]\n[columns.private', 1)
         (self.path / "keyhole.toml").write_text(toml)
-        with keyhole.ask(self.path / "keyhole.toml") as session:
+        with keyhole.session(self.path / "keyhole.toml") as session:
             return session.ask(sql)
 
 
@@ -86,7 +86,7 @@ def test_an_entry_takes_the_same_room_for_tiny_and_huge_numbers(tmp_path: Path) 
         folder.mkdir()
         people = pa.table({"name": [f"p{i}" for i in range(60)], "g": [i // 2 for i in range(60)], "pay": [value] * 60})
         told = keyhole.config.Config.parse(f"[book]\npath = '{folder}/book.keyhole'")
-        with keyhole.ask(told, data=people, private="pay:0..", id="name", exact_above=1, table="t") as session:
+        with keyhole.session(told, data=people, private="pay:0..", id="name", exact_above=1, table="t") as session:
             assert session.ask("SELECT g, SUM(pay) FROM t GROUP BY g").answered
         with Book.open(folder / "book.keyhole") as book:
             rows = book.store.db.execute("SELECT length(body) FROM entry WHERE kind = ?", (str(Mark.ANSWER),))
@@ -114,13 +114,13 @@ def numbers_of(pay: list[float]) -> pa.Table:
 @pytest.mark.parametrize("command", ["ask", "audit"])
 def test_numbers_whose_sums_may_be_infinite_are_found_when_the_data_is_loaded(command: str, huge: float) -> None:
     data = numbers_of([1.0 + i for i in range(59)] + [huge])
-    call = partial(keyhole.ask, exact_above=1) if command == "ask" else partial(keyhole.examine, list(OVERFLOWING))
+    call = partial(keyhole.session, exact_above=1) if command == "ask" else partial(keyhole.audit, list(OVERFLOWING))
     with pytest.raises(DataError, match="column 'pay' holds a number beyond 1e70") as told:
         call(data=data, private="pay:real", id="name", table="t")
     assert ("row 60" in str(told.value)) == (command == "audit")
     public = data.rename_columns(["name", "g", "pay", "tiny", "w"])
     with pytest.raises(DataError, match="column 'w' holds a number beyond 1e70"):
-        keyhole.ask(data=public, private="pay:real", id="name", exact_above=1, table="t")
+        keyhole.session(data=public, private="pay:real", id="name", exact_above=1, table="t")
 
 
 @pytest.mark.parametrize("sql", OVERFLOWING)
@@ -129,7 +129,7 @@ def test_whether_an_answer_comes_does_not_depend_on_how_large_numbers_are(sql: s
     for number, size in enumerate((1.0, 1e60, 1e69 / 60, -1e69 / 60)):
         data = numbers_of([size * (1 + i) for i in range(60)])
         told = keyhole.config.Config.parse(f"[book]\npath = '{tmp_path}/{number}.keyhole'")
-        with keyhole.ask(told, data=data, private="pay:real", id="name", exact_above=1, table="t") as session:
+        with keyhole.session(told, data=data, private="pay:real", id="name", exact_above=1, table="t") as session:
             reply = session.ask(sql)
             seen.add((reply.answered, str(reply.outcome)))
     assert seen == {(True, "answered")}
@@ -139,7 +139,7 @@ def test_a_weight_beyond_what_sums_hold_is_refused_whatever_the_private_values_a
     for number, size in enumerate((1e-300, 1.0, 1e66)):
         data = numbers_of([size * i for i in range(60)])
         told = keyhole.config.Config.parse(f"[book]\npath = '{tmp_path}/{number}.keyhole'")
-        with keyhole.ask(told, data=data, private="pay:real", id="name", exact_above=1, table="t") as session:
+        with keyhole.session(told, data=data, private="pay:real", id="name", exact_above=1, table="t") as session:
             reply = session.ask("SELECT SUM(pay * w * w * w) FROM t")
             assert (str(reply.outcome), "is beyond 1e70 for some record" in str(reply.reason)) == ("refused", True)
 
@@ -153,7 +153,7 @@ def test_a_weight_beyond_what_sums_hold_is_refused_whatever_the_private_values_a
 )
 def test_a_quotient_says_that_its_denominator_is_not_zero(pay: tuple[int, ...], sql: str) -> None:
     people = pa.table({"name": ["A", "B", "C"], "g": ["y", "x", "y"], "pay": list(pay)})
-    verdict = keyhole.examine([sql], data=people, private=f"pay:0..{max(pay) + 1}:1", id="name")
+    verdict = keyhole.audit([sql], data=people, private=f"pay:0..{max(pay) + 1}:1", id="name")
     assert verdict.exit_code != 0
 
 

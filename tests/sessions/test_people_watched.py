@@ -17,8 +17,8 @@ import pytest
 from session_world import call, written
 from tests.laws.brute import rank
 
-from keyhole.api.session import ask
-from keyhole.api.watch import Watch, watch
+from keyhole.api.session import Watch, watch
+from keyhole.api.session import session as open_session
 from keyhole.auditing.examine import examine
 from keyhole.auditing.online import participants
 from keyhole.auditing.online.admission import Admission
@@ -225,7 +225,7 @@ def test_rows_that_are_public_are_public_conditions(tmp_path: Path) -> None:
     config = Config.parse(TOLD.format(private='["title"]'))
     data = folder(tmp_path, "1,11,flu\n2,13,flu\n3,14,asthma\n")
     having = "EXISTS (SELECT 1 FROM diag WHERE diag.pid = adm.pid)"
-    with ask(config, data=data, book=tmp_path / "b.keyhole") as session:
+    with open_session(config, data=data, book=tmp_path / "b.keyhole") as session:
         told = session.ask(f"SELECT SUM(cost) FROM adm WHERE {having}")
         assert told.exact == (({}, (26,)),)
         assert session.ask("SELECT SUM(cost) FROM adm WHERE pid IN (SELECT pid FROM diag WHERE hadm < 14)").outcome is (
@@ -236,7 +236,7 @@ def test_rows_that_are_public_are_public_conditions(tmp_path: Path) -> None:
         assert "rows of diag" in session.ask(ROWS_ASKED[0]).reason
     folder(tmp_path, "1,11,flu\n2,13,flu\n4,15,asthma\n")
     with pytest.raises(BookError, match="other data"):
-        ask(config, data=data, book=tmp_path / "b.keyhole")
+        open_session(config, data=data, book=tmp_path / "b.keyhole")
 
 
 def test_private_rows_do_not_reach_the_roster(tmp_path: Path) -> None:

@@ -53,7 +53,7 @@ def test_replies_come_as_the_engine_orders_them(tmp_path: Path, sql: str) -> Non
     cursor = con.execute(sql)
     names, expected = [d[0] for d in cursor.description or ()], plain(cursor.fetchall())
     config = Config.parse(f"[book]\npath = '{tmp_path / 'b'}'\npolicy = 'monitored'\n")
-    with keyhole.ask(config, data=ITEMS, private="pay:..10000000000", id="id") as session:
+    with keyhole.session(config, data=ITEMS, private="pay:..10000000000", id="id") as session:
         first, again = session.ask(sql), session.ask(sql)
     con.close()
     assert first.exact is not None
@@ -63,7 +63,7 @@ def test_replies_come_as_the_engine_orders_them(tmp_path: Path, sql: str) -> Non
 
 def test_a_recall_has_the_order_of_its_own_statement(tmp_path: Path) -> None:
     config = Config.parse(f"[book]\npath = '{tmp_path / 'b'}'\n")
-    with keyhole.ask(config, data=ITEMS, private="pay:..10000000000", id="id", exact_above=1) as session:
+    with keyhole.session(config, data=ITEMS, private="pay:..10000000000", id="id", exact_above=1) as session:
         up = session.ask("SELECT age, SUM(pay) FROM t GROUP BY age ORDER BY age")
         down = session.ask("SELECT SUM(pay), age FROM t GROUP BY age ORDER BY age DESC")
     assert up.entry == down.entry

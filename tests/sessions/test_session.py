@@ -150,7 +150,7 @@ def test_a_column_with_two_values_or_named_ones_is_refused(tmp_path: Path, decla
     if "3.5" in declared:
         flags = staff([3.0, 3.5, 3.0, 3.0, 3.5])
     config = told(tmp_path, columns=columns)
-    for door in (keyhole.ask(config, data=flags, id="name"), keyhole.watch(flags, id="name", config=config)):
+    for door in (keyhole.session(config, data=flags, id="name"), keyhole.watch(flags, id="name", config=config)):
         with door as session:
             said = session.ask(sql)
             assert str(said.outcome) == "refused"
@@ -163,7 +163,7 @@ MANY = staff([at * 10 for at in range(30)], [f"p{at:02}" for at in range(30)])  
 def doors(path: Path, data: object, column: str, exact_above: int | None = None) -> Iterator[Session[Any]]:
     path.mkdir()
     book = path / "book.keyhole"
-    yield keyhole.ask(data=data, private=column, id="name", table="staff", book=book, exact_above=exact_above)
+    yield keyhole.session(data=data, private=column, id="name", table="staff", book=book, exact_above=exact_above)
     yield keyhole.watch(data, private=column, id="name", table="staff", exact_above=exact_above)
 
 
@@ -238,14 +238,14 @@ def test_a_column_called_real_holds_more_than_20_values(tmp_path: Path) -> None:
         for session in doors(tmp_path / column[:5], MANY, column):
             with session:
                 assert session.ask(WHOLE).reason == "nobody is exposed"
-        for opening in (keyhole.watch, partial(keyhole.ask, book=tmp_path / "few" / "book.keyhole")):
+        for opening in (keyhole.watch, partial(keyhole.session, book=tmp_path / "few" / "book.keyhole")):
             with pytest.raises(DataError, match="at most 20 different ones") as fault:
                 opening(data=few, private=column, id="name")
             assert "19" not in str(fault.value)
         with pytest.raises(DataError, match="at most 20 different ones"):  # not there, and at most one a row
             keyhole.watch(staff().drop(["pay"]), private=column, id="name")
     written(tmp_path, {"log.sql": f"{WHOLE};"})
-    verdict = keyhole.examine(tmp_path / "log.sql", data=few, private="pay:real", id="name", table="staff")
+    verdict = keyhole.audit(tmp_path / "log.sql", data=few, private="pay:real", id="name", table="staff")
     assert verdict.exit_code == 0  # after the answers it is the owner's word
 
 
@@ -267,7 +267,7 @@ def test_people_are_counted_not_their_records(tmp_path: Path) -> None:
 def test_a_maximum_of_a_bounded_column_needs_a_group_too(tmp_path: Path) -> None:
     config = told(tmp_path, columns="[columns.private.pay]\nmax = 1000\nfamily = 'minmax'\n[online]\nexact_above = 3")
     asked = "SELECT MAX(pay) FROM staff"
-    with keyhole.ask(config, data=staff(), id="name") as session:
+    with keyhole.session(config, data=staff(), id="name") as session:
         assert "more than 3 people" in session.ask(f"{asked} WHERE dept = 'b'").reason
         assert session.ask(asked).answered
 
@@ -602,9 +602,9 @@ def test_exit_codes_of_ask(folder: Path) -> None:
 
 def test_the_python_doors(tmp_path: Path) -> None:
     with pytest.raises(ConfigError, match="no book"):
-        keyhole.ask(data=staff(), private="pay:0..", id="name", exact_above=1)  # a frame, and nothing says where
+        keyhole.session(data=staff(), private="pay:0..", id="name", exact_above=1)  # a frame, and nothing says where
     (tmp_path / "staff.csv").write_text(CSV, encoding="utf-8")
-    with keyhole.ask(data=tmp_path / "staff.csv", private="pay:0..", id="name", exact_above=1) as session:
+    with keyhole.session(data=tmp_path / "staff.csv", private="pay:0..", id="name", exact_above=1) as session:
         assert session.book.path == str((tmp_path / "book.keyhole").resolve())  # beside the data
         assert session.ask(WHOLE).exact == (({}, (Decimal(150),)),)
     with keyhole.watch(

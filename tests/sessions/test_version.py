@@ -157,12 +157,12 @@ def test_another_population_is_refused_by_name(tmp_path: Path) -> None:
 
 def test_without_an_id_there_is_one_epoch(tmp_path: Path) -> None:
     nameless = staff().drop_columns(["name"])
-    with keyhole.ask(told(tmp_path), data=nameless, private="pay:0..", exact_above=1) as session:
+    with keyhole.session(told(tmp_path), data=nameless, private="pay:0..", exact_above=1) as session:
         assert session.ask(WHOLE).answered
-    with keyhole.ask(told(tmp_path), data=nameless, private="pay:0..", exact_above=1) as session:
+    with keyhole.session(told(tmp_path), data=nameless, private="pay:0..", exact_above=1) as session:
         assert outcome(session, f"{WHOLE} WHERE dept = 'b' OR level = 1") == "deny"
     with pytest.raises(BookError, match="matched across versions by their id"):
-        keyhole.ask(told(tmp_path, version="2"), data=nameless, private="pay:0..", exact_above=1)
+        keyhole.session(told(tmp_path, version="2"), data=nameless, private="pay:0..", exact_above=1)
 
 
 def test_the_order_and_the_spelling_of_values_do_not_matter(tmp_path: Path) -> None:
@@ -223,7 +223,7 @@ def test_unit_neighbours_domain_and_caps_between_two_questions(tmp_path: Path) -
             with pytest.raises(PrivacyParameterError, match=why):
                 private(tmp_path, budget=budget, dry_run=dry_run)
     config = told(tmp_path, columns=DECLARED.replace('["a", "b"]', '["a", "b", "c"]') + "[budget]\nepsilon = 1")
-    with keyhole.ask(config, data=staff(), id="name", anyway=True) as session:  # other cells: another question
+    with keyhole.session(config, data=staff(), id="name", anyway=True) as session:  # other cells: another question
         made = session.ask(COUNT)
         assert made.noisy is not None
         assert made.noisy.cost == Fraction(1, 10)
@@ -249,7 +249,7 @@ def test_a_session_stops_when_the_book_goes_on_to_another_version(tmp_path: Path
 
 def test_one_population_has_one_book_however_it_is_named(tmp_path: Path) -> None:
     named = Config.parse(f"[book]\npath = '{tmp_path}/b.keyhole'")
-    keyhole.ask(named, data=staff(), private="pay:0..", id="name", exact_above=1).close()
+    keyhole.session(named, data=staff(), private="pay:0..", id="name", exact_above=1).close()
     with pytest.raises(ConfigError, match="one population has one book"):
         keyhole.watch(staff(), private="pay:0..", id="name", exact_above=1, config=named, book=tmp_path / "c.keyhole")
     (tmp_path / "link").symlink_to(tmp_path / "b.keyhole")
@@ -280,7 +280,7 @@ def test_a_book_in_memory_is_refused_everywhere(tmp_path: Path) -> None:
         assert "would forget" in err
     for made in (
         lambda: keyhole.watch(staff(), private="pay:0..", id="name", exact_above=1, book=":memory:"),
-        lambda: keyhole.answer([COUNT], data=staff(), id="name", config=plain, epsilon=1, book=":memory:"),
+        lambda: keyhole.ask([COUNT], data=staff(), id="name", config=plain, epsilon=1, book=":memory:"),
     ):
         with pytest.raises(ConfigError, match="would forget"):
             made()

@@ -27,7 +27,7 @@ def staff(tmp_path: Path) -> Path:
 def asked(sql: str, dialect: str, staff: Path) -> keyhole.Verdict:
     log = staff.with_name("log.sql")
     log.write_text(sql + ";\n", encoding="utf-8", newline="")
-    return keyhole.examine(log, data=staff, private="pay", id="name", dialect=dialect)
+    return keyhole.audit(log, data=staff, private="pay", id="name", dialect=dialect)
 
 
 @pytest.mark.parametrize("sign", SIGNS, ids=map(repr, SIGNS))

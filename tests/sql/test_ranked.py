@@ -119,10 +119,10 @@ TILES = "SELECT q, COUNT(*){} FROM (SELECT pay, NTILE(2) OVER (ORDER BY pay) AS 
 
 def test_parts_by_pay_are_cleared_and_never_accuse() -> None:
     for number in ("", ", MIN(pay)", ", AVG(pay), MAX(pay)"):
-        clear = keyhole.examine(TILES.format(number, ""), data=DATA, private="pay:1..3:1", id="name")
+        clear = keyhole.audit(TILES.format(number, ""), data=DATA, private="pay:1..3:1", id="name")
         assert (clear.exit_code, clear.statements.judged) == (0, 1)
-    alone = keyhole.examine(TILES.format(", SUM(pay)", " WHERE name = 'A'"), data=DATA, private="pay:1..3:1", id="name")
+    alone = keyhole.audit(TILES.format(", SUM(pay)", " WHERE name = 'A'"), data=DATA, private="pay:1..3:1", id="name")
     assert (alone.exit_code, len(alone.unjudged), len(alone.findings)) == (3, 1, 0)
     log = f"{TILES.format('', '')}; SELECT SUM(pay) FROM t WHERE name = 'A'"
-    both = keyhole.examine(log, data=DATA, private="pay:1..3:1", id="name")
+    both = keyhole.audit(log, data=DATA, private="pay:1..3:1", id="name")
     assert [f.value for f in both.exposed] == [1]

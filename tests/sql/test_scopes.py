@@ -79,7 +79,7 @@ def test_a_query_of_with_is_elsewhere_where_it_is_seen() -> None:
 def test_a_view_behind_a_query_of_its_name_is_not_the_whole_table(ask: str) -> None:
     """The view has Ann alone: the statement was read as about everybody, and passed."""
     script = f"CREATE VIEW v AS SELECT * FROM t WHERE name = 'Ann'; {ask}"
-    verdict = keyhole.examine(script, data=STAFF, private="pay", id="name")
+    verdict = keyhole.audit(script, data=STAFF, private="pay", id="name")
     assert verdict.exit_code == 3
     assert "under the same name" in verdict.unjudged[0].reason
 

@@ -370,7 +370,7 @@ def test_a_view_is_opened_where_it_is_read() -> None:
     opened = "WITH c AS (SELECT * FROM t WHERE dept = 'c'), d AS (SELECT pay FROM c) SELECT SUM(pay) FROM d"
     assert steps[2].sql == opened
     data = pa.table({"name": ["Ann", "Bob"], "dept": ["a", "c"], "pay": [1, 2]})
-    verdict = keyhole.examine(script, data=data, private="pay", id="name")
+    verdict = keyhole.audit(script, data=data, private="pay", id="name")
     assert [(f.who, f.value) for f in verdict] == [("Bob", 2)]
 
 
@@ -397,7 +397,7 @@ def test_a_view_that_was_dropped_is_not_read_any_more(drop: str) -> None:
     *_, again = Script(whole=True).steps(f"{made}; {drop}; CREATE VIEW c AS SELECT * FROM t WHERE dept = 'a'; {ask}")
     assert "dept = 'a'" in again.sql
     data = pa.table({"name": ["Ann", "Bob"], "dept": ["a", "c"], "pay": [1, 2]})
-    verdict = keyhole.examine(f"{made}; {drop}; {ask}", data=data, private="pay", id="name")
+    verdict = keyhole.audit(f"{made}; {drop}; {ask}", data=data, private="pay", id="name")
     assert not list(verdict)
     assert verdict.exit_code == 3
 

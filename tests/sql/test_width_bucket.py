@@ -153,7 +153,7 @@ DATA = pa.table({"name": ["Ann", "Bob", "Cyd", "Dan"], "zip": [1, 1, 2, 2], "pay
 
 
 def ranges(log: str, dialect: str) -> list[tuple[str, object, object]]:
-    found = keyhole.examine(log, data=DATA, private="pay", id="name", dialect=dialect)
+    found = keyhole.audit(log, data=DATA, private="pay", id="name", dialect=dialect)
     assert found.statements.judged == 1
     return sorted((str(f.record), f.lo, f.hi) for f in (*found.findings, *found.ranges))
 

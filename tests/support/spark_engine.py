@@ -107,7 +107,7 @@ def compare(url: DataUrl, statements: int, rows: int, seeds: int, folder: Path) 
     there = Config.parse(f"[source]\n{ways}table = 'staff'\n{ROLES}")
 
     def examine(config: Config, log: list[str]) -> Any:
-        return keyhole.examine(log, config=config, dialect="duckdb")
+        return keyhole.audit(log, config=config, dialect="duckdb")
 
     def through(make: type[SparkEngine]) -> Callable[..., Staying]:
         return lambda *_: split_in_spark(url, lake, schema, make)

@@ -1,4 +1,4 @@
-"""`keyhole.answer`: private answers against a durable budget."""
+"""`keyhole.ask`: private answers against a durable budget."""
 
 from __future__ import annotations
 
@@ -75,7 +75,7 @@ class Answers:
         return to_builtins(self.document())
 
 
-def answer(
+def ask(
     statements: str | Path | Sequence[str],
     *,
     epsilon: Number | None = None,
@@ -101,7 +101,7 @@ def answer(
     >>> import tempfile
     >>> people = pa.table({"name": [f"p{i}" for i in range(100)], "sex": ["F", "M"] * 50})
     >>> told = Config.parse('[columns.public.sex]\\nvalues = ["F", "M"]')
-    >>> found = answer(["SELECT COUNT(*) FROM people WHERE sex = 'F'", "SELECT MAX(name) FROM people"],
+    >>> found = ask(["SELECT COUNT(*) FROM people WHERE sex = 'F'", "SELECT MAX(name) FROM people"],
     ...                data=people, id="name", config=told, epsilon=1, book=f"{tempfile.mkdtemp()}/book.keyhole")
     >>> found.refused, float(found.spent)
     (1, 1.0)

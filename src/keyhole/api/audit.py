@@ -1,4 +1,4 @@
-"""`keyhole.examine`: one call from a log and a table to the verdict."""
+"""`keyhole.audit`: one call from a log and a table to the verdict."""
 
 from __future__ import annotations
 
@@ -8,14 +8,13 @@ from pathlib import Path
 from typing import Any, Unpack
 
 from keyhole.auditing.clock import Deadline
-from keyhole.auditing.examine import Progress
-from keyhole.auditing.examine import examine as audited
+from keyhole.auditing.examine import Progress, examine
 from keyhole.config.arguments import TableArguments
 from keyhole.logs.open import Log
 from keyhole.report.verdict import Verdict
 
 
-def examine(
+def audit(
     log: str | Path | Log | Sequence[str | Mapping[str, Any] | tuple[str, Any]],
     *,
     group_size: int = 1,
@@ -47,11 +46,11 @@ def examine(
     >>> import pyarrow as pa
     >>> people = pa.table({"name": ["Ann", "Bob", "Cyd"], "team": ["a", "a", "b"], "pay": [10, 20, 30]})
     >>> log = "SELECT SUM(pay) FROM t; SELECT SUM(pay) FROM t WHERE team = 'a'"
-    >>> verdict = examine(log, data=people, private="pay", id="name")
+    >>> verdict = audit(log, data=people, private="pay", id="name")
     >>> [(f.who, f.value) for f in verdict]
     [('Cyd', Decimal('30'))]
     """
-    exposure = audited(
+    exposure = examine(
         log,
         group_size=group_size,
         among=among,

@@ -97,7 +97,7 @@ def audit(
     advise: bool,
 ) -> None:
     """Read, examine, print; the exit code is the verdict."""
-    from keyhole.api.audit import examine
+    from keyhole.api.audit import audit as audit_log
     from keyhole.auditing.clock import Deadline
 
     _check_format(output.format, {"--by": by is not None, "--advise": advise, "--rule": bool(rule)})
@@ -111,8 +111,8 @@ def audit(
         read = _read_in_time(clock, partial(_read, log, log_format, dialect, table, said))
         limits: dict[str, Any] = {"group_size": group_size, "within": within, "time_limit": clock}
         how: dict[str, Any] = {"rounding": rounding, "now": now, "progress": said, "among": among}
-        again = partial(examine, **how, **limits, **table)
-        verdict = examine(read, by=by, **how, **limits, **table)
+        again = partial(audit_log, **how, **limits, **table)
+        verdict = audit_log(read, by=by, **how, **limits, **table)
         additions = _find_additions(read, verdict, again, table, limits, rule, advise=advise)
     counted = None if signing is None else signing.count(verdict)
     shown.show(verdict, read, counted, additions, None if log == "-" or "://" in log else Path(log))

@@ -95,7 +95,7 @@ def demo(folder: Path) -> None:
     from rich.markup import escape
     from rich.table import Table
 
-    from keyhole.api.audit import examine
+    from keyhole.api.audit import audit
 
     console = stdout()
     if folder.exists() and not folder.is_dir():
@@ -133,10 +133,10 @@ def demo(folder: Path) -> None:
         console.print(f"  Q{number}: {escape(line)}")
     shown = f"keyhole audit {folder / 'log.sql'} --data {folder / 'people.csv'} --id Name --private 'Blood sugar'"
     console.print(f"\n[bold]$ {shown}[/]\n")
-    verdict = examine(folder / "log.sql", data=folder / "people.csv", id="Name", private=["Blood sugar"])
+    verdict = audit(folder / "log.sql", data=folder / "people.csv", id="Name", private=["Blood sugar"])
     console.print(verdict)
     console.print("\n[bold]Other questions about the same people, which do not cross[/] (safe.sql):\n")
-    console.print(examine(folder / "safe.sql", data=folder / "people.csv", id="Name", private=["Blood sugar"]))
+    console.print(audit(folder / "safe.sql", data=folder / "people.csv", id="Name", private=["Blood sugar"]))
     _reports(console, folder)
     console.print(
         f"\nThe files are in [bold]{folder}/[/]: change log.sql and run keyhole audit again; "
@@ -146,12 +146,12 @@ def demo(folder: Path) -> None:
 
 def _reports(console: Console, folder: Path) -> None:
     """The same as pages; the second one of a hospital as large as a real one."""
-    from keyhole.api.audit import examine
+    from keyhole.api.audit import audit
     from keyhole.auditing.clock import Deadline
 
-    story = examine(folder / "log.sql", config=folder / "keyhole.toml", within="60%")
+    story = audit(folder / "log.sql", config=folder / "keyhole.toml", within="60%")
     write_whole(folder / "report.html", story.to_html("log.sql"))
-    clinic = examine(
+    clinic = audit(
         folder / "clinic.jsonl",
         data=folder / "patients.csv",
         id="patient",

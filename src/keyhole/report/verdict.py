@@ -163,7 +163,7 @@ class Verdict:
         >>> import keyhole, pyarrow as pa
         >>> people = pa.table({"name": ["Ann", "Bob"], "pay": [10, 20]})
         >>> log = ["SELECT SUM(pay) FROM t WHERE name = 'Bob'"]
-        >>> verdict = keyhole.examine(log, data=people, private="pay", id="name")
+        >>> verdict = keyhole.audit(log, data=people, private="pay", id="name")
         >>> print(verdict.why(verdict.exposed[0]))
         Q1 = Bob's pay = 20
         20 = 20

@@ -21,7 +21,7 @@ from keyhole.errors import LogError
 from keyhole.model.numbers import read_decimal
 
 if TYPE_CHECKING:
-    from keyhole.api.watch import Watch
+    from keyhole.api.session import Watch
     from keyhole.auditing.online.online import Admission
     from keyhole.config.settings import Settings
     from keyhole.datasets.open import Table
@@ -66,7 +66,7 @@ def decide_statements(
 
 def open_watched(stack: ExitStack, table: TableArguments, how: AuditTerms, *, accept: bool) -> tuple[Watch, Settings]:
     """The session over the public columns, closed with the stack, and its settings."""
-    from keyhole.api.watch import open_watch
+    from keyhole.api.session import open_watch
     from keyhole.config.settings import settings, with_private
     from keyhole.sessions.published import accept_incomplete
 

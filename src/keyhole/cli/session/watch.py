@@ -23,7 +23,7 @@ from keyhole.errors import ConfigError
 if TYPE_CHECKING:
     import datetime as dt
 
-    from keyhole.api.watch import Watch
+    from keyhole.api.session import Watch
     from keyhole.logs.importers import LogFormat
     from keyhole.sessions.follow import Entered, FollowCounts
 

@@ -87,7 +87,7 @@ def _attacked(
     """One row for each private column: what was answered, and how far off the best attack is."""
     from dataclasses import replace
 
-    from keyhole.api.ask import answer
+    from keyhole.api.ask import ask
     from keyhole.api.attack import attack as attack_transcript
     from keyhole.errors import KeyholeError
 
@@ -95,7 +95,7 @@ def _attacked(
     own = replace(told, budget=budget, book=replace(told.book, path=None))
     with tempfile.TemporaryDirectory() as folder:
         book = Path(folder) / "book.keyhole"
-        made = answer(statements, data=data, table=table, config=own, epsilon=str(epsilon), book=book, spend=1,
+        made = ask(statements, data=data, table=table, config=own, epsilon=str(epsilon), book=book, spend=1,
                       anyway=True)  # fmt: skip
         log = Path(folder) / "released.jsonl"
         log.write_text("\n".join(made.releases), encoding="utf-8")
