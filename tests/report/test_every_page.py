@@ -31,7 +31,8 @@ step = 0.1
 [columns.public.Gender]
 values = ["Female", "Male"]
 [budget]
-epsilon = 4
+epsilon = 40
+accuracy = 0.4
 [book]
 path = "budget.keyhole"
 """
