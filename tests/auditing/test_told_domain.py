@@ -48,9 +48,33 @@ def test_who_is_known_more_narrowly_stays_a_finding() -> None:
     assert [(f.who, f.value) for f in one.exposed] == [("f", "flu")]
 
 
-def test_a_condition_written_down_is_a_finding_as_before() -> None:
+def test_all_values_that_occur_are_nothing_new_of_some_people() -> None:
+    """The list is the assumed domain: nothing is known of the people in the GROUP BY, and the list is not printed."""
+    wards = pa.table(
+        {
+            "name": [f"p{i}" for i in range(60)],
+            "ward": ["a", "b", "c"] * 20,
+            "ill": (["asthma"] * 3 + ["cancer"] * 3 + ["flu"] * 3 + ["stroke"] * 3) * 5,
+        }
+    )
+    inside = "SELECT ill, COUNT(*) FROM t WHERE ward = 'a' GROUP BY ill"
+    for log in ([inside], [inside, EACH], [EACH, inside, inside.replace("'a'", "'b'")]):
+        found = examine(log, data=wards, id="name", private=["ill"])
+        assert (found.findings, found.exit_code) == ((), 3), log
+        assert "--private ill=VALUE,VALUE,..." in found.gap
+        assert "asthma" not in found.gap + found.promise
+    declared = examine([inside], data=wards, id="name", private=["ill=asthma,cancer,flu,stroke"])
+    assert declared.exit_code == 0
+    wider = examine([inside], data=wards, id="name", private=["ill=asthma,cancer,flu,gout,stroke"])
+    assert (len(wider.findings), wider.exit_code) == (20, 1)
+
+
+def test_a_list_written_down_is_the_domain_too_and_a_value_written_down_is_excluded() -> None:
     none = "SELECT COUNT(*) FROM t WHERE ill NOT IN ('flu', 'cold', 'none')"
-    assert len(examine([none], data=PEOPLE, id="name", private=["ill"]).findings) == 6
+    found = examine([none], data=PEOPLE, id="name", private=["ill"])
+    assert (found.findings, found.exit_code) == ((), 3)
+    found = examine(["SELECT COUNT(*) FROM t WHERE ill = 'gout'"], data=PEOPLE, id="name", private=["ill"])
+    assert [f.excluded for f in found.findings] == [("gout",)] * 6
 
 
 @pytest.mark.parametrize(

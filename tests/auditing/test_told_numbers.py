@@ -31,7 +31,7 @@ def test_undeclared_numbers_are_told_once_and_for_all(sql: str, column: str, dec
     found = examine([sql], data=TABLE, id="name", private=column)
     assert not found.findings
     assert found.exit_code == 3
-    assert f"a GROUP BY shows which values {column} has, and they are not declared" in found.gap
+    assert f"the answers show which values {column} has, and they are not declared" in found.gap
     assert declare in found.gap
 
 

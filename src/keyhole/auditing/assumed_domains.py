@@ -80,6 +80,11 @@ class AssumedDomain:
         """Are there two possible values at least, between two ends? Then everybody needs a second one of them."""
         return self.rule in ("values", "whole numbers", "grid")
 
+    def is_within(self, values: Iterable[Scalar]) -> bool:
+        """Are all assumed values among these? Then a list of these says nothing that is not assumed anyway."""
+        listed = self.prior.values if self.prior.numbers is None else self.prior.numbers
+        return self.rule == "values" and listed is not None and set(listed) <= set(values)
+
 
 def assume_domain(column: Column, source: Source) -> AssumedDomain:
     """The domain of an undeclared private column, from its values. Cost: a scan or two."""

@@ -1,10 +1,12 @@
 """Which claims become findings: not what facts say by themselves, what the data refute, or what is told of everybody.
 
 A GROUP BY over a private column whose values nobody declared tells which values there are, and of nobody which.
-Everybody is then known to have one of the keys that were shown. Said of each person that is a finding; said of all it
-is the domain of the column, which is to be declared. So where everybody with a value has been told no more than that
-there is no other group, it is told once, as the reason why the verdict is not complete; who is known more narrowly than
-that stays a finding. Numbers, and buckets of them, are no different where no range of theirs is declared.
+Everybody is then known to have one of the keys that were shown. Where these are all the values that are assumed
+possible, that is nothing new of anybody: it is told once, as the reason why the verdict is not complete, whether all
+people were in the GROUP BY or some, and whether the list is of keys or was written down. Who is known more narrowly
+than that stays a finding. Where no list is assumed (many values, no data), a list that everybody with a value was told,
+and no more than that there is no other group, is the domain too. Numbers, and buckets of them, are no different where
+no range of theirs is declared.
 """
 
 from __future__ import annotations
@@ -17,6 +19,7 @@ from fractions import Fraction
 import numpy as np
 from numpy.typing import NDArray
 
+from keyhole.auditing.assumed_domains import assume_domain
 from keyhole.auditing.base import Finding, Status, query_order
 from keyhole.auditing.end_proof import known_ends
 from keyhole.auditing.known import Known
@@ -25,6 +28,7 @@ from keyhole.gather.evidence import Contradiction, Evidence, System
 from keyhole.model.predicate import Comparison, Leaf, Membership, Scalar, format_predicate
 from keyhole.model.prior import Prior
 from keyhole.model.query import OTHER_GROUPS
+from keyhole.model.schema import Column
 from keyhole.model.transcript import Entry
 
 
@@ -120,7 +124,7 @@ def _said(f: Finding) -> Contradiction:
 
 
 def without_domains(
-    findings: Iterable[Finding], evidence: Evidence
+    findings: Iterable[Finding], evidence: Evidence, source: Source | None = None
 ) -> tuple[list[Finding], dict[str, tuple[Scalar, ...]]]:
     """The findings that say more than which values a column has; and the columns of which just that was told."""
     kept = list(findings)
@@ -133,6 +137,11 @@ def without_domains(
             if prior.values is not None or (number and prior != Prior() and not prior.is_assumed):
                 continue
             mine = [f for f in kept if f.column == name and (_set_of(f) or f.status is Status.EXPOSED)]
+            if wide := _lists_of_all(mine, part.column, source):
+                told[name] = tuple(sorted(wide[0].allowed, key=None if number else str))
+                dropped = set(map(id, wide))
+                kept = [f for f in kept if id(f) not in dropped]
+                continue
             told_of_all = _Domain.of(mine)
             news = [f for f in mine if not (told_of_all.is_all_of(f) and _only(f, rest))]
             if len({f.row for f in mine}) == _present(system, name, evidence.n) and len(news) < len(mine):
@@ -140,6 +149,15 @@ def without_domains(
                 dropped = {id(f) for f in mine} - {id(f) for f in news}
                 kept = [f for f in kept if id(f) not in dropped]
     return kept, told
+
+
+def _lists_of_all(mine: Sequence[Finding], column: Column, source: Source | None) -> list[Finding]:
+    """The findings that list all values that are assumed of a column. Cost: a scan, where there are lists."""
+    lists = [f for f in mine if f.status is Status.INFERRED and f.allowed and not f.form]
+    if not lists or source is None:
+        return []
+    domain = assume_domain(column, source)
+    return [f for f in lists if domain.is_within(f.allowed)]
 
 
 def _of_several(entries: Iterable[Entry]) -> set[str]:

@@ -91,7 +91,7 @@ class Judge:
         impossible = [(f, said) for f in findings if (said := _outside(f, known)) is not None]
         if self.source is None:  # nor by answers that cannot be true; with the data it is the declaration
             findings = _but(findings, impossible)
-        listed, domains = without_domains(beyond_facts(findings, known), evidence)
+        listed, domains = without_domains(beyond_facts(findings, known), evidence, self.source)
         return Exposure(
             evidence,
             roster,

@@ -217,13 +217,13 @@ def undeclared(name: str, values: tuple[Scalar, ...]) -> str:
     """What to declare, as the end of a sentence. It names no value: they are what is private.
 
     >>> undeclared("ill", ("cold", "flu"))
-    'a GROUP BY shows which values ill has, and they are not declared: declare them, --private ill=VALUE,VALUE,...'
+    'the answers show which values ill has, and they are not declared: declare them, --private ill=VALUE,VALUE,...'
     >>> undeclared("sev", (1, 2)).partition("declare them, ")[2]
     '--private sev=VALUE,VALUE,..., or their range and step, --private sev:MIN..MAX:STEP'
     >>> undeclared("pay", ()).partition("declare ")[2]
     'their range and step, --private pay:MIN..MAX:STEP'
     """
-    shows = f"a GROUP BY shows which values {name} has, and they are not declared: declare"
+    shows = f"the answers show which values {name} has, and they are not declared: declare"
     span = f"their range and step, --private {_quoted(f'{name}:MIN..MAX:STEP')}"
     if not values:
         return f"{shows} {span}"
