@@ -290,3 +290,35 @@ def test_text_json_and_page_of_a_book_say_what_is_left_alike(tmp_path: Path, mon
     assert (shown["amount"], shown["limit"], shown["left"]) == ("1/5", "2", "9/5")
     assert call_command("report", "book.keyhole", "--out", "book.html").exit_code == 0
     assert "10 % spent" in Path("book.html").read_text(encoding="utf-8")
+
+
+def test_prices_are_in_the_unit_that_the_budget_is_written_in(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Epsilon that is counted in rho: prices, remainders and shares add up to what is shown as spent, everywhere."""
+    monkeypatch.chdir(tmp_path)
+    few([6 + i % 15 for i in range(30_000)]).to_pandas().to_csv("staff.csv", index=False)
+    settings = FEW.format(mechanism="planner", epsilon="2", delta="0.000001")
+    Path("keyhole.toml").write_text(f'[source]\ndata = "staff.csv"\n{settings}')
+    asked = [f"SELECT COUNT(*), AVG(pay) FROM staff WHERE dept = '{dept}'" for dept in "ab"]
+    asked.append("SELECT SUM(pay) FROM staff WHERE pay > 12")
+    priced = [
+        json.loads(call_command("ask", sql, "--dry-run", "--format", "json").stdout)["replies"][0] for sql in asked
+    ]
+    assert all(each["cost"] > 0 and each["share"] == pytest.approx(each["cost"] / 2) for each in priced)
+    made = [json.loads(call_command("ask", sql, "--format", "json").stdout) for sql in asked]
+    assert {each["unit"] for each in made} == {"epsilon"}
+    replies = [each["replies"][0] for each in made]
+    spent = sum(reply["cost"] for reply in replies)
+    assert replies[0]["cost"] == pytest.approx(priced[0]["cost"])
+    assert replies[-1]["left"] == pytest.approx(2 - spent)
+    book = json.loads(call_command("book", "show", "book.keyhole", "--format", "json").stdout)
+    assert (book["budget"]["unit"], book["spent"]["*"]["limit"]) == ("epsilon", "2")
+    assert float(Fraction(book["spent"]["*"]["amount"])) == pytest.approx(spent)
+    assert float(Fraction(book["spending"][-1]["spent"]["*"])) == pytest.approx(spent)
+    filed = "answers.sql"
+    Path(filed).write_text(";\n".join(asked))
+    again = json.loads(call_command("ask", "-f", filed, "--format", "json").stdout)
+    assert (again["unit"], again["budget"], again["spent"]) == ("epsilon", 2, pytest.approx(spent))
+    texts = [call_command("ask", "-f", filed).output, call_command("book", "show", "book.keyhole").output]
+    texts.append(call_command("ask", "SELECT COUNT(*) FROM staff WHERE pay > 7", "--dry-run").output)
+    assert "(epsilon 0.0202)" in texts[-1]
+    assert not [text for text in texts if "rho" in text]

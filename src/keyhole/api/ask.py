@@ -129,16 +129,22 @@ def answer_statements(
     asked = [line.sql for line in read_log(statements)] if isinstance(statements, str | Path) else list(statements)
     with open_private_session(given, terms, config, dry_run=dry_run) as session:
         assert isinstance(session.policy, Private)
-        answering = session.policy.answering
+        policy, answering = session.policy, session.policy.answering
         ledger, n = answering.setting.ledger, answering.setting.n
         ledger.check_analyst(terms.analyst)
         if dry_run:
             answering.expect(asked, terms.analyst)
-        prices = tuple(answering.dry_run(asked, terms.analyst)) if dry_run else ()
+        quotes = answering.dry_run(asked, terms.analyst) if dry_run else ()
+        prices = tuple(policy.show_price(quote, terms.analyst) for quote in quotes)
         replies, fault = ([], None) if dry_run else session.ask_until(asked, terms.analyst)
         if fault is not None and not replies:
             raise fault
-        made = tuple(r.noisy or answering.refused(r.sql, Refused(r.reason), terms.analyst) for r in replies)
+        made = tuple(
+            r.noisy or policy.show_answer(answering.refused(r.sql, Refused(r.reason), terms.analyst), terms.analyst)
+            for r in replies
+        )
         lines = tuple(answering.lines(made))
-        left, spent = ledger.left(terms.analyst), ledger.spent()
-        return Answers(made, prices, dry_run, spent, left, ledger.cap.total, session.book.name, n, lines, fault)
+        left = policy.show_amount(ledger.left(terms.analyst), terms.analyst)
+        spent, cap = policy.show_amount(ledger.spent(), None), ledger.cap
+        total = Loss(cap.unit, cap.show(cap.total.amount), cap.total.delta, cap.total.neighbours)
+        return Answers(made, prices, dry_run, spent, left, total, session.book.name, n, lines, fault)

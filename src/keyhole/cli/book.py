@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from fractions import Fraction
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -15,6 +14,7 @@ from keyhole.errors import ConfigError
 
 if TYPE_CHECKING:
     from keyhole.book import Book
+    from keyhole.defence.budget.budget import Cap
 
 HELP = """Show, verify or export what was asked, answered and paid.
 
@@ -41,9 +41,9 @@ def show(path: str, format: Format) -> None:  # noqa: A002 - the word of the opt
 
     with opened_book(path) as book:
         if format is Format.JSON:
-            emit_json(dumps(describe_book(book, find_caps(book))), None)
+            emit_json(dumps(describe_book(book, find_cap(book))), None)
         else:
-            emit_text("\n".join(render_book(book, find_caps(book))), None)
+            emit_text("\n".join(render_book(book, find_cap(book))), None)
     exit_with(0)
 
 
@@ -121,9 +121,8 @@ def opened_book(path: str, witness: Path | None = None) -> Book:
     return Book.rehearsal(path, witness=witness, begun=True)
 
 
-def find_caps(book: Book) -> dict[str, Fraction]:
-    """What each account may spend, if it is the book of the keyhole.toml here or beside it; else nothing."""
-    from keyhole.book import EVERYBODY
+def find_cap(book: Book) -> Cap | None:
+    """What each account may spend, if it is the book of the keyhole.toml here or beside it; else None."""
     from keyhole.config import Config
     from keyhole.config.arguments import BudgetArguments
     from keyhole.sessions.open import make_cap
@@ -135,9 +134,8 @@ def find_caps(book: Book) -> dict[str, Fraction]:
         config = Config.load(settings)
         if config.budget.epsilon is None or not _is_same_book(config.book.path, settings, book):
             continue
-        cap = make_cap(config.budget, BudgetArguments(), "rho" if unit == "rho" else "epsilon")
-        return {EVERYBODY: cap.total.amount, **cap.analysts}
-    return {}
+        return make_cap(config.budget, BudgetArguments(), "rho" if unit == "rho" else "epsilon")
+    return None
 
 
 def _is_same_book(named: str | None, settings: Path, book: Book) -> bool:

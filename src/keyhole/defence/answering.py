@@ -53,6 +53,7 @@ class PrivateAnswer:
     entry: int | None = None  # of the book, that has what was released
     own: Fraction = Fraction(0)
     ranges: tuple[PossibleRange, ...] = ()  # of each number of the SELECT list, for showing
+    share: Fraction | None = None  # of the budget that it cost
 
     def shown(self) -> tuple[tuple[GroupKey, tuple[Estimate, ...]], ...]:
         """The groups as they are shown: no number outside its possible range, no bar wider than it."""
@@ -95,6 +96,7 @@ class PriceQuote:
     notes: tuple[str, ...] = ()
     bars: tuple[ExpectedBar, ...] = ()  # one a number of the SELECT list
     ranges: tuple[PossibleRange, ...] = ()
+    share: Fraction | None = None  # of the budget that it would cost
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -278,7 +280,7 @@ class Answering:
     def dry_run(self, statements: Sequence[str], analyst: str | None = None) -> list[PriceQuote]:
         """What each statement would cost, or why it would be refused. Spends nothing and touches no count."""
         setting = self.setting
-        left, unit = setting.ledger.left(analyst), setting.ledger.cap.total.unit
+        left, budget = setting.ledger.left(analyst), setting.ledger.cap
         posed = self._read_all(statements)
         prices = iter(self._strategy.prices([q.question for q in posed if isinstance(q, PosedStatement)], analyst))
         made = []
@@ -292,11 +294,7 @@ class Answering:
                 continue
             cost, how = price
             if cost > max(left, Fraction(0)):
-                rest, cap = max(left, Fraction(0)), setting.ledger.cap.total.amount
-                why = (
-                    f"this would cost {unit} {float(cost):.6g} and {float(rest):.6g} would be left of "
-                    f"{float(cap):.6g}: ask for less accuracy or raise the budget"
-                )
+                why = budget.explain_too_dear(cost, left, analyst)
                 made.append(PriceQuote(sql, Fraction(0), "", Refused(why)))
                 continue
             left -= cost

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator
 from fractions import Fraction
 from typing import Any
 
 from keyhole.book import EVERYBODY, Book, BookEntry, Mark
 from keyhole.book.state import BookState
+from keyhole.defence.budget.budget import Cap
 from keyhole.report.documents.sessions import (
     AccountTotal,
     BookDocument,
@@ -21,8 +22,8 @@ from keyhole.report.words.sentence import counted, escape_line
 HELD_BACK = ("told", "epoch", "added", "present", "written")  # rows and keyed ids: long, and for the auditor alone
 
 
-def describe_book(book: Book, caps: Mapping[str, Fraction] | None = None) -> BookDocument:
-    """Everything that may be shown to the owner; `caps` are what accounts may spend, as the settings say it."""
+def describe_book(book: Book, cap: Cap | None = None) -> BookDocument:
+    """Everything that may be shown to the owner; amounts are in the unit of `cap`, which the settings say."""
     state = book.state
     return BookDocument(
         population=state.population,
@@ -30,9 +31,9 @@ def describe_book(book: Book, caps: Mapping[str, Fraction] | None = None) -> Boo
             BookVersion(epoch=number, version=None if e["version"] is None else str(e["version"]))
             for number, e in enumerate(state.epochs, 1)
         ),
-        budget=dict(state.budget),
-        spent=describe_accounts(state, caps or {}),
-        spending=tuple(list_spending(book.entries(), BookState())),
+        budget={**state.budget, **({} if cap is None else {"unit": str(cap.unit)})},
+        spent=describe_accounts(state, cap),
+        spending=tuple(list_spending(book.entries(), BookState(), cap)),
         entries=tuple(map(describe_entry, book.entries())),
         not_answered=tuple(
             UnansweredStatement(at=at, analyst=who, sql=sql, verdict=verdict, reason=reason)
@@ -41,12 +42,14 @@ def describe_book(book: Book, caps: Mapping[str, Fraction] | None = None) -> Boo
     )
 
 
-def describe_accounts(state: BookState, caps: Mapping[str, Fraction]) -> dict[str, AccountTotal]:
+def describe_accounts(state: BookState, cap: Cap | None) -> dict[str, AccountTotal]:
     """What each account spent, may spend, and has left: the one source of what the text, the pages and charts say."""
     found = {}
-    for who in sorted({*state.totals, *caps}):
-        amount, delta = state.totals.get(who, (Fraction(0), Fraction(0)))
-        limit = caps.get(who)
+    named = set() if cap is None else {EVERYBODY, *cap.analysts}
+    for who in sorted({*state.totals, *named}):
+        counted_amount, delta = state.totals.get(who, (Fraction(0), Fraction(0)))
+        amount = counted_amount if cap is None else cap.show(counted_amount, who)
+        limit = None if cap is None or who not in named else cap.show(cap.of(who), who)
         left = None if limit is None else str(max(limit - amount, Fraction(0)))
         found[who] = AccountTotal(
             amount=str(amount), delta=str(delta), limit=None if limit is None else str(limit), left=left
@@ -54,7 +57,7 @@ def describe_accounts(state: BookState, caps: Mapping[str, Fraction]) -> dict[st
     return found
 
 
-def list_spending(entries: Iterable[BookEntry], state: BookState) -> Iterator[SpendingStep]:
+def list_spending(entries: Iterable[BookEntry], state: BookState, cap: Cap | None = None) -> Iterator[SpendingStep]:
     """What was spent after each entry that changed it, for the accounts that it changed: counted as the totals are.
     `state` accounts for the entries before them, and then for these.
     """
@@ -62,7 +65,9 @@ def list_spending(entries: Iterable[BookEntry], state: BookState) -> Iterator[Sp
         before = dict(state.totals)
         state.take(entry)
         changed = {
-            who: str(amount) for who, (amount, _) in state.totals.items() if before.get(who) != state.totals[who]
+            who: str(amount if cap is None else cap.show(amount, who))
+            for who, (amount, _) in state.totals.items()
+            if before.get(who) != state.totals[who]
         }
         if changed:
             yield SpendingStep(entry=entry.seq, spent=changed)
@@ -81,17 +86,17 @@ def describe_entry(entry: BookEntry) -> BookEntryDocument:
     )
 
 
-def render_book(book: Book, caps: Mapping[str, Fraction] | None = None) -> Iterator[str]:
+def render_book(book: Book, cap: Cap | None = None) -> Iterator[str]:
     """For people: one line an entry, then what was spent. What analysts wrote is text: it moves no cursor."""
-    return map(escape_line, _list_lines(book, caps or {}))
+    return map(escape_line, _list_lines(book, cap))
 
 
-def _list_lines(book: Book, caps: Mapping[str, Fraction]) -> Iterator[str]:
+def _list_lines(book: Book, cap: Cap | None) -> Iterator[str]:
     state = book.state
     entries, versions = counted(state.seq, "entry", "entries"), counted(len(state.epochs), "version")
     yield f"{book.path}: the population {state.population!r}, {entries}, {versions} of the data"
     for entry in book.entries():
-        said = _describe_kind(entry)
+        said = _describe_kind(entry, cap)
         if said:
             who = f" ({entry.analyst})" if entry.analyst else ""
             yield f"{entry.seq:>6}  {entry.at}  {said}{who}"
@@ -101,8 +106,8 @@ def _list_lines(book: Book, caps: Mapping[str, Fraction]) -> Iterator[str]:
         for at, analyst, sql, verdict, reason in refused:
             who = f" ({analyst})" if analyst else ""
             yield f"        {at}  {verdict}: {' '.join(sql.split())[:80]}{who}: {reason.splitlines()[0]}"
-    unit = state.budget.get("unit", "epsilon")
-    for account, total in describe_accounts(state, caps).items():
+    unit = state.budget.get("unit", "epsilon") if cap is None else cap.unit
+    for account, total in describe_accounts(state, cap).items():
         who = "everybody together" if account == EVERYBODY else account
         slack = f", delta {_format_amount(total.delta)}" if total.delta != "0" else ""
         of = "" if total.limit is None else f" of {_format_amount(total.limit)}"
@@ -110,7 +115,7 @@ def _list_lines(book: Book, caps: Mapping[str, Fraction]) -> Iterator[str]:
         yield f"spent, {who}: {unit} {_format_amount(total.amount)}{of}{slack}{left}"
 
 
-def _describe_kind(entry: BookEntry) -> str:
+def _describe_kind(entry: BookEntry, cap: Cap | None) -> str:
     body = entry.body
     match entry.kind:
         case Mark.EPOCH:
@@ -120,7 +125,9 @@ def _describe_kind(entry: BookEntry) -> str:
             verdict = f", an auditor would say {body['verdict']}" if body.get("verdict") else ""
             return f"{given}: {_shorten_sql(body)}{verdict}"
         case Mark.CHARGE:
-            return f"paid {_format_amount(body['amount'])}: {body['what'][:100]}"
+            amount = Fraction(body["amount"])
+            shown = amount if cap is None else cap.show(amount, entry.analyst)
+            return f"paid {_format_amount(shown)}: {body['what'][:100]}"
         case Mark.RELEASE:
             return f"released: {_shorten_sql(body)}" if body["sql"] else ""
         case Mark.TOLD:
@@ -135,7 +142,7 @@ def _describe_kind(entry: BookEntry) -> str:
             return ""
 
 
-def _format_amount(amount: str) -> str:
+def _format_amount(amount: str | Fraction) -> str:
     """An exact amount for people."""
     return f"{float(Fraction(amount)):g}"
 

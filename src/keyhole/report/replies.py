@@ -103,6 +103,7 @@ def describe_answer(a: PrivateAnswer, n: int | None) -> ReplyDocument:
         alpha=shares[0] if len(shares) == 1 else tuple(shares),
         beta=a.beta,
         cost=float(a.cost),
+        share=None if a.share is None else float(a.share),
         left=float(max(a.left, Fraction(0))),
         neighbours=a.neighbours,
         how=a.how,
@@ -133,6 +134,7 @@ def describe_price(p: PriceQuote) -> ReplyDocument:
         return ReplyDocument(sql=p.sql, refused=p.refused.reason)
     bars: tuple[Value, ...] = tuple(_json_fraction(None if e.bar is None else Fraction(e.bar)) for e in p.bars)
     document = ReplyDocument(sql=p.sql, cost=float(p.cost), how=p.how, notes=tuple(p.notes))
+    document = replace(document, share=None if p.share is None else float(p.share))
     if all(bar is None for bar in bars):
         return document
     return replace(document, error=bars[0] if len(bars) == 1 else bars)

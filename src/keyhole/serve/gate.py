@@ -24,6 +24,7 @@ from keyhole.api.session import choose_policy, open_session
 from keyhole.auditing.online.admission import ParsedStatement
 from keyhole.config.arguments import BudgetArguments
 from keyhole.config.settings import Settings, settings
+from keyhole.defence.budget.budget import Cap
 from keyhole.errors import BookError, ConfigError, KeyholeError
 from keyhole.model.query import Refused
 from keyhole.model.schema import Schema
@@ -110,7 +111,18 @@ class Population:
         policy = self.session.policy
         if not isinstance(policy, Private):
             return None
-        return Account(policy.unit, max(policy.answering.setting.ledger.left(analyst), Fraction(0)))
+        budget = policy.budget(analyst)
+        return Account(budget.unit, budget.left)
+
+    def find_cap(self) -> Cap | None:
+        """What may be spent; None without a budget."""
+        policy = self.session.policy
+        return policy.answering.setting.ledger.cap if isinstance(policy, Private) else None
+
+    def find_spent(self, analyst: str) -> Fraction:
+        """What an analyst has spent, as prices are shown."""
+        spent, cap = self.session.book.state.spent(analyst)[0], self.find_cap()
+        return spent if cap is None else cap.show(spent, analyst)
 
     def note_ending(self, ending: Ending) -> None:
         """A question ended."""
@@ -383,7 +395,7 @@ class Gate:
         if not isinstance(found.session.policy, Private) or not found.has_share(key.name):
             return AccountBudget(analyst=key.name, asked_today=today, per_day=key.per_day)
         account = await self._in(found.decider, lambda: found.find_account(key.name))
-        spent = found.session.book.state.spent(key.name)[0]
+        spent = found.find_spent(key.name)
         return AccountBudget(
             analyst=key.name,
             unit=None if account is None else account.unit,
@@ -433,7 +445,7 @@ def _answer(found: Population, request: Any, sql: str, analyst: str, *, check: b
     with session.book.lock:
         session.book.look()  # what other gateways charged is not of this question
     state = session.book.state
-    before, entries, question = state.spent(analyst)[0], state.seq, None
+    before, entries, question = found.find_spent(analyst), state.seq, None
     if isinstance(request, ParsedStatement) and request.statement is not None:
         question = request.question
     asked = (state.epoch, question) in state.releases
@@ -443,7 +455,7 @@ def _answer(found: Population, request: Any, sql: str, analyst: str, *, check: b
         reply = session.check(request, analyst) if check else session.answer(request, analyst)
     account = found.find_account(analyst)
     if account is not None:
-        account = replace(account, cost=state.spent(analyst)[0] - before)
+        account = replace(account, cost=found.find_spent(analyst) - before)
     is_recalled = reply.entry is not None and reply.entry <= entries
     return Decided(describe_outcome(reply, found.schema, account), None if is_recalled else question, asked)
 

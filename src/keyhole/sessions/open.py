@@ -12,7 +12,7 @@ from keyhole.auditing.online.admission import ParsedStatement
 from keyhole.auditing.online.engine_space import bound_false_allow
 from keyhole.auditing.online.epochs import Changes
 from keyhole.basis.cells.numbers import Cuts
-from keyhole.book import Book
+from keyhole.book import EVERYBODY, Book
 from keyhole.book.state import PUBLIC, WHOLE
 from keyhole.config import BudgetTable, Config
 from keyhole.config.arguments import BudgetArguments
@@ -319,7 +319,8 @@ def make_cap(budget: BudgetTable, terms: BudgetArguments, unit: Unit) -> Cap:
         raise PrivacyParameterError("delta_for_keys is a part of delta: at least 0 and below it")
     rest = parse_exact(slack, "delta") - keys
     shares = {who: rho_within(share, rest) for who, share in budget.analysts.items()}
-    return Cap.declared(Loss("rho", rho_within(amount, rest), keys, budget.neighbours), shares)
+    written = {} if budget.unit else {EVERYBODY: amount, **budget.analysts}
+    return Cap.declared(Loss("rho", rho_within(amount, rest), keys, budget.neighbours), shares, written)
 
 
 # --- mechanisms: what [budget] mechanism may name; each is imported when it is made -----------------------------------

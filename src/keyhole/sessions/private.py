@@ -32,13 +32,31 @@ class Private:
 
     @property
     def unit(self) -> str:
-        """What the budget is counted in: epsilon or rho."""
-        return str(self.answering.setting.ledger.cap.total.unit)
+        """What prices are shown in: epsilon or rho."""
+        return str(self.answering.setting.ledger.cap.unit)
 
     def budget(self, analyst: str | None) -> BudgetState:
         """What prices are held against."""
         ledger = self.answering.setting.ledger
-        return BudgetState(self.unit, ledger.cap.total.amount, max(ledger.left(analyst), Fraction(0)))
+        cap, left = ledger.cap, max(ledger.left(analyst), Fraction(0))
+        return BudgetState(self.unit, cap.show(cap.of(cap.account_of(analyst)), analyst), cap.show(left, analyst))
+
+    def show_amount(self, amount: Fraction, analyst: str | None) -> Fraction:
+        """What the book counts, in the unit that the budget is written in."""
+        return self.answering.setting.ledger.cap.show(amount, analyst)
+
+    def show_answer(self, answer: PrivateAnswer, analyst: str | None) -> PrivateAnswer:
+        """An answer with its price in the unit of the budget, and as a share of it."""
+        cost, left, own = (self.show_amount(amount, analyst) for amount in (answer.cost, answer.left, answer.own))
+        return replace(answer, cost=cost, left=left, own=own, share=self._share(answer.cost, analyst))
+
+    def show_price(self, price: PriceQuote, analyst: str | None) -> PriceQuote:
+        """A price in the unit of the budget, and as a share of it."""
+        return replace(price, cost=self.show_amount(price.cost, analyst), share=self._share(price.cost, analyst))
+
+    def _share(self, cost: Fraction, analyst: str | None) -> Fraction:
+        cap = self.answering.setting.ledger.cap
+        return cost / cap.of(cap.account_of(analyst))
 
     def read(self, text: str, analyst: str | None = None) -> Any:
         """COUNT, SUM and AVG over declared cells."""
@@ -51,7 +69,7 @@ class Private:
         """What was released before and is good enough; it counts for an analyst who is told it first."""
         self._ready(analyst)
         found = self.answering.recall(request, analyst)
-        return None if found is None else self._reply(request, found)
+        return None if found is None else self._reply(request, found, analyst)
 
     def remember(self, request: Any, analyst: str | None) -> None:
         """Nothing: what somebody is told first is written down."""
@@ -62,10 +80,10 @@ class Private:
     def release(self, request: Any, admission: Admission | None, analyst: str | None) -> Reply:
         """Charge, draw, write down."""
         self.answering.setting.ledger.charged.clear()
-        return self._reply(request, self.answering.answer(request, analyst))
+        return self._reply(request, self.answering.answer(request, analyst), analyst)
 
-    def _reply(self, request: Any, answer: PrivateAnswer) -> Reply:
-        made = replace(answer, ranges=self._find_ranges(request))
+    def _reply(self, request: Any, answer: PrivateAnswer, analyst: str | None) -> Reply:
+        made = replace(self.show_answer(answer, analyst), ranges=self._find_ranges(request))
         if made.refused is not None:
             return Reply(made.sql, Outcome.REFUSED, made.refused.reason, noisy=made)
         if made.entry is None:  # it is public
@@ -96,7 +114,8 @@ class Private:
     def check(self, request: Any, analyst: str | None) -> Reply:
         """The price: it depends on the declaration and on what was released."""
         self._ready(analyst)
-        (price,) = self.answering.dry_run([request.sql], analyst)
+        (raw,) = self.answering.dry_run([request.sql], analyst)
+        price = self.show_price(raw, analyst)
         outcome = Outcome.ALLOWED if price.refused is None else Outcome.REFUSED
         return Reply(request.sql, outcome, price.how if price.refused is None else price.refused.reason, price=price)
 
@@ -135,7 +154,8 @@ class DryRun(Private):
             return Reply(request.sql, Outcome.REFUSED, price.refused.reason, price=price)
         if not rehearsed:
             self._charge(request, price, analyst)
-        return Reply(request.sql, Outcome.ALLOWED, price.how, price=replace(price, ranges=self._find_ranges(request)))
+        shown = replace(self.show_price(price, analyst), ranges=self._find_ranges(request))
+        return Reply(request.sql, Outcome.ALLOWED, price.how, price=shown)
 
     def _charge(self, request: Any, price: PriceQuote, analyst: str | None) -> None:
         self.seen.add(request.question.fingerprint())

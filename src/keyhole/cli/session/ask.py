@@ -247,7 +247,7 @@ def _clipping(session: Session[Any], column: str, analyst: str | None, *, dry_ru
         raise ConfigError("--clip buys bounds with budget: it needs a [budget] with a delta, and is no dry run")
     found = buy_bounds(policy.answering, column, analyst)
     where = f"[columns.private.{toml_key(found.column)}]"
-    cost = f"{policy.unit} {float(found.cost):.4g}"
+    cost = f"{policy.unit} {float(policy.show_amount(found.cost, analyst)):.4g}"
     return f"{found}\n  cost {cost}; write them under {where}, wider if you know more"
 
 

@@ -29,12 +29,12 @@ def report(file: Path, out: Path | None) -> None:
     """Read and write."""
     check_out(out)
     if _is_database(file):
-        from keyhole.cli.book import find_caps, opened_book
+        from keyhole.cli.book import find_cap, opened_book
         from keyhole.report.book import describe_book
         from keyhole.report.html.sessions import render_book_page
 
         with opened_book(str(file)) as book:
-            emit(render_book_page(describe_book(book, find_caps(book)), file.name), out)
+            emit(render_book_page(describe_book(book, find_cap(book)), file.name), out)
         return
     from keyhole.report.html.tables import render_verdict_page
 

@@ -10,7 +10,7 @@ from fractions import Fraction
 from types import MappingProxyType
 
 from keyhole.book import EVERYBODY, NOTHING
-from keyhole.defence.budget.loss import Loss, Number, check_positive, parse_exact
+from keyhole.defence.budget.loss import Loss, Number, Unit, check_positive, parse_exact
 from keyhole.errors import BudgetExhausted, ConfigError, PrivacyParameterError
 
 
@@ -18,20 +18,51 @@ from keyhole.errors import BudgetExhausted, ConfigError, PrivacyParameterError
 class Cap:
     """The most that may ever be spent: in all (against colluding analysts) and, if named, by each analyst.
 
+    `written`: where the budget is written in epsilon and counted in rho, the epsilon of each account.
+
     >>> Cap(Loss.of_epsilon(1), {"alice": Fraction(3, 10)}).of("alice")
     Fraction(3, 10)
     """
 
     total: Loss
     analysts: Mapping[str, Fraction] = field(default_factory=lambda: MappingProxyType({}))
+    written: Mapping[str, Fraction] = field(default_factory=lambda: MappingProxyType({}))
 
     @classmethod
-    def declared(cls, total: Loss, analysts: Mapping[str, Number]) -> Cap:
+    def declared(cls, total: Loss, analysts: Mapping[str, Number], written: Mapping[str, Number] | None = None) -> Cap:
         """A cap from numbers as written in a configuration file, each checked to be above zero."""
         if EVERYBODY in analysts:
             raise ConfigError(f"an analyst may not be called {EVERYBODY!r}: that name is everybody together")
         named = {who: check_positive(share, f"the budget of {who}") for who, share in analysts.items()}
-        return cls(total, MappingProxyType(named))
+        shown = {who: check_positive(amount, "epsilon") for who, amount in (written or {}).items()}
+        return cls(total, MappingProxyType(named), MappingProxyType(shown))
+
+    @property
+    def unit(self) -> Unit:
+        """What prices are shown in: the unit that the budget is written in."""
+        return "epsilon" if self.written else self.total.unit
+
+    def show(self, amount: Fraction, account: str | None = None) -> Fraction:
+        """An amount that is counted, as it is shown: the same share of what is written. Prices add up as amounts do."""
+        who = self.account_of(account)
+        return amount if who not in self.written else amount / self.of(who) * self.written[who]
+
+    def account_of(self, analyst: str | None) -> str:
+        """What prices for somebody are held against: his own account, if he has one."""
+        return analyst if analyst is not None and analyst in self.analysts else EVERYBODY
+
+    def say(self, amount: Fraction, account: str | None = None) -> str:
+        """`epsilon 0.01`: an amount with its unit, for people."""
+        return f"{self.unit} {float(self.show(amount, account)):.4g}"
+
+    def explain_too_dear(self, cost: Fraction, left: Fraction, account: str | None) -> str:
+        """Why something that costs more than is left is refused."""
+        price, rest = (float(self.show(amount, account)) for amount in (cost, max(left, Fraction(0))))
+        most = float(self.show(self.total.amount))
+        return (
+            f"this would cost {self.unit} {price:.6g} and {rest:.6g} would be left of {most:.6g}: ask for less "
+            "accuracy or raise the budget"
+        )
 
     def of(self, account: str) -> Fraction:
         """The cap of an account, in the unit of the budget."""
@@ -103,17 +134,17 @@ class Budget:
     def check(self, loss: Loss, *, analyst: str | None = None) -> Loss:
         """The price of `loss` if it can be paid now; else `BudgetExhausted`, with both numbers."""
         charge = self.price(loss)
-        unit = self.cap.total.unit
         for account in self._accounts(analyst):
             spent, delta = self._spent(account)
             whose = "" if account == EVERYBODY else f" for {account}"
             cap = self.cap.of(account)
             if spent + charge.amount > cap:
                 rest = max(cap - spent, Fraction(0))
-                lowered = f" ({float(spent):.6g} was spent before the cap was lowered)" if spent > cap else ""
+                before, price, rest, most = (self.cap.show(x, account) for x in (spent, charge.amount, rest, cap))
+                lowered = f" ({float(before):.6g} was spent before the cap was lowered)" if spent > cap else ""
                 raise BudgetExhausted(
-                    f"this costs {unit} {float(charge.amount):.6g} and {float(rest):.6g} is left of "
-                    f"{float(cap):.6g}{whose}{lowered}: nothing was spent; ask for less accuracy or raise the budget",
+                    f"this costs {self.cap.unit} {float(price):.6g} and {float(rest):.6g} is left of "
+                    f"{float(most):.6g}{whose}{lowered}: nothing was spent; ask for less accuracy or raise the budget",
                     remaining=cap - spent,
                     requested=charge.amount,
                 )

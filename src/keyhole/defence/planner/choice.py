@@ -181,7 +181,7 @@ class Chooser:
             return Choice(tuple(free), how=explain_free(free, self.purchases))
         choice = self._order_missing(question, missing, share)
         choice = replace(choice, known=tuple(free), notes=(WIDE,) if anew else ())
-        price = f"{self.unit} {float(self.cost(choice, self.purchases.ledger)):.4g}"
+        price = self.purchases.ledger.cap.say(self.cost(choice, self.purchases.ledger), analyst)
         ranked = [layout.wanted for layout in missing if layout.wanted.kind == "quantile"]
         reasons = [self.usefulness.explain_tables(question, choice.orders, missing, price)]
         for wanted, loss in choice.quantiles:
@@ -312,7 +312,7 @@ class Chooser:
         self, question: WantedStatement, layout: Layout, target: float, *, again: bool
     ) -> tuple[Order, int, list[str]]:
         """Ski rental between numbers and the table of the columns that were rented so far (or of its own columns)."""
-        beta, number = self.terms.beta, None
+        beta, number, say = self.terms.beta, None, self.purchases.ledger.cap.say
         at = self.purchases.latest + 1 if again else self.purchases.latest
         generation = Generation(self.purchases.n) if again else self.purchases.generation(at)
         if question.is_one_number:
@@ -323,11 +323,11 @@ class Chooser:
         table = find_cheapest_table(wide, generation, target, beta, self.unit, self.neighbours)
         dear = table.loss(self.neighbours).amount
         if number is None:
-            return table, at, [f"alternative: {table} at {self.unit} {float(dear):.4g}"]
+            return table, at, [f"alternative: {table} at {say(dear)}"]
         cheap = number.loss(self.neighbours).amount
         if wide.axes and is_worth_a_table(dear, cheap, rented):
-            return table, at, [f"alternative: {number}, {self.unit} {float(cheap):.4g}"]
-        return number, at, [f"alternative: {table}, {self.unit} {float(dear):.4g}"]
+            return table, at, [f"alternative: {number}, {say(cheap)}"]
+        return number, at, [f"alternative: {table}, {say(dear)}"]
 
     def _add_rented_columns(self, layout: Layout) -> tuple[Layout, Rented]:
         """The question over its columns and those of the numbers bought before, where that is not too large."""

@@ -74,14 +74,14 @@ class FilePlan:
         """The first statement bears the price of the plan."""
         spend = self.spend(analyst)
         first = next(m for m in self.expected if self.waits_for(m, analyst))
-        unit, share = self.chooser.unit, float(self.chooser.terms.spend)
+        share, price = float(self.chooser.terms.spend), self.chooser.purchases.ledger.cap.say(spend, analyst)
         if mark != first:
             return PriceQuote(
                 sql, Fraction(0), "from the plan for the whole file, whose price stands at its first statement"
             )
         how = (
             f"the price of a plan for all {len(self.expected)} statements together, not of this one: {share:.0%} of "
-            f"what is left, {unit} {float(spend):.4g}, "
+            f"what is left, {price}, "
             f"{float(PILOT_SHARE):.0%} of it for a pilot; tables follow from the pilot ([budget] spend says how much)"
         )
         return PriceQuote(sql, spend, how)

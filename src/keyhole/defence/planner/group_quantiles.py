@@ -132,7 +132,7 @@ def price_orders(orders: Sequence[GroupOrder], ledger: Ledger) -> Loss:
 def explain_not_sold(orders: Sequence[GroupOrder], chooser: Chooser) -> str:
     """Why they are not sold; empty if they are."""
     for order in orders:
-        price = f"{chooser.unit} {float(order.loss.amount):.4g}"
+        price = chooser.purchases.ledger.cap.say(order.loss.amount)
         if why := chooser.usefulness.explain_quantile(order.wanted, order.one, price, tree=False):
             return why
     return ""

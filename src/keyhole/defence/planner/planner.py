@@ -385,11 +385,8 @@ class Planner:
         cost = self.chooser.cost(choice, self.setting.ledger)
         rest = max(self.setting.ledger.left(analyst), Fraction(0))
         if cost > rest:
-            unit, cap = self.chooser.unit, float(self.setting.ledger.cap.total.amount)
-            why = (
-                f"this would cost {unit} {float(cost):.6g} and {float(rest):.6g} would be left of {cap:.6g}: ask for "
-                f"less accuracy or raise the budget{self._suggest_accuracy(request, analyst)}"
-            )
+            why = self.setting.ledger.cap.explain_too_dear(cost, rest, analyst)
+            why += self._suggest_accuracy(request, analyst)
             return PriceQuote(request.sql, Fraction(0), "", Refused(why, unpaid=True))
         return PriceQuote(request.sql, cost, choice.how, None, (*choice.notes, *choice.alternatives))
 

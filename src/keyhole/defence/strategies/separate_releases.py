@@ -73,7 +73,7 @@ class SeparateReleases:
                 made.append((Fraction(0), "released before"))
             elif (known := self.setting.recalled(q, analyst)) is not None:
                 own = self.setting.ledger.news(analyst, known[1].of)
-                counts = f"; counts {self.setting.ledger.cap.total.unit} {float(own):.4g} for {analyst}" if own else ""
+                counts = f"; counts {self.setting.ledger.cap.say(own, analyst)} for {analyst}" if own else ""
                 made.append((Fraction(0), f"released before{counts}"))
             elif bundle is not None and bundle.holds(key):
                 made.append((bundle.loss.amount if first else Fraction(0), bundle.told(key)))

@@ -31,6 +31,7 @@ class ReplyDocument(Document, frozen=True, kw_only=True):
     alpha: Value | tuple[Value, ...] | UnsetType = UNSET
     beta: float | None = None
     cost: float | None = None
+    share: float | None = None  # of the budget
     left: float | None = None
     neighbours: str | None = None
     how: str | None = None

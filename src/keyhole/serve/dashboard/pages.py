@@ -15,6 +15,7 @@ import time
 from collections import Counter, OrderedDict
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field, fields, is_dataclass
+from fractions import Fraction
 from functools import cache
 from importlib.resources import files
 from itertools import islice
@@ -28,7 +29,7 @@ from keyhole.book import EVERYBODY
 from keyhole.book.state import BookState
 from keyhole.errors import KeyholeError
 from keyhole.model.query import Refused
-from keyhole.report.book import describe_entry, list_spending
+from keyhole.report.book import describe_accounts, describe_entry, list_spending
 from keyhole.report.charts.drawing import Drawing
 from keyhole.report.documents.sessions import SpendingStep
 from keyhole.report.html.page import Tile, load_templates, read_style
@@ -256,7 +257,8 @@ class Dashboard:
             case "analysts":
                 return {"rows": list(self.list_analysts(found))}
             case "spending":
-                unit = found.session.book.state.budget.get("unit", "epsilon")
+                cap = found.find_cap()
+                unit = found.session.book.state.budget.get("unit", "epsilon") if cap is None else str(cap.unit)
                 return {"drawing": self.draw_budget(found, unit), "unit": unit, "accounts": list_accounts(found)}
             case "statements":
                 return {"rows": list_statements(found.session, wanted, before), "wanted": wanted}
@@ -311,7 +313,7 @@ class Dashboard:
         if not book.state.totals:
             return None
         state, steps = self.spending.setdefault(found.name, (BookState(), []))
-        steps += list_spending(book.entries(state.seq), state)
+        steps += list_spending(book.entries(state.seq), state, found.find_cap())
         ends = [describe_entry(book.entry(seq)) for seq in (1, state.seq)]
         return draw_spending(steps, ends[0], ends[1], unit)
 
@@ -329,7 +331,7 @@ class Dashboard:
                 name,
                 "" if key is None else f"{key.role} {key.prefix}…",
                 "no key" if key is None else key.expires or "never",
-                f"{float(state.spent(name)[0]):.4g}" if account is not None else "",
+                f"{float(found.find_spent(name)):.4g}" if account is not None else "",
                 f"{float(account.left):.4g}" if account is not None else "",
                 str(len(state.heard.get(name, ()))),
                 str(denied[name]),
@@ -361,8 +363,11 @@ class Dashboard:
 
 def list_accounts(found: Population) -> list[tuple[str, str]]:
     """Who spent how much."""
-    totals = sorted(found.session.book.state.totals.items())
-    return [("everybody together" if who == EVERYBODY else who, f"{float(a):.6g}") for who, (a, _) in totals]
+    accounts = describe_accounts(found.session.book.state, found.find_cap())
+    return [
+        ("everybody together" if who == EVERYBODY else who, f"{float(Fraction(account.amount)):.6g}")
+        for who, account in accounts.items()
+    ]
 
 
 def list_statements(session: Session[Any], wanted: str, before: int) -> list[tuple[int, str, str, str, str, str]]:
