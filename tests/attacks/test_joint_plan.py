@@ -201,6 +201,24 @@ def test_the_way_of_large_tables_finds_the_same_people(seed: int) -> None:
     assert len(reached) <= len(found.questions) <= 2 * len(reached) + 4
 
 
+@pytest.mark.parametrize("seed", range(8))
+def test_no_question_of_a_large_table_follows_from_the_others(seed: int) -> None:
+    """By ranks of the twin: of greedy lists up to one question in eleven did. And each is needed for somebody."""
+    rng = Random(f"dependent {seed}")
+    codes, n = rng.randint(4, 6), rng.randint(60, 140)
+    small = Small(tuple(tuple(rng.randint(1, codes) for _ in range(4)) for _ in range(n)), tuple(range(n)))
+    profiles = small.profiles()
+    planner = Planner(profiles, AllowedQuestions(profiles, frozenset({"=", "<>"}), rng.randint(2, 8), 3))
+    found = plan_jointly(planner, None, lambda: False)
+    rows = [tuple(map(int, profiles.mask(question))) for question in found.questions]
+    assert len(reduced(rows)) == len(rows)
+    units = [tuple(int(p == target) for p in range(profiles.count)) for target in found.targets]
+    assert len(reduced([*rows, *units])) == len(rows)
+    for left_out in rng.sample(range(len(rows)), 5):
+        others = [row for i, row in enumerate(rows) if i != left_out]
+        assert len(reduced([*others, *units])) == len(rows)
+
+
 def test_a_search_that_is_stopped_keeps_who_was_found() -> None:
     rng = Random(3)
     codes: list[int | None] = [1, 2, 3, 4, 5, 6, 7]

@@ -4,7 +4,7 @@ For values that may be any numbers: whoever is in the row space of all allowed q
 that gives d targets away has at least d questions (rank). More exactly: restrict each question to those who are no
 targets (its *remainder*). A list that spans all targets has d + r questions, where r is the rank of its remainders, so
 the fewest is d plus the least rank of remainders whose questions span the targets. On small tables these ranks are gone
-through.
+through. On large ones the list is greedy, and then cut down to as many questions as its rank.
 
 For values on a grid or of categories: a list tells two tables apart or it does not. Every pair that differs in a target
 must be told apart by some question, so the fewest is a smallest hitting set; and m questions have only so many
@@ -18,6 +18,7 @@ from dataclasses import dataclass, replace
 from fractions import Fraction
 from itertools import combinations, product
 from math import comb, lcm, prod
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -40,6 +41,7 @@ PAIRS = 20_000_000  # pairs of tables, times questions
 TRIED = 6  # cells that give somebody, the cheapest first
 BATCHES = 20  # in which whoever no graph reaches is entered
 FEWEST = 20  # people in a batch
+CHUNK = 1000  # questions whose people are looked at together
 NODES = 300_000  # of the search for the fewest questions that tell tables apart
 
 
@@ -363,7 +365,7 @@ def _by_closure(planner: Planner, domain: Domain | None, stop: Callable[[], bool
     closure = Closure(Conjunctions(planner.cells, planner.ways), targets, stop)
     closure.run()
     _enter_plans(closure, planner, stop)
-    formulas, used = _formulas(closure, profiles)
+    formulas, used = _drop_dependent(*_formulas(closure.found, profiles, targets), profiles)
     complete = not len(closure.missing) and planner.allowed.complete
     at = tuple(p for p in formulas if targets[p])
     plan = JointPlan(used, formulas, at, len(at), complete)
@@ -437,19 +439,128 @@ class _Masks:
         return {int(p): Fraction(int(total[p]), scale) for p in np.flatnonzero(total)}
 
 
-def _formulas(closure: Closure, profiles: Profiles) -> tuple[dict[int, Formula], tuple[Question, ...]]:
-    """Each profile that was found, as answers less those found before; and the questions that occur."""
+def _formulas(
+    found: Mapping[int, Weighted], profiles: Profiles, targets: Bools
+) -> tuple[dict[int, Formula], tuple[Question, ...]]:
+    """Each target, and whoever it rests on, as answers less those found before; and the questions that occur."""
+    masks, totals = _Masks(profiles), dict[int, dict[int, Fraction]]()
+    needed = {p for p in found if targets[p]}
+    for p in reversed(found):
+        if p in needed:
+            totals[p] = masks.add(found[p])
+            totals[p].pop(p)
+            needed |= totals[p].keys()
     used: dict[Question, int] = {}
-    masks = _Masks(profiles)
     formulas = {}
-    for p, weights in closure.found.items():
-        for question in weights:
-            used.setdefault(question, len(used))
-        total = masks.add(weights)
-        total.pop(p)
-        answers = {used[q]: w for q, w in weights.items()}
-        formulas[p] = Formula(answers, {o: -w for o, w in total.items()})
+    for p, weights in found.items():
+        if p in needed:
+            answers = {used.setdefault(q, len(used)): w for q, w in weights.items()}
+            formulas[p] = Formula(answers, {o: -w for o, w in totals[p].items()})
     return formulas, tuple(used)
+
+
+def _drop_dependent(
+    formulas: Mapping[int, Formula], questions: tuple[Question, ...], profiles: Profiles
+) -> tuple[dict[int, Formula], tuple[Question, ...]]:
+    """The same without questions whose answers follow from those of others: as many are left as their rank.
+
+    A sum of questions that is nothing for those who are not found out is a sum of people who are; their formulas turn
+    it into a sum of questions again. Where that is another one, the difference is a relation between questions, and one
+    of them can go. Relations are found modulo PRIME, at random, and used once multiplied out in whole numbers. Cost:
+    that of the remainders' rank, which is about questions less people.
+    """
+    masks, rng = _Masks(profiles), np.random.default_rng(0)
+    relations = _find_relations(formulas, questions, masks, rng)
+    times = np.zeros(len(questions), dtype=np.int64)
+    for formula in formulas.values():
+        times[list(formula.answers)] += 1
+    order = np.argsort(times, kind="stable")
+    reduced, pivots = _reduce_rows(relations[:, order])
+    instead: dict[int, dict[int, Fraction]] = {}
+    for row, pivot in zip(reduced, pivots, strict=True):
+        weights = {int(order[j]): _rational(int(row[j])) for j in np.flatnonzero(row)}
+        if not masks.add({questions[i]: w for i, w in weights.items()}):
+            gone = int(order[pivot])
+            instead[gone] = {i: -w for i, w in weights.items() if i != gone}
+    if not instead:
+        return dict(formulas), questions
+    left: dict[int, int] = {}
+    fewer = {}
+    for p, formula in formulas.items():
+        total: dict[int, Fraction] = {}
+        for i, weight in formula.answers.items():
+            for j, each in instead.get(i, {i: Fraction(1)}).items():
+                total[j] = total.get(j, Fraction(0)) + weight * each
+        answers = {left.setdefault(i, len(left)): w for i, w in total.items() if w}
+        fewer[p] = Formula(answers, formula.before)
+    return fewer, tuple(questions[i] for i in left)
+
+
+def _find_relations(
+    formulas: Mapping[int, Formula], questions: Sequence[Question], masks: _Masks, rng: np.random.Generator
+) -> Ints:
+    """Random weights modulo PRIME with which the questions cancel, a few more rows than are independent."""
+    m, spare = len(questions), len(questions) - len(formulas)
+    if not spare:
+        return np.zeros((0, m), dtype=np.int64)
+    rest = masks.profiles.unknowns > 0
+    rest[list(formulas)] = False
+    packed = np.array([np.packbits(masks[q][rest]) for q in questions])
+    distinct, first, of = np.unique(packed, axis=0, return_index=True, return_inverse=True)
+    remainders = np.unpackbits(distinct, axis=1, count=int(rest.sum())).astype(np.float64)
+    # on as many random directions as their rank may have, and some; sums of so many residues are exact
+    reduced, pivots = _reduce_rows((remainders @ rng.integers(PRIME, size=(remainders.shape[1], spare + 4))).T)
+    count = spare - len(pivots)
+    if not count:
+        return np.zeros((0, m), dtype=np.int64)
+    weights = rng.integers(PRIME, size=(count + 2, m))
+    weights[:, first[pivots]] = 0
+    by_remainder = np.zeros((len(distinct), count + 2), dtype=np.int64)
+    np.add.at(by_remainder, of.ravel(), weights.T)
+    for d, row in zip(pivots, reduced, strict=True):
+        weights[:, first[d]] = -(by_remainder.T % PRIME * row % PRIME).sum(axis=1) % PRIME
+    # what is left is about people who are found out: take their formulas away
+    people = np.zeros((masks.profiles.count, count + 2), dtype=np.int64)
+    for j in range(0, m, CHUNK):
+        about = np.array([masks[q] for q in questions[j : j + CHUNK]], dtype=np.float64)
+        people = (people + (about.T @ weights[:, j : j + CHUNK].T).astype(np.int64)) % PRIME
+    weights = weights.T.copy()
+    for p, formula in reversed(formulas.items()):
+        for i, w in formula.answers.items():
+            weights[i] = (weights[i] - people[p] * _residue(w)) % PRIME
+        for o, w in formula.before.items():
+            people[o] = (people[o] + people[p] * _residue(w)) % PRIME
+    return np.asarray(weights.T)
+
+
+def _residue(number: Fraction) -> int:
+    return number.numerator * pow(number.denominator, -1, PRIME) % PRIME
+
+
+def _rational(residue: int) -> Fraction:
+    """The fraction of least terms that is this residue modulo PRIME (Wang's reconstruction)."""
+    a, b, s, t = PRIME, residue, 0, 1
+    while 2 * b * b > PRIME:
+        a, b, s, t = b, a % b, t, s - a // b * t
+    return Fraction(b, t)
+
+
+def _reduce_rows(rows: NDArray[Any]) -> tuple[Ints, list[int]]:
+    """The reduced echelon form modulo PRIME, without empty rows, and its pivot columns."""
+    work, pivots = np.ascontiguousarray(rows % PRIME).astype(np.int64), list[int]()
+    for column in range(work.shape[1]):
+        done = len(pivots)
+        below = np.flatnonzero(work[done:, column])
+        if not len(below):
+            continue
+        work[[done, done + below[0]]] = work[[done + below[0], done]]
+        work[done] = work[done] * pow(int(work[done, column]), -1, PRIME) % PRIME
+        others = np.flatnonzero(work[:, column])
+        others = others[others != done]
+        factors = work[others, column, None]
+        work[others, column:] = (work[others, column:] - factors * work[done, column:]) % PRIME
+        pivots.append(column)
+    return work[: len(pivots)], pivots
 
 
 def _check(plan: JointPlan, profiles: Profiles, least: int) -> None:
