@@ -183,7 +183,7 @@ class BookState:
 
     def _keep_rows(self, answer: int, entry: BookEntry, body: dict[str, Any]) -> None:
         self._put(self.rows, answer, entry.seq)
-        if body["told"]:
+        if any(not row.get("follows") for row in body["told"]):
             self._put(self.telling, answer, entry.seq)
         for row in body["told"]:
             self._add(self.families, row["column"], ["sum"])

@@ -184,7 +184,8 @@ def _read_rows(book: Book) -> Iterator[ToldRow]:
     """Everything that was told, in the order of the book; most answers of a long book told nothing new."""
     for _, seq in sorted(book.state.telling.items()):
         for fields in book.entry(seq).body["told"]:
-            yield ToldRow.from_json(fields)
+            if not fields.get("follows"):
+                yield ToldRow.from_json(fields)
 
 
 def _add_missing_rows(book: Book, auditor: OnlineAuditor) -> None:

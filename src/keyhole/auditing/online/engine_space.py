@@ -237,7 +237,9 @@ class EngineSpace:
         total, ends = self._lanes_of(query)
         y = self._entries_at_pivots(query) @ self._T % p if r else np.zeros(0, dtype=object)
         delta = (total - sum(a * b for a, b in zip(y.tolist(), self._c, strict=True))) % p
-        if not delta:
+        if not delta:  # the same statements all the same: the time would tell that somebody asked it before
+            self._explained_by(query, y, ends)
+            self._lane_at(ends[0] if ends else 0)
             return None
         pivot, rho, column = self._find_pivot(query, y, ends)
         inverse = pow(rho, -1, p)

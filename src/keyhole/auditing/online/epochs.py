@@ -46,12 +46,13 @@ class ToldRow:
     premise: Premise
     people: int  # over how many the row is written
     row: Words | Sparse
+    follows: bool = False  # from what was told before: it adds nothing
 
     def to_json(self) -> dict[str, Any]:
         """Plain data; `row` is bits, or the people and their weights, zlib-compressed and written in base64."""
         found: dict[str, Any] = {"epoch": self.epoch, "column": self.column, "query": self.premise.number}
         found |= {"sql": self.premise.sql, "scale": str(self.premise.scale), "offset": str(self.premise.offset)}
-        found |= {"of": self.premise.of, "people": self.people}
+        found |= {"of": self.premise.of, "people": self.people} | ({"follows": True} if self.follows else {})
         if isinstance(self.row, np.ndarray):
             return found | {"row": packed_bits(self.row, self.people)}
         at = np.array(sorted(self.row), dtype="<i8")
@@ -64,14 +65,14 @@ class ToldRow:
         try:
             scale, offset = Fraction(fields["scale"]), Fraction(fields["offset"])
             premise = Premise(str(fields["query"]), str(fields["sql"]), scale, offset, str(fields["of"]))
-            n, row = int(fields["people"]), fields["row"]
+            n, row, follows = int(fields["people"]), fields["row"], bool(fields.get("follows"))
             if isinstance(row, str):
-                return cls(str(fields["epoch"]), str(fields["column"]), premise, n, bits_of(row, n))
+                return cls(str(fields["epoch"]), str(fields["column"]), premise, n, bits_of(row, n), follows)
             at, weights = (np.frombuffer(unpacked(row[k]), dtype="<i8").tolist() for k in ("people", "weights"))
             sparse = dict(zip(at, weights, strict=True))
             if any(not 0 <= k < n for k in sparse):
                 raise ValueError("a person beyond the last")
-            return cls(str(fields["epoch"]), str(fields["column"]), premise, n, sparse)
+            return cls(str(fields["epoch"]), str(fields["column"]), premise, n, sparse, follows)
         except (KeyError, TypeError, ValueError, AttributeError, ZeroDivisionError) as error:
             raise LogError(f"this is no row that was reported, or it is damaged: {type(error).__name__}") from None
 

@@ -355,27 +355,18 @@ class OnlineAuditor:
         numbers = [plan.verdict.number if form.part is None else f"{plan.verdict.number}.{form.part}" for form in forms]
         sources = [Premise(n, text, f.scale, f.offset, f.of) for n, f in zip(numbers, forms, strict=True)]
         rows = [self._participants.entries(form.row) for form in forms]
-        first: list[Any] = []
-        for row in rows:
-            first.append(state.space.probe(row))
-            if not first[-1].dependent:
-                break
-        if len(forms) == 1 or all(decision.dependent for decision in first):
-            for row, decision, source in zip(rows, first, sources, strict=True):
-                yield state, decision, source
-                if not decision.dependent:  # what follows from the history adds nothing to it
-                    plan.moves.append((name, decision, source))
-                    plan.told += self._participants.told(name, source, row)
-            return
-        state = ColumnState(copy.deepcopy(state.space), list(state.sources))
-        plan.forks[name] = state
+        if len(forms) > 1:
+            state = plan.forks[name] = ColumnState(copy.deepcopy(state.space), list(state.sources))
         for row, source in zip(rows, sources, strict=True):
             decision = state.space.probe(row)
             yield state, decision, source
-            if not decision.dependent:
+            # what follows from the history adds nothing to it, and takes the same way: its time would tell it
+            plan.told += self._participants.told(name, source, row, follows=decision.dependent)
+            if len(forms) == 1:
+                plan.moves.append((name, decision, source))
+            else:
                 state.space.commit(decision)
                 state.sources.append(source)
-                plan.told += self._participants.told(name, source, row)
 
     def _state(self, name: str) -> ColumnState:
         """What is known of a private column."""

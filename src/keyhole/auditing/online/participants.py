@@ -88,13 +88,15 @@ class Participants:
             records = np.flatnonzero(unpack(row, len(self.owner)))
         return len(records) if self.owner is None else len(np.unique(self.owner[records]))
 
-    def told(self, column: str, premise: Premise, row: Sparse | Words | AskedRow) -> list[ToldRow]:
+    def told(
+        self, column: str, premise: Premise, row: Sparse | Words | AskedRow, *, follows: bool
+    ) -> list[ToldRow]:
         """A row over people as it is stored; nothing without epochs."""
         epochs = self.epochs
         return (
             []
             if epochs is None or isinstance(row, AskedRow)
-            else [ToldRow(epochs.name, column, premise, epochs.population.n, row)]
+            else [ToldRow(epochs.name, column, premise, epochs.population.n, row, follows)]
         )
 
     def named(self, column: str, decision: Any) -> list[Finding]:

@@ -47,7 +47,7 @@ class Judged:
     forms: list[Disclosed] = field(default_factory=list)
     moves: list[tuple[str, Any, Premise]] = field(default_factory=list)  # column, decision, source
     forks: dict[str, ColumnState] = field(default_factory=dict)
-    told: list[ToldRow] = field(default_factory=list)  # the rows that add to what is known, where there are epochs
+    told: list[ToldRow] = field(default_factory=list)  # its rows, where there are epochs
 
 
 Prover: TypeAlias = Callable[[ColumnState, Any, Premise, list[Finding]], tuple[Finding, dict[str, Premise]] | None]

@@ -58,7 +58,7 @@ class Decision:
     pairs: tuple[tuple[int, int], ...]
     _version: int = field(repr=False)
     _query: Probed = field(repr=False)
-    _move: Move | None = field(repr=False)
+    _move: Move = field(repr=False)
 
     @property
     def safe(self) -> bool:
@@ -121,11 +121,11 @@ class OnlineRowSpace:
             self._settle()
         row = Probed.of(query, self.n)
         move = self._move(row)
-        if move is None:
-            return Decision(True, (), (), self.committed, row, None)
         pivots = np.append(self._pivots[: self.rank], move.pivot)
         exposes = self._exposed(move.null, pivots)
         pairs = self._pairs(move.null, pivots) if self.insiders else ()
+        if move.follows:
+            return Decision(True, (), (), self.committed, row, move)
         return Decision(False, exposes, pairs, self.committed, row, move)
 
     def take(self, query: NDArray[np.uint64] | Mapping[int, int]) -> bool:
@@ -134,29 +134,30 @@ class OnlineRowSpace:
         Whom all that was taken exposes is found once, at the next probe, and is not new then.
         """
         row = Probed.of(query, self.n)
-        move = self._move(row)
-        if move is not None:
-            self._advance(row, move)
-            self._unsettled = True
-        return move is not None
+        y, sums, delta = self._difference(row)
+        if not delta.any():
+            return False
+        self._advance(row, self._move_by(row, y, sums, delta))
+        self._unsettled = True
+        return True
 
     def commit(self, decision: Decision) -> int:
         """The query of `decision` was answered: take it into the history. Returns its number, from 0."""
         self._current(decision)
         number = self.committed
-        if decision._move is None:
-            self.committed += 1
-        else:
-            self._advance(decision._query, decision._move)
-            self._shared.update(decision.pairs)
+        self._advance(decision._query, decision._move)
+        self._shared.update(decision.pairs)
         return number
 
     def _advance(self, row: Probed, move: Move) -> None:
-        """An independent row into the history: T bordered by it."""
+        """A row into the history: T bordered by it; by zeros, which changes nothing, if it follows from the history."""
         p, r = self._p, self.rank
         self._grow(r + 1)
         bottom = np.append((p - move.y) * move.rho_inverse % p, move.rho_inverse)
-        border(self._T, r, move.u, bottom, p, self.n >= _COMPILED_FROM)
+        border(self._T, r, move.u, bottom * (not move.follows), p, self.n >= _COMPILED_FROM)
+        if move.follows:
+            self.committed += 1
+            return
         self._c[r] = move.sums
         self._z[: r + 1] = move.null
         self._pivots[r] = move.pivot
@@ -187,7 +188,7 @@ class OnlineRowSpace:
         """Exact weights for a form that is 1 on the first column, anything on the others given, and 0 elsewhere."""
         self._current(decision)
         r, move = self.rank, decision._move
-        pivots = self._pivots[:r] if move is None else np.append(self._pivots[:r], move.pivot)
+        pivots = self._pivots[:r] if move.follows else np.append(self._pivots[:r], move.pivot)
         lines = [self._line(int(at), move) for k in columns for at in np.flatnonzero(pivots == k)]
         if not lines:
             return None
@@ -202,15 +203,20 @@ class OnlineRowSpace:
 
     # -- parts of a probe -------------------------------------------------------------------------------------
 
-    def _move(self, row: Probed) -> Move | None:
-        """What the row would do to the state; None if it is dependent."""
-        p, r = self._p, self.rank
-        y = self._weights(row.at(self._pivots[:r]))
+    def _difference(self, row: Probed) -> tuple[Ints, Ints, Ints]:
+        """Weights of the history, the row's shadow sums, and what of them the history does not explain: y, s, delta."""
+        y = self._weights(row.at(self._pivots[: self.rank]))
         sums = self._shadow_sums(row)
-        delta = (sums - dot(y, self._c[:r], p)) % p
-        if not delta.any():
-            return None
-        pivot, rho = self._new_pivot(row, y)
+        return y, sums, (sums - dot(y, self._c[: self.rank], self._p)) % self._p
+
+    def _move(self, row: Probed) -> Move:
+        """What the row would do to the state: nothing, if it follows from the history."""
+        return self._move_by(row, *self._difference(row))
+
+    def _move_by(self, row: Probed, y: Ints, sums: Ints, delta: Ints) -> Move:
+        p, r = self._p, self.rank
+        follows = not delta.any()
+        pivot, rho = self._new_pivot(row, y, follows)
         if pivot < 0:  # independent, although no record shows it: excluded by exact arithmetic mod p
             raise ArithmeticError("shadow sums disagree with the records; the state is damaged")
         rho_inverse = pow(rho, -1, p)
@@ -219,7 +225,7 @@ class OnlineRowSpace:
         null = np.empty((r + 1, self.lanes), dtype=np.int64)
         null[:r] = (self._z[:r] + u[:, None] * f % p) % p
         null[r] = (self._g[pivot] - f) % p
-        return Move(pivot, y, rho_inverse, u, null, sums)
+        return Move(pivot, y, rho_inverse, u, null, sums, follows)
 
     def _settle(self) -> None:
         """Pairs that what was taken gave away are known from now on."""
@@ -302,8 +308,11 @@ class OnlineRowSpace:
             total = (total + row.at(records) % self._p * int(y[i])) % self._p
         return total % self._p
 
-    def _new_pivot(self, row: Probed, y: Ints) -> tuple[int, int]:
+    def _new_pivot(self, row: Probed, y: Ints, follows: bool) -> tuple[int, int]:
         """A record whose column is outside the span of the pivots' columns, with its rho; sampled, else searched.
+
+        There is none if the row follows from the history: then any record stands for it, and the same work is done, so
+        that the time of a decision does not tell that somebody asked the same before.
 
         Half of the sample is from the row's own records: a small group is missed by records drawn from all. What is
         left to the search are rows that differ from what was told by a few records, as attacks do.
@@ -315,6 +324,8 @@ class OnlineRowSpace:
             records = np.append(own[self._rng.integers(0, len(own), size=_SAMPLE)], records)
         rho = (row.at(records) - self._combined(y, records)) % p
         hit = np.flatnonzero(rho)
+        if follows:
+            return int(records[0]), 1
         if len(hit):
             return int(records[hit[0]]), int(rho[hit[0]])
         if self.n >= _COMPILED_FROM:
@@ -369,11 +380,11 @@ class OnlineRowSpace:
         pivots[:r] = self._pivots[:r]
         self._pivots = pivots
 
-    def _line(self, at: int, move: Move | None) -> Ints:
+    def _line(self, at: int, move: Move) -> Ints:
         """Row `at` of T after the move: weights mod p over the independent queries (and the probed one)."""
         p, r = self._p, self.rank
         old = self._T[at, :r].astype(np.int64) if at < r else np.zeros(r, dtype=np.int64)
-        if move is None:
+        if move.follows:
             return old
         bottom = np.append((p - move.y) * move.rho_inverse % p, move.rho_inverse)
         if at == r:
@@ -412,6 +423,7 @@ class Move:
     u: Ints
     null: Ints  # (r + 1, lanes): z' of the old pivots and of the new one
     sums: Ints  # (lanes,)
+    follows: bool  # from the history: then `pivot` is any record, and nothing moves
 
 
 def border(T: Floats, r: int, u: Ints, bottom: Ints, p: int, compiled: bool) -> None:
