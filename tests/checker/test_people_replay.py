@@ -58,3 +58,19 @@ def test_proofs_about_people_are_replayed_and_lies_are_not(tmp_path: Path) -> No
     moved = lied(lambda e: [c["clauses"][0].update(where="TRUE") for c in e["certificate"]["counts"]])
     assert moved == {Outcome.FAILS}
     assert Outcome.HOLDS not in lied(lambda e: [p.update(answer=1) for p in e["proof"]])
+
+
+def test_a_null_is_no_wrong_count(tmp_path: Path) -> None:
+    data = tmp_path / "clinic.duckdb"
+    con = duckdb.connect(str(data))
+    con.execute(
+        "CREATE TABLE adm AS FROM (VALUES (1, 10, 'CA', 3), (2, 11, 'NY', 4), (3, 12, 'CA', 5)) t(pid, hadm, st, cost)"
+    )
+    con.execute("CREATE TABLE diag AS FROM (VALUES (2, 11, 'flu'), (3, 12, 'flu'), (1, 10, 'x')) t(pid, hadm, title)")
+    con.close()
+    flu = "EXISTS (SELECT 1 FROM diag d WHERE d.pid = adm.pid AND d.title = 'flu')"
+    log = [f"SELECT MAX(cost) FROM adm WHERE pid = 1 AND {flu}"]
+    verdict = keyhole.examine(log, data=str(data), config=Config.parse(SETTINGS))
+    assert [f.form for f in verdict.findings] == ["has no row in diag with \"title\" = 'flu'"]
+    checked = replay(dumps(verdict.to_json()), data, table="adm").checked
+    assert {c.outcome for c in checked} == {Outcome.CANNOT}

@@ -173,6 +173,8 @@ class PeopleCounts:
             self.dealt.deal(shuffled=True)
             if self._asked(one) != self._counted(count):
                 self.dealt.deal(shuffled=False)
+                if number(one.answer) is None:
+                    raise Cannot("a NULL says that nobody is counted, and the statement prints no count")
                 raise Fails("the statement does not count what the certificate says")
         self.dealt.deal(shuffled=False)
         self._sound.add(key)
