@@ -70,7 +70,7 @@ def test_a_null_is_no_wrong_count(tmp_path: Path) -> None:
     con.close()
     flu = "EXISTS (SELECT 1 FROM diag d WHERE d.pid = adm.pid AND d.title = 'flu')"
     log = [f"SELECT MAX(cost) FROM adm WHERE pid = 1 AND {flu}"]
-    verdict = keyhole.examine(log, data=str(data), config=Config.parse(SETTINGS))
+    verdict = keyhole.audit(log, data=str(data), config=Config.parse(SETTINGS))
     assert [f.form for f in verdict.findings] == ["has no row in diag with \"title\" = 'flu'"]
     checked = replay(dumps(verdict.to_json()), data, table="adm").checked
     assert {c.outcome for c in checked} == {Outcome.CANNOT}
