@@ -210,7 +210,7 @@ def test_a_file_without_a_header_is_said(folder: Path) -> None:
         (Surveyed("hoursPerWeek", Kind.INTEGER, 0, 94), 99, Role.PRIVATE),
         (Surveyed("notes", Kind.TEXT, 0, 90), 99, Role.PUBLIC),
         (Surveyed("E-Mail", Kind.TEXT, 0, 99), 99, Role.HIDDEN),
-        (Surveyed("mrn", Kind.TEXT, 0, 97), 99, Role.HIDDEN),
+        (Surveyed("mrn", Kind.TEXT, 0, 97), 99, Role.PUBLIC),
         (Surveyed("smoker_flag", Kind.INTEGER, 0, 2), 99, Role.PRIVATE),
         (Surveyed("hba1c", Kind.DOUBLE, 0, 60), 99, Role.PRIVATE),
         (Surveyed("ICD10", Kind.TEXT, 0, 12), 99, Role.PRIVATE),

@@ -170,7 +170,7 @@ def _role(column: Surveyed, rows: int) -> Proposed:
         why = "numbers written as text: decimal and thousands under [source] name their signs"
         return Proposed(Role.PRIVATE, why, guessed=True)
     if column.kind is Kind.TEXT and rows > FEW_ROWS and column.distinct >= (rows - column.nulls) * IDENTIFYING > 0:
-        return Proposed(Role.HIDDEN, "tells rows apart, as a second name of a person does")
+        return Proposed(Role.PUBLIC, "tells rows apart, as a second name of a person does", guessed=True)
     if column.kind in (Kind.TEXT, Kind.OTHER) and column.distinct > min(max(MANY, rows // 2), rows - 1):
         return Proposed(Role.PUBLIC, "almost every row has another text", guessed=True)
     why = "few values" if column.distinct <= MANY else "nothing speaks against it"

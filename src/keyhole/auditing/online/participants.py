@@ -88,9 +88,7 @@ class Participants:
             records = np.flatnonzero(unpack(row, len(self.owner)))
         return len(records) if self.owner is None else len(np.unique(self.owner[records]))
 
-    def told(
-        self, column: str, premise: Premise, row: Sparse | Words | AskedRow, *, follows: bool
-    ) -> list[ToldRow]:
+    def told(self, column: str, premise: Premise, row: Sparse | Words | AskedRow, *, follows: bool) -> list[ToldRow]:
         """A row over people as it is stored; nothing without epochs."""
         epochs = self.epochs
         return (
