@@ -322,3 +322,32 @@ def test_prices_are_in_the_unit_that_the_budget_is_written_in(tmp_path: Path, mo
     texts.append(call_command("ask", "SELECT COUNT(*) FROM staff WHERE pay > 7", "--dry-run").output)
     assert "(epsilon 0.0202)" in texts[-1]
     assert not [text for text in texts if "rho" in text]
+
+
+@pytest.mark.parametrize(
+    ("sql", "accuracy", "error"),
+    [
+        ("SELECT STDDEV_SAMP(pay) FROM staff WHERE dept = 'a'", "0.4", None),
+        ("SELECT AVG(pay) FROM staff WHERE dept = 'a' AND pay < 8", "", "60%"),
+        ("SELECT AVG(pay) FROM staff WHERE dept = 'a' AND pay < 8", "", "12"),
+    ],
+)
+def test_an_average_that_could_be_any_is_not_sold_for_an_accuracy_either(
+    sql: str, accuracy: str, error: str | None, tmp_path: Path
+) -> None:
+    """The bars of its sum and count are as wide as was asked for; that of their ratio covers the range. Two tables."""
+    text = FEW.format(mechanism="planner", epsilon="1", delta="0.000001")
+    config = Config.parse(text + (f"accuracy = {accuracy}\n" if accuracy else ""))
+    refusals = set()
+    for number, pay in enumerate(([6] * 1000, [6 + i % 15 for i in range(1000)])):
+        data, book = few(pay), tmp_path / f"{number}.keyhole"
+        for dry in (True, False):
+            with keyhole.session(config, data=data, table="staff", book=book, dry_run=dry, error=error) as session:
+                reply = session.ask(sql)
+                assert session.book.state.spent("*")[0] == 0
+            assert str(reply.outcome) == "refused"
+            refusals.add(reply.reason)
+        with keyhole.session(config, data=data, table="staff", book=book, anyway=True, error=error) as session:
+            assert session.ask(sql).answered
+    assert len(refusals) == 1
+    assert "over half of the possible range in a group of" in refusals.pop()

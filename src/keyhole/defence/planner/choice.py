@@ -30,7 +30,7 @@ from keyhole.defence.planner.sizing import (
     size_number,
     size_table_for,
 )
-from keyhole.defence.planner.usefulness import Usefulness
+from keyhole.defence.planner.usefulness import MORE, Usefulness
 from keyhole.defence.planner.wanted import WantedNumber, WantedStatement
 from keyhole.defence.tables.noisy_tables import Generation
 from keyhole.errors import BudgetExhausted, UnsupportedQuery
@@ -88,7 +88,7 @@ class Chooser:
         if self.terms.error is not None:
             target = min(self.terms.error.in_people(layout, self.purchases.n) for layout, _ in layouts)
         if target is not None:
-            return self._choose_by_target(question, layouts, target, again=again)
+            return self._choose_by_target(question, layouts, target, analyst, again=again)
         return self._choose_by_share(question, layouts, analyst, again=again)
 
     def choose_after(self, question: WantedStatement, analyst: str | None, bought: Choice) -> Choice:
@@ -181,6 +181,12 @@ class Chooser:
             return Choice(tuple(free), how=explain_free(free, self.purchases))
         choice = self._order_missing(question, missing, share)
         choice = replace(choice, known=tuple(free), notes=(WIDE,) if anew else ())
+        return self._hold_against_range(question, choice, missing, analyst)
+
+    def _hold_against_range(
+        self, question: WantedStatement, choice: Choice, missing: Sequence[Layout], analyst: str | None
+    ) -> Choice | NotSold:
+        """The choice, if what it buys for the missing numbers says more than that they are possible."""
         price = self.purchases.ledger.cap.say(self.cost(choice, self.purchases.ledger), analyst)
         ranked = [layout.wanted for layout in missing if layout.wanted.kind == "quantile"]
         reasons = [self.usefulness.explain_tables(question, choice.orders, missing, price)]
@@ -276,24 +282,28 @@ class Chooser:
     # --- for an accuracy ----------------------------------------------------------------------------------------------
 
     def _choose_by_target(
-        self, question: WantedStatement, layouts: Sequence[tuple[Layout, list[KnownAnswer]]], target: float, *,
-        again: bool,
-    ) -> Choice:  # fmt: skip
+        self, question: WantedStatement, layouts: Sequence[tuple[Layout, list[KnownAnswer]]], target: float,
+        analyst: str | None, *, again: bool,
+    ) -> Choice | NotSold:  # fmt: skip
         beta = self.terms.beta
         free: list[KnownAnswer] = []
         orders: list[tuple[Order, int]] = []
         quantiles: list[tuple[WantedNumber, Loss]] = []
         alternatives: list[str] = []
+        missing: list[Layout] = []
         anew = False
         for layout, ways in layouts:
             if layout.wanted.kind == "quantile":
                 fits = [way for way in ways if way.quantile is not None and way.quantile.ranks(beta) <= target]
             else:
                 fits = [way for way in ways if way.layout.is_within(target, way.generation, beta)]
+            if fits and question.mark not in self.listed and self.usefulness.is_vague(fits[0]):
+                return NotSold(f"{layout.wanted.label or question.sql}: {VAGUE}. A{MORE[1:]}")
             if fits:
                 free.append(fits[0])
                 continue
             anew |= bool(ways)
+            missing.append(layout)
             if layout.wanted.kind == "quantile":
                 epsilon = epsilon_for_ranks(target, beta, self.columns.number(layout.wanted.column).steps + 1)
                 loss = loss_of_epsilon(round_up(epsilon), self.unit, self.neighbours, exact_epsilon=True)
@@ -306,7 +316,8 @@ class Chooser:
             return Choice(tuple(free), how=explain_free(free, self.purchases))
         names = [*(str(order) for order, _ in orders), *(_name_quantile(wanted) for wanted, _ in quantiles)]
         how, notes = f"buys {', '.join(names)}", (WIDER,) if anew else ()
-        return Choice(tuple(free), tuple(orders), tuple(quantiles), how, notes, tuple(alternatives))
+        choice = Choice(tuple(free), tuple(orders), tuple(quantiles), how, notes, tuple(alternatives))
+        return choice if question.mark in self.listed else self._hold_against_range(question, choice, missing, analyst)
 
     def _rent_or_buy(
         self, question: WantedStatement, layout: Layout, target: float, *, again: bool
