@@ -351,3 +351,35 @@ def test_an_average_that_could_be_any_is_not_sold_for_an_accuracy_either(
             assert session.ask(sql).answered
     assert len(refusals) == 1
     assert "over half of the possible range in a group of" in refusals.pop()
+
+
+GROUPS = {
+    "SELECT dept, COUNT(*) FROM staff WHERE dept = 'a' GROUP BY dept": 1,
+    "SELECT dept, SUM(pay) FROM staff WHERE dept <> 'a' OR dept IS NULL GROUP BY dept": 1,
+    "SELECT dept, COUNT(*) FROM staff WHERE dept = 'a' OR pay > 9 GROUP BY dept": 2,  # of the others some may meet it
+    "SELECT dept, pay, COUNT(*) FROM staff WHERE NOT (dept = 'a' OR pay > 9) GROUP BY dept, pay": 4,
+    "SELECT dept, MIN(pay) FROM staff WHERE dept = 'a' GROUP BY dept": 1,  # the planner alone
+    "SELECT dept, COUNT(*) FROM staff WHERE dept = 'a' AND dept = 'b' GROUP BY dept": 0,
+}
+
+
+@pytest.mark.parametrize("sql", GROUPS)
+@pytest.mark.parametrize("mechanism", ["planner", "laplace"])
+def test_groups_that_the_statement_excludes_are_not_answered(mechanism: str, sql: str, tmp_path: Path) -> None:
+    """Decided from declarations and statement: the same keys whatever the data are."""
+    if mechanism == "laplace" and "MIN" in sql:
+        return
+    keys = set()
+    for number, pay in enumerate(([10] * 20_000, [6 + i % 15 for i in range(20_000)])):
+        folder = tmp_path / str(number)
+        folder.mkdir()
+        reply = asked_of_few(sql, folder, mechanism, pay, "20")
+        if not GROUPS[sql]:
+            assert "no declared group meets the WHERE" in reply.reason
+            continue
+        assert reply.noisy is not None, reply.reason
+        keys.add(tuple(key for key, _ in reply.noisy.groups))
+    assert [len(found) for found in keys] == ([GROUPS[sql]] if GROUPS[sql] else [])
+    if GROUPS[sql] == 1:
+        ((key, *_), *_) = keys
+        assert key == (("dept", "b" if "<>" in sql else "a"),)

@@ -20,7 +20,7 @@ from keyhole.defence.linear import LARGEST_UNIT, LinearQuery, Place
 from keyhole.defence.mechanisms.base import Release
 from keyhole.errors import UnsupportedQuery
 from keyhole.model.forms import Form, Part, build_weighted_form, combine_parts
-from keyhole.model.predicate import Opaque, Scalar, find_leaves
+from keyhole.model.predicate import Opaque, Scalar, can_hold, find_leaves
 from keyhole.model.query import HALF, Aggregate, Query, Statement
 
 MOST_GROUPS = 10_000
@@ -236,8 +236,9 @@ class Question:
 def pose_statement(statement: Statement, domain: Domain, neighbours: Neighbours) -> Question:
     """The linear queries that answer a statement; refused with the reason if none do.
 
-    Depends on the statement and the declared domain only. Every combination of declared key values is a group, whether
-    anybody is in it or not. Cost: for each number one pass over the cells of the columns it looks at, within its group.
+    Depends on the statement and the declared domain only. Every combination of declared key values that WHERE admits is
+    a group, whether anybody is in it or not. Cost: for each number one pass over the cells of the columns it looks at,
+    within its group.
 
     >>> from keyhole.basis.cells.categories import Categories
     >>> from keyhole.model.query import Key, Term
@@ -264,12 +265,17 @@ def pose_statement(statement: Statement, domain: Domain, neighbours: Neighbours)
             raise UnsupportedQuery(f"more than {MOST_GROUPS} groups: group by fewer columns")
         for cells in product(*(range(len(v)) for v in values)):  # keys stand in cell order
             named = tuple((k.name, v[cell]) for k, v, cell in zip(keys, values, cells, strict=True))
+            own = {str(k.column): value for k, (_, value) in zip(keys, named, strict=True)}
+            if keys and not can_hold(statement.where, own):
+                continue  # nobody in the group can meet WHERE: it has no row in the answer
             if len(set(axes)) < len(axes):  # a column twice
                 items = tuple(pose_query(q, domain, neighbours) for q in statement.group(dict(named)))
             else:
                 within = tuple(sorted(zip(axes, cells, strict=True)))
                 items = tuple(_pose_within(q, domain, neighbours, within, cache) for q in statement.queries)
             groups.append((named, items))
+    if not groups:
+        raise UnsupportedQuery("no declared group meets the WHERE: there is nothing to answer")
     names = tuple(dict.fromkeys(key.column for key in statement.keys if key.column is not None))
     return Question(statement.text, bool(statement.keys), tuple(groups), names, statement)
 

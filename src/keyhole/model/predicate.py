@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import datetime as dt
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from decimal import Decimal
 from functools import lru_cache
@@ -239,6 +239,23 @@ def replace_leaves(predicate: Predicate, decide: Callable[[Leaf], Predicate]) ->
     """
     both = (lambda parts: make_and(*parts)), (lambda parts: make_or(*parts))
     return fold(predicate, Kleene(Constant, decide, make_not, make_is_true, *both))
+
+
+def can_hold(predicate: Predicate, values: Mapping[str, Scalar]) -> bool:
+    """Can a condition be true of a record with these values? Other columns may have any.
+
+    >>> where = And((Comparison("sex", "=", "F"), Comparison("x", ">", 5)))
+    >>> can_hold(where, {"sex": "F"}), can_hold(where, {"sex": "M"})
+    (True, False)
+    """
+
+    def decide(leaf: Leaf) -> Predicate:
+        if isinstance(leaf, Opaque | Has) or leaf.column not in values:
+            return leaf
+        return Constant(evaluate_leaf(leaf, values[leaf.column]))
+
+    left = replace_leaves(predicate, decide)
+    return not isinstance(left, Constant) or left.value is True
 
 
 def kleene_and(values: Sequence[Truth]) -> Truth:

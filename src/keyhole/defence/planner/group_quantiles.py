@@ -80,6 +80,8 @@ def list_groups(question: WantedStatement, chooser: Chooser) -> Iterator[tuple[G
     """Every declared group, and each quantile under its condition: the same as if it were asked with WHERE."""
     (keys,) = question.sets
     for values in product(*(chooser.columns.key_values(column) for _, column in keys)):
+        if not question.admits(keys, values):
+            continue
         own = tuple(Comparison(column, "=", value) for (_, column), value in zip(keys, values, strict=True))
         named = tuple((name, value) for (name, _), value in zip(keys, values, strict=True))
         yield named, tuple(replace(w, where=make_and(w.where, *own)) for w in question.wanted)

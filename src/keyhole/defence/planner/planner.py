@@ -314,6 +314,8 @@ class Planner:
             width = len(question.wanted)
             rows = zip(*columns[at * width : (at + 1) * width], strict=True)
             for values, row in zip(product(*axes), rows, strict=True):
+                if not question.admits(keys, values):
+                    continue
                 yield tuple((name, v) for (name, _), v in zip(keys, values, strict=True)), tuple(row)
 
     # --- prices -------------------------------------------------------------------------------------------------------

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
+from itertools import product
 from typing import Literal, TypeAlias
 
 from keyhole.defence.planner.columns import Partitions
@@ -17,6 +18,8 @@ from keyhole.model.predicate import (
     IsNull,
     Leaf,
     Predicate,
+    Scalar,
+    can_hold,
     format_predicate,
     quote_name,
     replace_leaves,
@@ -104,6 +107,11 @@ class WantedStatement:
         """Does it ask for quantiles of groups?"""
         return self.is_grouped and any(w.kind == "quantile" for w in self.wanted)
 
+    def admits(self, keys: GroupingKeys, values: Sequence[Scalar]) -> bool:
+        """Can anybody of a group meet WHERE? A group that it excludes has no row in the answer."""
+        named = {column: value for (_, column), value in zip(keys, values, strict=True)}
+        return can_hold(self.statement.where, named)
+
     @property
     def parts(self) -> Iterator[tuple[WantedNumber, GroupingKeys]]:
         """Each number with each set of grouping columns."""
@@ -136,7 +144,14 @@ def read_wanted(statement: Statement, columns: Partitions) -> WantedStatement:
     wanted = tuple(_read_number(query, columns) for query in statement.queries)
     if any(w.is_distinct for w in wanted) and (len(wanted) > 1 or statement.keys):
         raise UnsupportedQuery("COUNT(DISTINCT ...) is answered privately by itself: one statement, groups with WHERE")
-    return WantedStatement(statement.text, statement, wanted, tuple(sets))
+    question = WantedStatement(statement.text, statement, wanted, tuple(sets))
+    if statement.keys and not any(
+        question.admits(keys, values)
+        for keys in sets
+        for values in product(*(columns.key_values(column) for _, column in keys))
+    ):
+        raise UnsupportedQuery("no declared group meets the WHERE: there is nothing to answer")
+    return question
 
 
 def _read_unknown_keys(statement: Statement, columns: Partitions) -> WantedStatement:
