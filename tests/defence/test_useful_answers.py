@@ -383,3 +383,21 @@ def test_groups_that_the_statement_excludes_are_not_answered(mechanism: str, sql
     if GROUPS[sql] == 1:
         ((key, *_), *_) = keys
         assert key == (("dept", "b" if "<>" in sql else "a"),)
+
+
+def test_the_page_of_a_book_counts_statements_and_not_what_is_released_of_them(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A quantile of each group is a release of each group, and one answer."""
+    monkeypatch.chdir(tmp_path)
+    few([6 + i % 15 for i in range(20_000)]).to_pandas().to_csv("staff.csv", index=False)
+    settings = FEW.format(mechanism="planner", epsilon="5", delta="0.000001")
+    Path("keyhole.toml").write_text(f'[source]\ndata = "staff.csv"\n{settings}')
+    asked = ["SELECT dept, MEDIAN(pay) FROM staff GROUP BY dept", "SELECT COUNT(*) FROM staff WHERE dept = 'a'"]
+    assert call_command("ask", *asked).exit_code == 0
+    shown = json.loads(call_command("book", "show", "book.keyhole", "--format", "json").stdout)
+    assert [entry["kind"] for entry in shown["entries"]].count("release") == 3
+    assert call_command("report", "book.keyhole", "--out", "book.html").exit_code == 0
+    page = Path("book.html").read_text(encoding="utf-8")
+    assert "2 statements were answered or published" in page
+    assert "and 1 more release" in page

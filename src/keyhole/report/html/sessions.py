@@ -283,7 +283,7 @@ def _draw_stream(replies: Sequence[Mapping[str, Any]]) -> Drawing | None:
 
 def render_book_page(book: BookDocument, file: str = "") -> str:
     """One page of what `keyhole book show --format json` says."""
-    answered = [e for e in book.entries if e.kind in ENTRY_WORDS and e.says.get("sql")]
+    answered = group_by_statement(e for e in book.entries if e.kind in ENTRY_WORDS and e.says.get("sql"))
     held = book.not_answered
     unit = book.budget.get("unit", "epsilon")
     spent = float(Fraction(book.spent[EVERYBODY].amount)) if EVERYBODY in book.spent else 0.0
@@ -306,7 +306,7 @@ def render_book_page(book: BookDocument, file: str = "") -> str:
         spending=draw_spending(book.spending, book.entries[0], book.entries[-1], unit) if book.spending else None,
         unit=unit,
         accounts=[_make_account(who, account) for who, account in book.spent.items()],
-        answered=[(ENTRY_WORDS[entry.kind], entry, _write_reply(entry)) for entry in answered[:LISTED]],
+        answered=[(ENTRY_WORDS[first.kind], first, _write_reply(first, *more)) for first, *more in answered[:LISTED]],
         total=len(answered),
         held=sorted(reasons.items(), key=lambda item: -len(item[1])),
     )
@@ -333,8 +333,27 @@ def _make_account(who: str, account: AccountTotal) -> AccountBar:
     )
 
 
-def _write_reply(entry: BookEntryDocument) -> str:
+def group_by_statement(entries: Iterable[BookEntryDocument]) -> list[list[BookEntryDocument]]:
+    """The entries of each statement: what is released of it in parts (a quantile of each group) is one answer."""
+    found: list[list[BookEntryDocument]] = []
+    for entry in entries:
+        last = found[-1][-1] if found else None
+        same = last is not None and (last.kind, last.analyst, last.says["sql"]) == (
+            "release",
+            entry.analyst,
+            entry.says["sql"],
+        )
+        if same and entry.kind == "release":
+            found[-1].append(entry)
+        else:
+            found.append([entry])
+    return found
+
+
+def _write_reply(entry: BookEntryDocument, *others: BookEntryDocument) -> str:
     """What was answered, as it was released; of several numbers the first."""
+    if others:
+        return f"{_write_reply(entry)} and {counted(len(others), 'more release')}"
     answer = entry.says.get("answer")
     if not isinstance(answer, Mapping) or "lines" not in answer:
         text = "" if answer is None else answer if isinstance(answer, str) else json.dumps(answer)
