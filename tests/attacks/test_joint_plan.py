@@ -9,18 +9,22 @@ from __future__ import annotations
 from fractions import Fraction
 from itertools import combinations, product
 from random import Random
+from typing import Any
 
 import duckdb
 import numpy as np
 import pytest
 from tests.attacks.test_plan_roster import Small, exposed, questions, rows_of
 
+import keyhole.api.plan as api
 from keyhole.api.plan import Asking, Plans
 from keyhole.attacks.plan import AllowedQuestions, Planner
 from keyhole.attacks.plan.closure import Closure, Conjunctions
 from keyhole.attacks.plan.joint import Domain, information_bound, plan_jointly
+from keyhole.attacks.plan.question import Question
 from keyhole.config.settings import settings
-from keyhole.report.plan import PlannedList
+from keyhole.errors import ConfigError
+from keyhole.report.plan import PlannedList, render_list
 
 PRIME = 2**61 - 1
 SAMPLE = range(8)
@@ -217,6 +221,27 @@ def test_no_question_of_a_large_table_follows_from_the_others(seed: int) -> None
     for left_out in rng.sample(range(len(rows)), 5):
         others = [row for i, row in enumerate(rows) if i != left_out]
         assert len(reduced([*others, *units])) == len(rows)
+
+
+def test_a_long_list_is_proved_by_reading_every_statement(monkeypatch: pytest.MonkeyPatch) -> None:
+    """And one statement that is about other people than planned ends it, however late it comes."""
+    monkeypatch.setattr(api, "JUDGED", 3)
+    small, least = drawn(4, 12)
+    found = planned(small, least, "x:real")
+    assert found.confirmed.judged <= 3 < len(found.queries) == found.confirmed.read
+    assert found.confirmed.proved == len(found.found.targets)
+    said = "\n".join(render_list(found))
+    assert f"Proved for {found.confirmed.proved} people: the auditor reads each of the {len(found.queries)}" in said
+    write = api.question_sql
+    last = found.found.questions[-1]
+
+    def lie(question: Question, *more: Any) -> str:
+        sql = write(question, *more)
+        return sql.replace(" = ", " <> ", 1) if question == last and " = " in sql else sql.replace("SUM", "MAX")
+
+    monkeypatch.setattr(api, "question_sql", lambda q, *more: lie(q, *more) if q == last else write(q, *more))
+    with pytest.raises(ConfigError, match="does not confirm"):
+        planned(small, least, "x:real")
 
 
 def test_a_search_that_is_stopped_keeps_who_was_found() -> None:

@@ -38,7 +38,7 @@ from keyhole.attacks.plan import (
     plan_jointly,
     question_sql,
 )
-from keyhole.attacks.plan.profiles import Bools, Ints
+from keyhole.attacks.plan.profiles import Ints
 from keyhole.attacks.plan.question import DEFAULT, Question
 from keyhole.auditing.judge import Judge
 from keyhole.config import Config
@@ -50,6 +50,7 @@ from keyhole.errors import ConfigError, QueryError
 from keyhole.gather import gather, transcribe
 from keyhole.model.predicate import Scalar, find_columns, format_literal, quote_name
 from keyhole.model.prior import Knowledge
+from keyhole.model.query import Aggregate
 from keyhole.model.schema import Role, Schema
 from keyhole.model.transcript import Line
 from keyhole.report.plan import Confirmation, Label, Overview, Planned, PlannedList, PlayedList, PlayedPlan
@@ -196,7 +197,9 @@ class Plans:
         return PlannedList(self.column, found, texts, tuple(listed), labels, people, confirmed, seconds, values)
 
     def _confirm(self, found: JointPlan, rows: Ints) -> Confirmation:
-        """The first questions are judged whole; of all others it is checked whom the reader says they are about."""
+        """A short list is judged whole. Of a long one the first questions are, and the auditor reads each statement:
+        its group is the planned one, so the formulas, which are multiplied out over these groups, are proofs.
+        """
         formulas, last = _first_formulas(found.formulas, JUDGED)
         whole = len(found.questions) <= JUDGED
         planned = set(found.targets) if whole else {p for p in formulas if self.planner.profiles.unknowns[p] == 1}
@@ -206,24 +209,32 @@ class Plans:
         if missing and found.domain is None:
             raise ConfigError(NOT_CONFIRMED)
         read = 0
-        for question in found.questions[len(questions) :]:
-            if self._stop():
-                break
-            if not np.array_equal(self._read(question), self.planner.profiles.mask(question)):
+        while not whole and read < len(found.questions) and not self._stop():
+            if not self._reads_as_planned(found.questions[read]):
                 raise ConfigError(NOT_CONFIRMED)
             read += 1
-        return Confirmation(len(questions), len(planned) - missing, len(planned), read)
+        proved = len(found.formulas.keys() & set(found.targets)) if read == len(found.questions) else 0
+        return Confirmation(len(questions), len(planned) - missing, len(planned), read, proved)
 
-    def _read(self, question: Question) -> Bools:
-        """The profiles that a question is about, as the auditor's reader and the engine have it."""
+    def _reads_as_planned(self, question: Question) -> bool:
+        """Is the statement, as the auditor's reader and the engine have it, the plain sum over the planned people?
+
+        Counts of categories are of the same group, which is read as a count of everybody in it.
+        """
         profiles = self.planner.profiles
-        text = group_sql(question, profiles.columns, self.roster.schema.table)
-        rows = self.roster.support(lower_statement(text, self.roster.schema).queries[0])
-        found = np.zeros(profiles.count, dtype=np.bool_)
-        found[profiles.of[rows]] = True
-        if len(rows) != profiles.people[found].sum():
-            raise ConfigError(NOT_CONFIRMED)
-        return found
+        people, text = profiles.unknowns, self._sql(question)
+        if self.counts is not None:
+            people, text = profiles.people, group_sql(question, profiles.columns, self.roster.schema.table)
+        queries = lower_statement(text, self.roster.schema).queries
+        term = queries[0].terms[0]
+        plain = self.counts is not None or (
+            queries[0].aggregate is Aggregate.SUM
+            and (term.column, term.factor, term.weight, term.power) == (self.column, 1, None, 1)
+        )
+        rows = self.roster.support(queries[0])
+        counted = np.bincount(profiles.of[rows], minlength=profiles.count)
+        alone = len(queries) == len(queries[0].terms) == 1 and not queries[0].per
+        return alone and plain and bool((counted == np.where(profiles.mask(question), people, 0)).all())
 
     def _sql(self, question: Question) -> str:
         if self.counts is not None:

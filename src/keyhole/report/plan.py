@@ -180,13 +180,15 @@ def why_not(plan: Planned) -> str:
 @dataclass(frozen=True, slots=True)
 class Confirmation:
     """The auditor judged the first `judged` questions and exposed `exposed` of the `planned` people who follow from
-    them; of the next `read` questions it was checked that its reader takes them as the planner does.
+    them. Of a long list its reader takes the first `read` statements as the planner does; if these are all, `proved`
+    people have a formula that is right by multiplying it out over the groups that were read.
     """
 
     judged: int
     exposed: int
     planned: int
     read: int
+    proved: int
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -290,11 +292,14 @@ def _confirmation(said: Confirmation, count: int) -> str:
     if said.judged == count:
         less = f" of {said.planned:,}" if said.exposed < said.planned else ""
         return f"The auditor confirms it: these questions, once answered, expose {exposed}{less}."
-    return (
-        f"The auditor judged the first {said.judged:,} questions: they expose {exposed}, as planned. "
-        f"Of {said.read:,} more it was checked that the auditor reads them as the plan does. "
-        "Every formula was multiplied out exactly."
-    )
+    if said.read < count:
+        proof = f"Stopped after the auditor had read {said.read:,} of {count:,} questions, so the list is not proved."
+    else:
+        proof = (
+            f"Proved for {said.proved:,} people: the auditor reads each of the {count:,} questions as the plan does, "
+            "and every formula, multiplied out exactly over the people in these questions, is one person's value."
+        )
+    return f"{proof} The auditor also judged the first {said.judged:,} questions: they expose {exposed}, as planned."
 
 
 def _render_played_list(each: PlayedList, planned: PlannedList) -> Iterator[str]:
@@ -325,6 +330,7 @@ def describe_list(planned: PlannedList) -> SharedListDocument:
         judged=planned.confirmed.judged,
         exposed=planned.confirmed.exposed,
         read=planned.confirmed.read,
+        proved=planned.confirmed.proved,
         categories=tuple(map(json_number, planned.categories)),
         formulas=tuple(
             FormulaDocument(

@@ -68,7 +68,8 @@ class PlayedListDocument(Document, frozen=True, kw_only=True):
 class SharedListDocument(Document, frozen=True, kw_only=True):
     """One list of questions for everybody: no fewer than `bound` give all its people away.
 
-    The auditor judged the first `judged` questions and found `exposed` people; it reads the next `read` as planned.
+    The auditor judged the first `judged` questions and found `exposed` people. Of a long list it reads the first `read`
+    as planned; if these are all, the formulas of `proved` people are right by multiplication.
     """
 
     bound: int
@@ -78,6 +79,7 @@ class SharedListDocument(Document, frozen=True, kw_only=True):
     judged: int
     exposed: int
     read: int
+    proved: int
     categories: tuple[Value, ...]
     formulas: tuple[FormulaDocument, ...]
     run: tuple[PlayedListDocument, ...]
