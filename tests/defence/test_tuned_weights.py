@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from fractions import Fraction
 from itertools import pairwise
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -19,7 +20,17 @@ from keyhole.defence.linear import LinearQuery
 from keyhole.defence.mechanisms.judge import judge_bars, say_better
 from keyhole.defence.mechanisms.tuned_weights import TunedWeights, bound_gap_tail, plan_tuned, start_from_margins
 from keyhole.defence.noise import NoiseSource
-from keyhole.defence.simulate.release import MECHANISMS, NEARLY, SeededNoise, Setup, draw_map
+from keyhole.defence.simulate import rule_planner
+from keyhole.defence.simulate.release import (
+    MECHANISMS,
+    NEARLY,
+    SeededNoise,
+    Setup,
+    draw_map,
+    planner,
+    price_announced,
+)
+from keyhole.defence.simulate.rule_planner import declared_tables
 from keyhole.defence.simulate.workloads import make_workload
 from keyhole.defence.updates.median import Median, largest_domain
 from keyhole.errors import BudgetExhausted, PrivacyParameterError
@@ -157,6 +168,36 @@ def test_prices_only_scale_with_the_number_of_people() -> None:
     assert ten.other == one.other
     assert ten.other_epsilon * 10 == pytest.approx(one.other_epsilon, rel=0.02)
     assert not one.ratio > 1
+
+
+def test_planners_on_many_columns_are_priced_as_they_are_played(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The price of announced tables is what a run pays, with and without the shortcut for columns that are all alike;
+    and the other planner stops as soon as it has paid more than is asked.
+    """
+    work, setup = make_workload("near:7", 60, 0.0, 0, people=50_000), Setup(0.05, 0.001, 0.0, 0)
+    priced = price_announced(work, setup)
+    assert priced == MECHANISMS["planner-declared"](work, setup).epsilon
+    triples = sorted({question.names for question in work.shapes()})
+    short = declared_tables(list(work.shapes()), triples, setup.rule(work), work.sizes)
+    monkeypatch.setattr(rule_planner, "_is_symmetric", lambda *_: False)
+    assert price_announced(work, setup) == pytest.approx(priced)
+    long = declared_tables(list(work.shapes()), triples, setup.rule(work), work.sizes)
+    assert short.keys() == long.keys() == set(triples)
+    assert all(float(short[names]) == pytest.approx(float(long[names])) for names in triples)
+    whole = planner(work, setup)
+    part = planner(work, setup, whole.epsilon / 2)
+    assert whole.epsilon / 2 < part.epsilon <= whole.epsilon
+    assert part.answered < whole.answered == 60
+
+
+def test_the_picture_of_the_map_has_both_kinds(tmp_path: Path) -> None:
+    out = tmp_path / "map.svg"
+    more = ["--map-queries", "20", "--people", "10000", "--format", "html", "--out", str(out)]
+    assert CliRunner().invoke(release, ["--map", "5", *more]).exit_code == 0
+    text = out.read_text()
+    assert text.startswith("<svg")
+    assert "5 columns, correlated" in text
+    assert "5 columns, nearly independent" in text
 
 
 def test_the_map_is_printed_and_drawn() -> None:

@@ -200,10 +200,10 @@ class Plans:
         """A short list is judged whole. Of a long one the first questions are, and the auditor reads each statement:
         its group is the planned one, so the formulas, which are multiplied out over these groups, are proofs.
         """
-        formulas, last = _first_formulas(found.formulas, JUDGED)
+        formulas = _first_formulas(found.formulas, JUDGED)
         whole = len(found.questions) <= JUDGED
         planned = set(found.targets) if whole else {p for p in formulas if self.planner.profiles.unknowns[p] == 1}
-        questions = found.questions if whole else found.questions[:last]
+        questions = found.questions[:JUDGED]
         exposed = self._exposed(questions) if questions else set()
         missing = len(planned - {int(self.planner.profiles.of[r]) for r in exposed})
         if missing and found.domain is None:
@@ -379,16 +379,13 @@ class Plans:
         return PlayedPlan(choose_policy(given), tuple(replies), value, noisy)
 
 
-def _first_formulas(formulas: Mapping[int, Formula], most: int) -> tuple[list[int], int]:
-    """The first formulas that need the first `most` questions alone, and how many questions these are."""
-    found, last = [], 0
+def _first_formulas(formulas: Mapping[int, Formula], most: int) -> set[int]:
+    """Those that need the first `most` questions alone."""
+    found = set[int]()
     for p, formula in formulas.items():
-        needed = max(formula.answers, default=-1) + 1
-        if max(last, needed) > most:
-            break
-        found.append(p)
-        last = max(last, needed)
-    return found, last
+        if max(formula.answers, default=-1) < most and formula.before.keys() <= found:
+            found.add(p)
+    return found
 
 
 def _exact(number: Fraction) -> int | Decimal | float:

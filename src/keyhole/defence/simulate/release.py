@@ -110,11 +110,17 @@ class Setup:
         return Rule(work.n, self.alpha * work.n, self.beta, "rho" if unit == "rho" else "epsilon")
 
 
-def planner(work: Workload, setup: Setup) -> ReleaseOutcome:
-    """The stream is not announced: ski rental, in pure epsilon."""
+def planner(work: Workload, setup: Setup, most: float = math.inf) -> ReleaseOutcome:
+    """The stream is not announced: ski rental, in pure epsilon. It stops where it has paid more than `most`."""
     rule, noise = setup.rule(work), SeededNoise(np.random.default_rng(setup.seed))
     play = RulePlanner(rule, work.sizes, work.truth, noise)
-    errors = _answered(work, setup, lambda at: play.ask(work.question(at), at))
+    found, reach = list[float](), setup.alpha * work.n
+    for at in work.stream.tolist():
+        found.append(abs(play.ask(work.question(at), at) - work.true(at)) / reach)
+        if play.spent > most:
+            note = f"stopped after {len(found)} questions, when it had paid more than another way"
+            return ReleaseOutcome("planner", float(play.spent), len(found), np.array(found), 0.0, note)
+    errors = np.array(found)
     note = _tables(len(play.generation.tables))
     if play.whole is not None:
         most = float(play.against_better(rule.price(play.whole)))
@@ -357,7 +363,7 @@ def _tables(number: int) -> str:
 
 ONLINE = ("online-ic", "pmw-tuned", "pmw-warm")
 OTHERS = ("cache", "histogram", "planner", "planner-declared")
-SLOW = 2**8  # cells beyond which the planners are left out: see `PricedCell.left_out`
+PLAYED = 2**8  # cells up to which the planner of announced questions is played, not priced
 CORRELATED, NEARLY = "correlated", "nearly independent"
 KINDS = {CORRELATED: "binary", NEARLY: "near"}
 
@@ -374,7 +380,6 @@ class PricedCell:
     other: str
     other_epsilon: float
     within: float  # the least share of answers inside their bar, of what was played
-    left_out: tuple[str, ...] = ()
 
     @property
     def ratio(self) -> float:
@@ -406,27 +411,44 @@ def draw_map(
     kinds: Sequence[str] = (CORRELATED, NEARLY),
     done: Callable[[int], None] = lambda _: None,
 ) -> PriceMap:
-    """Play every mechanism on every square. The planners are slow on many columns and are played up to 2^8 cells;
-    `PricedCell.left_out` says where they were not.
+    """Play every mechanism on every square. Beyond 2^8 cells the planner of announced questions is priced alone: it
+    knows its tables before it pays. The other one is stopped when it has paid more than the cheapest other way.
 
     >>> made = draw_map((6,), (20,), Setup(0.05, 0.001, 0.0, 0), people=10_000, kinds=(NEARLY,))
     >>> len(made.cells), made.cells[0].online, made.won
     (1, 'pmw-warm', ())
     """
-    cells = list[PricedCell]()
+    cells, announced = list[PricedCell](), dict[int, float]()
     for kind in kinds:
         for width in columns:
             for length in questions:
-                cells.append(_price_square(kind, width, length, setup, people))
+                cells.append(_price_square(kind, width, length, setup, people, announced))
                 done(len(cells))
     return PriceMap(people, setup.alpha, setup.beta, tuple(cells))
 
 
-def _price_square(kind: str, width: int, length: int, setup: Setup, people: int) -> PricedCell:
+def _price_square(
+    kind: str, width: int, length: int, setup: Setup, people: int, announced: dict[int, float]
+) -> PricedCell:
+    """`announced` keeps the price of the tables for all questions of a width, whoever the people are."""
     work = make_workload(f"{KINDS[kind]}:{width}", length, 0.0, setup.seed, people=people)
-    left_out = tuple(name for name in OTHERS if name.startswith("planner") and 2**width > SLOW)
-    played = {name: MECHANISMS[name](work, setup) for name in (*ONLINE, *OTHERS) if name not in left_out}
+    small = 2**width <= PLAYED
+    played = {n: MECHANISMS[n](work, setup) for n in (*ONLINE, *OTHERS) if small or not n.startswith("planner")}
     prices = {name: p.epsilon if math.isfinite(p.epsilon) else math.inf for name, p in played.items()}
-    online, other = (min((n for n in names if n in prices), key=prices.__getitem__) for names in (ONLINE, OTHERS))
+    if not small:
+        if width not in announced:
+            announced[width] = price_announced(work, setup)
+        prices["planner-declared"] = announced[width]
+        least = min(prices[name] for name in OTHERS if name in prices)
+        played["planner"] = planner(work, setup, least)
+        prices["planner"] = played["planner"].epsilon
+    online, other = (min(names, key=prices.__getitem__) for names in (ONLINE, OTHERS))
     within = min((p.within_alpha for p in played.values() if p.within_alpha is not None), default=math.nan)
-    return PricedCell(kind, width, length, online, prices[online], other, prices[other], within, left_out)
+    return PricedCell(kind, width, length, online, prices[online], other, prices[other], within)
+
+
+def price_announced(work: Workload, setup: Setup) -> float:
+    """What the planner of announced questions pays, without a run: its tables, or a number for each question."""
+    rule = setup.rule(work)
+    tables = declared_tables(list(work.shapes()), _candidates(work, "epsilon"), rule, work.sizes)
+    return float(min(sum(map(rule.price, tables.values())), len(work.pool) * rule.number()))

@@ -113,8 +113,8 @@ def render_price_map(found: Mapping[str, Any]) -> str:
             f"{best['questions']:,} questions."
         )
     notes = ["People and noise are made up (seeded): nothing here is private, and nothing was spent."]
-    if any(s["left_out"] for s in squares):
-        notes.append("Planners were not played where a domain has more than 256 cells.")
+    if any(s["cells"] > 256 for s in squares):
+        notes.append("Beyond 256 cells the planner that knows all questions is priced, not played.")
     kinds = list(dict.fromkeys(s["kind"] for s in squares))
     return render_page(
         "simulate/map.html.jinja",
@@ -125,7 +125,7 @@ def render_price_map(found: Mapping[str, Any]) -> str:
             Tile(f"{found['people']:,}", "people; prices fall like 1/n for all"),
             Tile(f"± {found['alpha'] * found['people']:,.0f}", f"people, with probability {1 - found['beta']:g}"),
         ],
-        maps=[(kind, _draw_price_map([s for s in squares if s["kind"] == kind])) for kind in kinds],
+        maps=[(kind, draw_price_map([s for s in squares if s["kind"] == kind])) for kind in kinds],
         squares=[
             (
                 s["kind"], s["columns"], f"{s['cells']:,}", f"{s['questions']:,}", s["online"],
@@ -136,13 +136,16 @@ def render_price_map(found: Mapping[str, Any]) -> str:
     )  # fmt: skip
 
 
-def _draw_price_map(squares: Sequence[Mapping[str, Any]]) -> Drawing:
+def draw_price_map(squares: Sequence[Mapping[str, Any]]) -> Drawing:
     """A square the darker the cheaper the online construction is; full where it is the cheapest."""
-    widths, lengths = (sorted({s[key] for s in squares}) for key in ("columns", "questions"))
-    ratio = {(s["columns"], s["questions"]): min(1.0, s["ratio"]) for s in squares}
+    settings = list(dict.fromkeys((s["kind"], s["columns"]) for s in squares))
+    lengths = sorted({s["questions"] for s in squares})
+    ratio = {(s["kind"], s["columns"], s["questions"]): min(1.0, s["ratio"]) for s in squares}
     caption = "Price of the best other way, as a share of the best online construction: at 100 % the online one wins."
-    rows, heads = [f"{w} columns" for w in widths], [f"{k:,}" for k in lengths]
-    shares = [[ratio[w, k] for k in lengths] for w in widths]
+    several = len({s["kind"] for s in squares}) > 1
+    rows = [f"{width} columns, {kind}" if several else f"{width} columns" for kind, width in settings]
+    heads = [f"{k:,}" for k in lengths]
+    shares = [[ratio[kind, width, k] for k in lengths] for kind, width in settings]
     return draw_heat_map(shares, rows, heads, (f"questions: {', '.join(heads)}", "columns"), caption)
 
 
