@@ -155,6 +155,9 @@ class Twin:
         self.exposed |= set(decision.exposes)
         return len(self.rows) - 1
 
+    def pass_over(self, decision: Seen) -> None:
+        assert decision.dependent
+
     def certificate(self, decision: Seen, record: int, insider: int | None = None) -> dict[int, Fraction] | None:
         return decision.space.weights(record)
 

@@ -11,9 +11,11 @@ from types import FrameType
 
 import pytest
 from tests.serve.serve_world import NOISY, running
-from tests.sessions.session_world import DEPT_A, EXACT, NOT_ANN, WHOLE, audited
+from tests.sessions.session_world import DEPT_A, EXACT, WHOLE, audited
 
 from keyhole.serve.limits import Pace
+
+PRICED = "SELECT COUNT(*) FROM staff WHERE dept = 'a' AND pay >= 7"
 
 
 def count_calls(work: Callable[[], object]) -> Counter[str]:
@@ -57,33 +59,48 @@ def test_conditions_of_others_are_evaluated_again(tmp_path: Path) -> None:
     assert [each["base.py:_evaluate_leaf"] for each in mine] == [1, 0, 0]  # one's own are kept
 
 
-def test_a_question_that_others_asked_waits_as_long_as_one_that_nobody_did(
+@pytest.mark.parametrize("sql", [DEPT_A, "SELECT dept, SUM(pay) FROM staff GROUP BY dept"])
+def test_a_row_that_follows_takes_the_same_steps_as_one_that_does_not(sql: str, tmp_path: Path) -> None:
+    with audited(tmp_path) as session:
+        session.ask(WHOLE, "eve")
+        first, again = (count_calls(partial(session.ask, sql, who)) for who in ("ann", "bob"))
+        for step in ("_new_pivot", "_combined", "_transformed", "_exposed", "__deepcopy__", "_border", "_count_in"):
+            assert first[f"online.py:{step}"] == again[f"online.py:{step}"]
+        assert again["online.py:_border"] == again["online.py:_new_pivot"] > 0
+        assert first["epochs.py:to_json"] == again["epochs.py:to_json"] > 0
+        state = session.book.state
+        rows = [[row["row"] for row in session.book.entry(seq).body["told"]] for seq in state.answers]
+        assert rows[1] == rows[2]  # written down like the first, and not taken in again when the book is opened
+        assert sorted(state.telling) == state.answers[:2]
+
+
+def test_a_number_that_others_paid_for_waits_as_long_as_one_that_is_drawn(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     paced: list[bool] = []
 
-    def note(_: Pace, question: str, seconds: float, *, asked: bool) -> float:
-        paced.append(asked)
+    def note(_: Pace, seconds: float, *, drawn: bool) -> float:
+        paced.append(drawn)
         return 0.0
 
     monkeypatch.setattr(Pace, "delay", note)
-    with running(tmp_path, {"exact": EXACT}) as server:
+    with running(tmp_path, {"exact": EXACT, "noisy": NOISY}) as server:
+        for name in ("ann", "bob"):
+            server.query(WHOLE, name, population="exact")
+        assert not paced  # exact answers are decided and computed again, and wait for nothing
         for name in ("ann", "bob", "bob"):
-            server.query(WHOLE, name)
-        server.query(NOT_ANN, "ann")
-    assert paced == [False, True, False]  # bob's second is told again, and is fast; a denial is not in the book
+            server.query(PRICED, name, population="noisy")
+    assert paced == [True, False]  # bob's second is told again, and is fast
 
 
-def test_times_of_what_was_asked_are_those_of_what_was_not() -> None:
+def test_times_of_what_was_there_are_those_of_what_is_drawn() -> None:
     pace = Pace()
-    fresh = [0.01 * k for k in range(1, 101)]
-    for number, seconds in enumerate(fresh):
-        assert pace.delay(f"new {number}", seconds, asked=False) == 0
-    waited = [0.001 + pace.delay(f"new {k % 100}", 0.001, asked=False) for k in range(2000)]  # by this process
-    waited += [0.001 + pace.delay(f"old {k}", 0.001, asked=True) for k in range(2000)]  # before it began
-    later = sum(a < b for a in fresh[-64:] for b in waited) + sum(a == b for a in fresh[-64:] for b in waited) / 2
+    drawn = [0.01 * k for k in range(1, 101)]
+    assert not any(pace.delay(seconds, drawn=True) for seconds in drawn)
+    waited = [0.001 + pace.delay(0.001, drawn=False) for _ in range(4000)]
+    later = sum(a < b for a in drawn[-64:] for b in waited) + sum(a == b for a in drawn[-64:] for b in waited) / 2
     assert 0.4 <= later / (64 * len(waited)) <= 0.6
-    assert pace.delay("old", 9.0, asked=True) == 0  # what took longer waits for nothing
+    assert pace.delay(9.0, drawn=False) == 0  # what took longer waits for nothing
 
 
 @pytest.fixture
@@ -103,9 +120,8 @@ def test_the_words_are_the_same(replies: tuple[dict[str, object], dict[str, obje
 
 
 def test_the_price_is_the_same(tmp_path: Path) -> None:
-    sql = "SELECT COUNT(*) FROM staff WHERE dept = 'a' AND pay >= 7"
     with running(tmp_path, {"noisy": NOISY}) as server:
-        first, second, again = (server.query(sql, name).json() for name in ("ann", "bob", "bob"))
+        first, second, again = (server.query(PRICED, name).json() for name in ("ann", "bob", "bob"))
     assert first["cost"] == second["cost"] > 0
     assert first["rows"] == second["rows"]  # one noisy answer: drawn once
     assert again["cost"] == 0

@@ -21,7 +21,7 @@ from pathlib import Path
 from typing import Any, TypeAlias, TypeVar
 
 from keyhole.api.session import choose_policy, open_session
-from keyhole.auditing.online.admission import ParsedStatement
+from keyhole.book import EVERYBODY
 from keyhole.config.arguments import BudgetArguments
 from keyhole.config.settings import Settings, settings
 from keyhole.defence.budget.budget import Cap
@@ -89,7 +89,7 @@ class Population:
         self.config, self.given, self.policy, self.session = config, given, choose_policy(given), session
         self.name = session.book.state.population
         self.turns = FairTurns()
-        self.paces = {False: Pace(), True: Pace()}  # of questions, and of checks
+        self.pace = Pace()
         self.decider = ThreadPoolExecutor(1, thread_name_prefix=f"keyhole-{self.name}")
         self.endings: deque[Ending] = deque(maxlen=ENDINGS)
         self.ended: deque[tuple[int, int]] = deque(maxlen=60)  # second of the clock -> how many ended in it
@@ -330,9 +330,8 @@ class Gate:
             decided, deciding = await self._in(
                 found.decider, lambda: _measure(lambda: _answer(found, request, sql, analyst, check=check))
             )
-        if decided.question is not None:
-            pace = found.paces[check]
-            await asyncio.sleep(pace.delay(decided.question, reading + deciding, asked=decided.asked))
+        if decided.drawn is not None:
+            await asyncio.sleep(found.pace.delay(reading + deciding, drawn=decided.drawn))
         return decided.outcome
 
     def read(
@@ -426,11 +425,13 @@ class Gate:
 
 @dataclass(frozen=True, slots=True)
 class Decided:
-    """What is told, and the question, if it is new to the asker; `asked`: the book had it."""
+    """What is told. `drawn`: was noise drawn for it? None: it is no noisy answer that is new to the asker.
+
+    An exact answer is decided and computed anew for whoever asks it first, so its time tells nothing.
+    """
 
     outcome: Outcome
-    question: str | None
-    asked: bool
+    drawn: bool | None
 
 
 def _measure(work: Callable[[], T]) -> tuple[T, float]:
@@ -445,10 +446,7 @@ def _answer(found: Population, request: Any, sql: str, analyst: str, *, check: b
     with session.book.lock:
         session.book.look()  # what other gateways charged is not of this question
     state = session.book.state
-    before, entries, question = found.find_spent(analyst), state.seq, None
-    if isinstance(request, ParsedStatement) and request.statement is not None:
-        question = request.question
-    asked = (state.epoch, question) in state.releases
+    before, all_before, entries = found.find_spent(analyst), state.spent(EVERYBODY)[0], state.seq
     if isinstance(request, Refused):
         reply = Reply.refused(sql, request) if check else session.refuse(sql, request, analyst)
     else:
@@ -456,8 +454,10 @@ def _answer(found: Population, request: Any, sql: str, analyst: str, *, check: b
     account = found.find_account(analyst)
     if account is not None:
         account = replace(account, cost=found.find_spent(analyst) - before)
-    is_recalled = reply.entry is not None and reply.entry <= entries
-    return Decided(describe_outcome(reply, found.schema, account), None if is_recalled else question, asked)
+    # it is written down who is told, unless he was told before
+    is_new = isinstance(session.policy, Private) and reply.answered and state.seq > entries
+    drawn = state.spent(EVERYBODY)[0] > all_before if is_new else None
+    return Decided(describe_outcome(reply, found.schema, account), drawn)
 
 
 def open_population(config: Path) -> Population:

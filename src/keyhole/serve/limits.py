@@ -19,8 +19,7 @@ MOST_LISTED = 10_000  # commas in one pair of parentheses: the items of an IN
 MOST_BUCKETS = 10_000  # names whose rate is remembered; the one that was idle longest is forgotten first
 MOST_WAITING = 256  # questions of one population that wait for their turn
 MOST_OF_ONE = 128  # of them, those of one analyst
-MOST_PACED = 100_000  # questions that are known to have been asked
-PACES = 64  # latest times of questions that nobody had asked
+PACES = 64  # latest times of noisy answers that were drawn
 
 
 @dataclass(slots=True)
@@ -78,28 +77,22 @@ def explain_size(sql: str) -> str:
 
 
 class Pace:
-    """Lets a question that others asked take as long as one that nobody asked.
+    """Lets a noisy number that others paid for take as long as one that is drawn now.
 
-    It would be faster: its reading is known, its conditions are evaluated, and it adds nothing to what was told. So it
-    waits until a time has passed that is drawn from those of the latest questions that nobody had asked.
+    It would be much faster, since nothing is read for it and nothing drawn. So it waits until a time has passed that is
+    taken from those of the latest answers that were drawn.
 
     >>> pace = Pace()
-    >>> pace.delay("q", 0.5, asked=False), pace.delay("q", 0.1, asked=False), pace.delay("p", 0.2, asked=True)
-    (0.0, 0.4, 0.3)
+    >>> pace.delay(0.5, drawn=True), pace.delay(0.1, drawn=False), pace.delay(0.6, drawn=False)
+    (0.0, 0.4, 0.0)
     """
 
     def __init__(self) -> None:
         self._times: deque[float] = deque(maxlen=PACES)
-        self._asked: OrderedDict[str, None] = OrderedDict()
 
-    def delay(self, question: str, seconds: float, *, asked: bool) -> float:
-        """How long a question waits that took so many seconds of work; `asked`: the book has it, by whomever."""
-        known = asked or question in self._asked
-        self._asked[question] = None
-        self._asked.move_to_end(question)
-        while len(self._asked) > MOST_PACED:
-            self._asked.popitem(last=False)
-        if not known:
+    def delay(self, seconds: float, *, drawn: bool) -> float:
+        """How long an answer waits that took so many seconds of work; `drawn`: it was not there before."""
+        if drawn:
             self._times.append(seconds)
             return 0.0
         return max(random.choice(self._times) - seconds, 0.0) if self._times else 0.0

@@ -190,6 +190,9 @@ class EngineSpace:
         self._numbers.append(number)
         return number
 
+    def pass_over(self, decision: EngineDecision) -> None:
+        """Nothing: what takes long here are the engine's statements, and those are behind it."""
+
     def exposed(self) -> list[int]:
         """Records that what was committed determines."""
         return sorted(k for k, z in zip(self._pivots, self._z, strict=True) if not z)

@@ -187,6 +187,10 @@ class RowsOfEpochs:
         """Take the row into the history."""
         return self.inner.commit(decision)
 
+    def pass_over(self, decision: Any) -> None:
+        """The work of `commit` for a row that follows from the history; it changes nothing."""
+        self.inner.pass_over(decision)
+
     def certificate(self, decision: Any, record: int, insider: int | None = None) -> dict[int, Fraction] | None:
         """Exact weights over the committed rows, and the probed one."""
         return self.inner.certificate(decision, record, insider)

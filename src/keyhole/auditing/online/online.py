@@ -365,8 +365,7 @@ class OnlineAuditor:
             if len(forms) == 1:
                 plan.moves.append((name, decision, source))
             else:
-                state.space.commit(decision)
-                state.sources.append(source)
+                _count_in(state, decision, source)
 
     def _state(self, name: str) -> ColumnState:
         """What is known of a private column."""
@@ -393,8 +392,7 @@ class OnlineAuditor:
             self._minmax.record(plan.statement, answer)
         self._columns.update(plan.forks)
         for name, decision, source in plan.moves:
-            self._columns[name].space.commit(decision)
-            self._columns[name].sources.append(source)
+            _count_in(self._columns[name], decision, source)
 
     def _replay(self, past: Past, name: str) -> None:
         self._asked = max(self._asked, past.number)
@@ -408,3 +406,12 @@ class OnlineAuditor:
                 "Go on with the version of keyhole that wrote it"
             )
         self._take(plan, past.answer)
+
+
+def _count_in(state: ColumnState, decision: Any, source: Premise) -> None:
+    """A row into the history; what follows from it adds nothing, and takes as long."""
+    if decision.dependent:
+        state.space.pass_over(decision)
+    else:
+        state.space.commit(decision)
+        state.sources.append(source)

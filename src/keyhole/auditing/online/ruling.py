@@ -25,6 +25,9 @@ class Space(Protocol):
     def commit(self, decision: Any) -> int:
         """Take the row into the history; returns its number, from 0."""
 
+    def pass_over(self, decision: Any) -> None:
+        """The work of `commit` for a row that follows from the history; it changes nothing."""
+
     def certificate(self, decision: Any, record: int, insider: int | None = None) -> dict[int, Fraction] | None:
         """Exact weights over the committed rows, and the probed one, that give the record."""
 

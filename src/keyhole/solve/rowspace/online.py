@@ -112,6 +112,7 @@ class OnlineRowSpace:
         self._shared: set[tuple[int, int]] = set()
         self._ratios: Proportional | None = None
         self._unsettled = False
+        self._searching = 0.0  # share of the latest rows for whose pivot all records were searched
         self.rank = 0
         self.committed = 0
 
@@ -145,19 +146,29 @@ class OnlineRowSpace:
         """The query of `decision` was answered: take it into the history. Returns its number, from 0."""
         self._current(decision)
         number = self.committed
-        self._advance(decision._query, decision._move)
-        self._shared.update(decision.pairs)
+        if decision._move.follows:
+            self.pass_over(decision)
+            self.committed += 1
+        else:
+            self._advance(decision._query, decision._move)
+            self._shared.update(decision.pairs)
         return number
 
-    def _advance(self, row: Probed, move: Move) -> None:
-        """A row into the history: T bordered by it; by zeros, which changes nothing, if it follows from the history."""
+    def pass_over(self, decision: Decision) -> None:
+        """The work of `commit` for a row that follows from the history: T is bordered by zeros. It changes nothing."""
+        self._current(decision)
+        self._border(decision._move)
+
+    def _border(self, move: Move) -> None:
         p, r = self._p, self.rank
         self._grow(r + 1)
-        bottom = np.append((p - move.y) * move.rho_inverse % p, move.rho_inverse)
-        border(self._T, r, move.u, bottom * (not move.follows), p, self.n >= _COMPILED_FROM)
-        if move.follows:
-            self.committed += 1
-            return
+        bottom = np.append((p - move.y) * move.rho_inverse % p, move.rho_inverse) * (not move.follows)
+        border(self._T, r, move.u, bottom, p, self.n >= _COMPILED_FROM)
+
+    def _advance(self, row: Probed, move: Move) -> None:
+        """An independent row into the history: T bordered by it."""
+        r = self.rank
+        self._border(move)
         self._c[r] = move.sums
         self._z[: r + 1] = move.null
         self._pivots[r] = move.pivot
@@ -312,7 +323,8 @@ class OnlineRowSpace:
         """A record whose column is outside the span of the pivots' columns, with its rho; sampled, else searched.
 
         There is none if the row follows from the history: then any record stands for it, and the same work is done, so
-        that the time of a decision does not tell that somebody asked the same before.
+        that the time of a decision does not tell that somebody asked the same before. It searches as often as the rows
+        before it that were new.
 
         Half of the sample is from the row's own records: a small group is missed by records drawn from all. What is
         left to the search are rows that differ from what was told by a few records, as attacks do.
@@ -325,9 +337,12 @@ class OnlineRowSpace:
         rho = (row.at(records) - self._combined(y, records)) % p
         hit = np.flatnonzero(rho)
         if follows:
-            return int(records[0]), 1
-        if len(hit):
-            return int(records[hit[0]]), int(rho[hit[0]])
+            searches = self._rng.random() < self._searching
+        else:
+            searches = not len(hit)
+            self._searching += (searches - self._searching) / 16
+        if not searches:
+            return (int(records[0]), 1) if follows else (int(records[hit[0]]), int(rho[hit[0]]))
         if self.n >= _COMPILED_FROM:
             from keyhole.solve.rowspace.online_kernels import combined_everywhere
 
@@ -339,6 +354,8 @@ class OnlineRowSpace:
         full = row.mask.astype(np.int64) if row.mask is not None else row.at(np.arange(self.n))
         rho = (full - total) % p
         hit = np.flatnonzero(rho)
+        if follows:
+            return int(records[0]), 1
         if not len(hit):
             return -1, 0
         return int(hit[0]), int(rho[hit[0]])
@@ -576,6 +593,10 @@ class DirectSum:
         number = self._all.commit(decision._merged)
         self._now.take(decision._query)
         return number
+
+    def pass_over(self, decision: SumDecision) -> None:
+        """The work of `commit` for a query that follows from the history; it changes nothing."""
+        self._all.pass_over(decision._merged)
 
     def certificate(self, decision: SumDecision, record: int, insider: int | None = None) -> dict[int, Fraction] | None:
         """Exact weights that give the record if nobody changed; see `OnlineRowSpace.certificate`."""
