@@ -445,7 +445,7 @@ def _formulas(
     """Each target, and whoever it rests on, as answers less those found before; and the questions that occur."""
     masks, totals = _Masks(profiles), dict[int, dict[int, Fraction]]()
     needed = {p for p in found if targets[p]}
-    for p in reversed(found):
+    for p in reversed(list(found)):
         if p in needed:
             totals[p] = masks.add(found[p])
             totals[p].pop(p)
@@ -525,7 +525,7 @@ def _find_relations(
         about = np.array([masks[q] for q in questions[j : j + CHUNK]], dtype=np.float64)
         people = (people + (about.T @ weights[:, j : j + CHUNK].T).astype(np.int64)) % PRIME
     weights = weights.T.copy()
-    for p, formula in reversed(formulas.items()):
+    for p, formula in reversed(list(formulas.items())):
         for i, w in formula.answers.items():
             weights[i] = (weights[i] - people[p] * _residue(w)) % PRIME
         for o, w in formula.before.items():
