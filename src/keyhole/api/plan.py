@@ -229,7 +229,8 @@ class Plans:
         term = queries[0].terms[0]
         plain = self.counts is not None or (
             queries[0].aggregate is Aggregate.SUM
-            and (term.column, term.factor, term.power) == (self.column, 1, 1)
+            and (term.column, term.power) == (self.column, 1)
+            and term.factor == 1
             and term.weight is None
         )
         rows = self.roster.support(queries[0])
