@@ -117,3 +117,10 @@ def test_a_finding_that_says_nothing_needs_a_value_that_is_excluded(tmp_path: Pa
     assert replay(told, data).exit_code == 0
     forged = told.replace("name = 'A'", "g = 'x'")
     assert replay(forged, data).exit_code == 1
+
+
+def test_an_answer_that_is_nan_is_the_same_in_a_second_table(tmp_path: Path) -> None:
+    data = tmp_path / "t.csv"
+    data.write_text("name,age,pay\nA,1,1\nB,1,3\nC,1,2\nD,1,0\n", encoding="utf-8")
+    verdict = keyhole.audit(["SELECT CORR(pay, age) FROM t"], data=data, private=["pay:0..3:1"], id="name")
+    assert (verdict.exit_code, replay(verdict.dumps(), data).exit_code) == (0, 0)

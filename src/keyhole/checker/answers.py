@@ -210,12 +210,14 @@ def _row_order(row: tuple[Any, ...]) -> tuple[tuple[bool, str], ...]:
 
 
 def same_cell(one: Any, two: Any, dust: Fraction) -> bool:
-    """Are two cells of an answer the same? Only DOUBLEs have dust.
+    """Are two cells of an answer the same? Only DOUBLEs have dust; NaN (CORR with a constant) is printed as itself.
 
     >>> same_cell(0.1 + 0.2, 0.3, DUST), same_cell(1, 2, DUST), same_cell(None, 0, DUST)
     (True, False, False)
+    >>> same_cell(float("nan"), float("nan"), DUST), same_cell(float("nan"), 0.0, DUST)
+    (True, False)
     """
-    if one is two or one == two:
+    if one is two or one == two or (one != one and two != two):
         return isinstance(one, bool) is isinstance(two, bool)
     if not (isinstance(one, float) and isinstance(two, float)):
         return bool(plain(one) == plain(two)) and isinstance(one, bool) is isinstance(two, bool)
