@@ -276,7 +276,12 @@ class _Literal:
     """Takes every question for a new one, and denies it if it was told before."""
 
     def __init__(self, space: Space) -> None:
-        self.commit, self.certificate, self._space = space.commit, space.certificate, space
+        self.commit, self.pass_over, self.certificate, self._space = (
+            space.commit,
+            space.pass_over,
+            space.certificate,
+            space,
+        )
 
     def probe(self, query: Any) -> Any:
         decision = self._space.probe(query)
