@@ -157,7 +157,7 @@ class OnlineAuditor:
             return ParsedStatement(text, statement, self._explain(text, error), asker=asker)
 
     def told(self, query: Asked, number: int | None = None) -> tuple[ToldRow, ...]:
-        """The rows that answering a query would add to what is known, to be stored with its answer; changes nothing.
+        """The rows of a query, to be stored with its answer, those that add nothing (`follows`) too; changes nothing.
 
         Of the query just admitted they are at hand; `number` is that of one answered before. Needs epochs; raises the
         `QueryError` of `record`.
