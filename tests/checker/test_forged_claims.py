@@ -470,7 +470,7 @@ def test_no_lie_beside_the_claims_is_accepted(handed: tuple[Path, Data]) -> None
     [
         ("by_assumption", {"column": "pay", "people": 4, "why": "x", "proof": []}, 1),
         ("rows", {"query": "4", "sql": "SELECT * FROM h", "columns": ["pay"], "records": 4, "singled_out": 4}, 1),
-        ("unjudged", {"query": "4", "sql": "SELECT MAX(pay) FROM h", "reason": "x"}, 3),
+        ("unjudged", {"query": "4", "sql": "SELECT MAX(pay) FROM h", "reason": "x"}, 1),  # the verdict says complete
     ],
 )
 def test_an_entry_that_is_added_beside_the_claims_is_not_accepted(
