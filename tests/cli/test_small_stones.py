@@ -82,7 +82,7 @@ def test_a_mistyped_book_is_not_mourned(folder: Path) -> None:
 def test_help_says_what_is_so() -> None:
     assert "budget.keyhole" not in call_command("ask", "--help").output
     told = " ".join(call_command("ask", "--help").output.split())
-    assert "ask spends a tenth of the budget on each question" in told
+    assert "a private question costs a hundredth of the budget, without a delta a tenth" in told
 
 
 def test_ask_explains_with_the_proof(folder: Path) -> None:

@@ -69,7 +69,7 @@ def test_bounds_are_bought_once_and_hold_most_people(tmp_path: Path, monkeypatch
     assert first.exit_code == 0, first.output
     assert "pay: min = 0, max = 1024" in first.output
     again = CliRunner().invoke(app, ["ask", "--clip", "pay"])
-    assert "cost rho 0;" in again.output
+    assert "cost epsilon 0;" in again.output
     both = CliRunner().invoke(app, ["ask", "--clip", "pay", "SELECT AVG(pay) FROM t"])
     assert both.exit_code == 0, both.output
     assert "bounds bought; write them into keyhole.toml, then ask" in both.stderr

@@ -178,7 +178,7 @@ def test_a_dry_run_spends_nothing_and_names_the_alternatives(tmp_path: Path) -> 
 def test_what_cannot_be_afforded_says_what_can(tmp_path: Path) -> None:
     sql = "SELECT COUNT(*) FROM people WHERE town = 'b'"
     (dear,) = answer([sql], tmp_path, accuracy=0.00001)
-    found = re.search(r"It cannot be afforded; --accuracy (\S+) could$", str(dear.refused))
+    found = re.search(r"It cannot be afforded; accuracy = (\S+) under \[budget\] could$", str(dear.refused))
     assert found is not None
     (paid,) = answer([sql], tmp_path, accuracy=float(found[1]))
     assert (paid.refused, paid.cost > 0) == (None, True)
@@ -232,7 +232,7 @@ def test_a_vague_answer_is_not_recalled_unless_told(tmp_path: Path) -> None:
 def test_accuracy_is_a_share_of_all_people(tmp_path: Path) -> None:
     sql = ["SELECT COUNT(*) FROM people WHERE sex = 'F'"]
     for told in (10, "10", "1", "100%"):
-        with pytest.raises(PrivacyParameterError, match=r"--accuracy is a share of all people: 0\.01 is one percent"):
+        with pytest.raises(PrivacyParameterError, match=r"accuracy is a share of all people: 0\.01 is one percent"):
             answer(sql, tmp_path, accuracy=told)
     with pytest.raises(PrivacyParameterError, match="share of all people"):
         answer(sql, tmp_path, budget="accuracy = 10")

@@ -45,7 +45,7 @@ class Words:
         """An expression in DuckDB's words, spelled for the engine; `UnsupportedQuery` where that is not known.
 
         >>> POSTGRES.expression('TRY("age" // 2) > 20'), SPARK.expression("CAST(\\"hired\\" AS VARCHAR) = 'x'")
-        ('DIV("age", 2) > 20', "CAST(`hired` AS STRING) = 'x'")
+        ('(DIV("age", 2)) > 20', "CAST(`hired` AS STRING) = 'x'")
         >>> POSTGRES.expression('levenshtein("name", \\'Ann\\') < 3')
         Traceback (most recent call last):
         ...

@@ -63,7 +63,7 @@ class AskedRow:
 
         >>> from keyhole.model.predicate import TRUE
         >>> AskedRow.of([Part(0, TRUE, Fraction(3, 2)), Part(0, TRUE, Fraction(5, 2))])
-        AskedRow(parts=((1, Every()),), scale=Fraction(1, 4))
+        AskedRow(parts=((1, Constant(value=True)),), scale=Fraction(1, 4))
         """
         if any(part.weight is not None for part in parts):
             raise UnsupportedQuery(

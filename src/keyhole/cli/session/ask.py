@@ -39,6 +39,7 @@ HELP = """Ask one question, or a file of them, and get answers that are safe to 
 The settings say how the people are protected (policy): private answers have noise, an error bar and a price that is
 paid from a budget; audited answers are exact, and given only if they expose nobody together with everything answered
 before. What is answered is in the book before it is shown, so asking again is free.
+Without --error a private question costs a hundredth of the budget, without a delta a tenth.
 
 \b
 Examples

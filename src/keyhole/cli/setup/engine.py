@@ -18,11 +18,12 @@ of keyhole_probe as probe.
 \b
 Examples
   keyhole init engine -c keyhole.toml | psql hr
-  keyhole init engine --check --data postgresql://keyhole_roster@db/hr --private pay
+  keyhole init engine --check -c keyhole.toml
 
 \b
 Exit code
-  0 printed, done, or the role is barred; 2 could not run, or the role can read a secret.
+  0 printed, done, or the role is barred
+  2 could not run, or the role can read a secret
 """
 
 RUN = options.flag("--run", "Execute the SQL instead of printing it.")

@@ -164,6 +164,10 @@ class Purchases:
             self.generations[number] = Generation(self.n)
         return self.generations[number]
 
+    def look_at(self, number: int) -> Generation:
+        """The tables of one generation; one that holds none yet is not begun by a look."""
+        return self.generations.get(number) or Generation(self.n)
+
     @property
     def latest(self) -> int:
         """The number of the generation that purchases go to; never that of a pilot."""

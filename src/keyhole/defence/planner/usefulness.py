@@ -103,7 +103,7 @@ class Usefulness:
             return ""
         trial = Generation(self.purchases.n)
         for order, number in orders:
-            trial = add_order(trial if trial.tables else self.purchases.generation(number), order)
+            trial = add_order(trial if trial.tables else self.purchases.look_at(number), order)
         for layout in layouts:
             if layout.wanted.kind == "quantile":
                 continue
