@@ -46,10 +46,10 @@ class Words:
 
         >>> POSTGRES.expression('TRY("age" // 2) > 20'), SPARK.expression("CAST(\\"hired\\" AS VARCHAR) = 'x'")
         ('(DIV("age", 2)) > 20', "CAST(`hired` AS STRING) = 'x'")
-        >>> POSTGRES.expression('levenshtein("name", \\'Ann\\') < 3')
+        >>> POSTGRES.expression('levenshtein("name", \\'Ann\\') < 3')  # doctest: +ELLIPSIS
         Traceback (most recent call last):
         ...
-        keyhole.errors.UnsupportedQuery: levenshtein("name", 'Ann') is not computed where these data are: ...
+        keyhole.errors.UnsupportedQuery: LEVENSHTEIN("name", 'Ann') is not computed where these data are: ...
         """
         return sql if self.dialect == "duckdb" else _spelled(sql, self)
 
