@@ -258,26 +258,6 @@ def test_what_a_client_leaves_running_ends_with_its_session(
     is_clean(server, caplog)
 
 
-@pytest.mark.parametrize("parameters", [None, [b"1"]])  # the simple protocol; the extended one sends ahead
-@pytest.mark.parametrize("pause", [0.0, 1.0])  # gone before the backend begins, or while it works
-def test_what_a_client_that_vanishes_left_running_ends_at_once(
-    server: WireServer, caplog: pytest.LogCaptureFixture, parameters: list[bytes] | None, pause: float
-) -> None:
-    endless = "SELECT count(*) FROM pg_class, pg_class AS b, pg_class AS c, pg_class AS d, pg_class AS e"
-    connection = psycopg.connect(server.address(), autocommit=True)
-    connection.execute("SET statement_timeout = 0")
-    if parameters is None:
-        connection.pgconn.send_query(endless.encode())
-    else:
-        connection.pgconn.send_query_params(f"{endless} WHERE $1 = 1".encode(), parameters, param_types=[23])
-    connection.pgconn.flush()
-    time.sleep(pause)
-    begun = time.monotonic()
-    connection.close()
-    is_clean(server, caplog)
-    assert time.monotonic() - begun < session.SHADOW_SECONDS / 2
-
-
 def test_sizes_are_bounded_before_anything_looks_at_them(server: WireServer) -> None:
     with psycopg.connect(server.address(), autocommit=True) as connection:
         for text in ("SELECT 1" + " " * MOST_SQL, f"SELECT SUM(pay) FROM staff -- {'x' * MOST_SQL}"):

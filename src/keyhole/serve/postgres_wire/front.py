@@ -18,7 +18,6 @@ from keyhole.serve.keys import ApiKey, KeyRole
 from keyhole.serve.limits import TokenBuckets
 from keyhole.serve.postgres_wire.messages import (
     MOST_RESPONSE,
-    ClientReader,
     ProtocolViolation,
     pack_error,
     pack_message,
@@ -77,7 +76,6 @@ class WireDoor:
         task = asyncio.current_task()
         assert task is not None
         self._tasks.add(task)
-        assert isinstance(reader, ClientReader)
         try:
             await self._converse(reader, writer)
         except Rejected as error:
@@ -99,7 +97,7 @@ class WireDoor:
             with suppress(Exception):
                 await writer.wait_closed()
 
-    async def _converse(self, reader: ClientReader, writer: asyncio.StreamWriter) -> None:
+    async def _converse(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         if len(self._tasks) > MOST_STRANGERS:
             raise Rejected("53300", "too many connections")
         async with asyncio.timeout(AUTH_SECONDS):
@@ -119,7 +117,6 @@ class WireDoor:
         session = WireSession(self.gate, population, key, reader, writer, shadow_reader, shadow_writer)
         try:
             await self._begin(session, settings, number)
-            reader.leave = lambda: self._leave(session)
             await session.run()
         finally:
             self.sessions.pop(number, None)
@@ -210,12 +207,6 @@ class WireDoor:
             return
         await self._cancel_backend(session)
 
-    def _leave(self, session: WireSession) -> None:
-        """The client is gone: nobody waits for what its backend does."""
-        task = asyncio.ensure_future(self._cancel_backend(session))
-        self._tasks.add(task)
-        task.add_done_callback(self._tasks.discard)
-
     async def _cancel_backend(self, session: WireSession) -> None:
         with suppress(OSError):
             _, writer = await asyncio.open_unix_connection(self.shadow.socket)
@@ -248,10 +239,7 @@ async def open_door(gate: Gate, listening: socket.socket, context: ssl.SSLContex
     endpoint = None if context is None else find_endpoint(context)
     door = WireDoor(gate, await start_shadow(schemas), context, endpoint)
     try:
-        loop = asyncio.get_running_loop()
-        door.server = await loop.create_server(
-            lambda: asyncio.StreamReaderProtocol(ClientReader(1 << 20, loop), door.serve, loop), sock=listening
-        )
+        door.server = await asyncio.start_server(door.serve, sock=listening, limit=1 << 20)
     except BaseException:
         await door.close()
         raise

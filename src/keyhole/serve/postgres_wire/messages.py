@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import struct
-from collections.abc import Callable
 
 MOST_MESSAGE = 1 << 20
 MOST_RESPONSE = 16 << 20  # of the shadow: it passes through the memory of the server
@@ -13,28 +12,6 @@ DETAIL_FIELDS = (b"W", b"F", b"L", b"R")  # of an error: where in the server's c
 
 class ProtocolViolation(Exception):
     """The other side does not keep the protocol: the connection ends."""
-
-
-class ClientReader(asyncio.StreamReader):
-    """What a client sends. It notices the end of the connection although something before it was not read yet."""
-
-    is_gone = False
-    leave: Callable[[], None] | None = None  # what to do then
-
-    def feed_eof(self) -> None:
-        """The client said that nothing more comes: this protocol has no other reason to than going away."""
-        super().feed_eof()
-        self._go()
-
-    def set_exception(self, error: Exception) -> None:
-        """The connection broke."""
-        super().set_exception(error)
-        self._go()
-
-    def _go(self) -> None:
-        left, self.is_gone = self.is_gone, True
-        if self.leave is not None and not left:
-            self.leave()
 
 
 async def read_message(reader: asyncio.StreamReader, most: int = MOST_MESSAGE) -> tuple[bytes, bytes]:

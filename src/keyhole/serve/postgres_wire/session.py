@@ -18,7 +18,6 @@ from keyhole.serve.keys import ApiKey
 from keyhole.serve.limits import MOST_SQL
 from keyhole.serve.postgres_wire.messages import (
     MOST_RESPONSE,
-    ClientReader,
     ProtocolViolation,
     pack_bind,
     pack_error,
@@ -87,7 +86,7 @@ class WireSession:
     gate: Gate
     population: Population
     key: ApiKey
-    reader: ClientReader
+    reader: asyncio.StreamReader
     writer: asyncio.StreamWriter
     shadow_reader: asyncio.StreamReader
     shadow_writer: asyncio.StreamWriter
@@ -150,8 +149,6 @@ class WireSession:
     # --- the shadow ---------------------------------------------------------------------------------------------------
 
     async def _read_shadow(self) -> tuple[bytes, bytes]:
-        if self.reader.is_gone:
-            raise ConnectionResetError
         async with asyncio.timeout(SHADOW_SECONDS):
             return await read_message(self.shadow_reader, MOST_RESPONSE)
 
