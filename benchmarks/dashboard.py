@@ -165,7 +165,7 @@ def median(run: Callable[[], object], repeats: int) -> float:
     return statistics.median(taken)
 
 
-def asked(tables: dict[str, pa.Table], statements: list[str]) -> Callable[[], object]:
+def run_in_duckdb(tables: dict[str, pa.Table], statements: list[str]) -> Callable[[], object]:
     """DuckDB, running the statements one by one."""
     database = duckdb.connect(config={"threads": 1})
     for name, table in tables.items():
@@ -186,7 +186,7 @@ def report(name: str, found: Verdict, audit: float, base: float) -> None:
     print(f"{name:28} audit {audit:7.3f} s  DuckDB {base:6.3f} s  {audit / base:6.1f} x  exit {found.exit_code}")
 
 
-def dashboard(repeats: int) -> None:
+def measure_dashboard(repeats: int) -> None:
     """The dashboard of nine private columns."""
     table, statements = staff(), lines(TILES)
 
@@ -194,10 +194,15 @@ def dashboard(repeats: int) -> None:
         return keyhole.audit(statements, data=table, id="id", private=list(PRIVATE), table="staff")
 
     found = audit()
-    report("50 statements, 1,000 people", found, median(audit, repeats), median(asked({"staff": table}, statements), 5))
+    report(
+        "50 statements, 1,000 people",
+        found,
+        median(audit, repeats),
+        median(run_in_duckdb({"staff": table}, statements), 5),
+    )
 
 
-def beside(repeats: int) -> None:
+def measure_visits(repeats: int) -> None:
     """The statements beside a table of visits."""
     patients, visits = hospital()
     with tempfile.TemporaryDirectory() as folder:
@@ -222,7 +227,9 @@ def beside(repeats: int) -> None:
 
             found = audit()
             taken[name] = median(audit, repeats)
-            report(name, found, taken[name], median(asked({"patients": patients, "visits": visits}, statements), 5))
+            report(
+                name, found, taken[name], median(run_in_duckdb({"patients": patients, "visits": visits}, statements), 5)
+            )
         with_bits, without = taken.values()
         print(f"{'':28} with and without the 0/1 column: {with_bits / without:.1f} x")
 
@@ -234,7 +241,7 @@ def main() -> None:
     parser.add_argument("--only", choices=("dashboard", "visits"))
     parser.add_argument("--profile", type=int, default=0, help="print so many lines of a profile")
     given = parser.parse_args()
-    chosen = {"dashboard": dashboard, "visits": beside}
+    chosen = {"dashboard": measure_dashboard, "visits": measure_visits}
     profile = cProfile.Profile() if given.profile else None
     if profile is not None:
         profile.enable()

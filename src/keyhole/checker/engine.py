@@ -296,7 +296,7 @@ class Engine:
         found = self._con.execute(f"SELECT {quoted(column)} FROM keyhole_people ORDER BY keyhole_row").fetchall()
         return [row[0] for row in found]
 
-    def alone(self, row: int, names: Sequence[str]) -> bool:
+    def is_singled_out(self, row: int, names: Sequence[str]) -> bool:
         """Is there no other row with the same values in these columns?"""
         same = "".join(f" AND p.{quoted(name)} IS NOT DISTINCT FROM q.{quoted(name)}" for name in names)
         asked = f"SELECT count(*) FROM keyhole_people p JOIN keyhole_people q ON q.keyhole_row = {int(row)}{same}"

@@ -171,7 +171,7 @@ class PeopleCounts:
             return
         for _ in range(TRIALS):
             self.dealt.deal(shuffled=True)
-            if self._asked(one) != self._counted(count):
+            if self._answer_of(one) != self._counted(count):
                 self.dealt.deal(shuffled=False)
                 if number(one.answer) is None:
                     raise Cannot("a NULL says that nobody is counted, and the statement prints no count")
@@ -179,7 +179,7 @@ class PeopleCounts:
         self.dealt.deal(shuffled=False)
         self._sound.add(key)
 
-    def _asked(self, one: Addend) -> int:
+    def _answer_of(self, one: Addend) -> int:
         """The cell of the answer now; 0 for a group that is not shown."""
         return int(self.dealt.cell(one) or 0)
 

@@ -143,7 +143,7 @@ class RangeProofs:
             self._loosely(claim, replace(c, weight=Fraction(1)))
         told, dust = Fraction(0), Fraction(0)
         for c in steps:
-            end, off = self._told(claim, c, side)
+            end, off = self._find_end(claim, c, side)
             told, dust = told + c.weight * end, dust + abs(c.weight) * off
         used: Counter[tuple[str, Fraction, Fraction]] = Counter()
         left, endless = Fraction(0), set()
@@ -156,7 +156,7 @@ class RangeProofs:
             left -= coefficient * each
         return Side(coefficients, told, dust, used, left, frozenset(endless))
 
-    def _told(self, claim: Claimed, cited: Addend, side: str) -> tuple[Fraction, Fraction]:
+    def _find_end(self, claim: Claimed, cited: Addend, side: str) -> tuple[Fraction, Fraction]:
         """The end of an answer that counts, and its dust."""
         if cited.known is not None:
             return cited.known, Fraction(0)
@@ -203,7 +203,7 @@ class RangeProofs:
     def _compared(self, claim: Claimed, cited: Addend, said: Ends) -> Fraction:
         """What is said of a yes or no must not be narrower than what it tells; by how much floating point is off."""
         shares = self._coefficients(claim, [replace(cited, weight=Fraction(1))])
-        (lo, hi), dust = self.thresholds.told(cited, shares, claim.certificate.get("declared") or {})
+        (lo, hi), dust = self.thresholds.find_ends(cited, shares, claim.certificate.get("declared") or {})
         (low, high) = said
         if (low is not None and (lo is None or low > lo)) or (high is not None and (hi is None or high < hi)):
             raise Fails("an answer is not the interval that it is said to be")
@@ -361,9 +361,9 @@ class Rest:
             self.thresholds.check(cited, shares)
             return self._compared(claim, cited, shares, scale, offset)
         self.sums.holds((replace(cited, weight=scale), Addend(Fraction(-1), known=offset)), want)
-        return self._told(claim, cited, scale, offset)
+        return self._scale_printed(claim, cited, scale, offset)
 
-    def _told(self, claim: Claimed, cited: Addend, scale: Fraction, offset: Fraction) -> Ends:
+    def _scale_printed(self, claim: Claimed, cited: Addend, scale: Fraction, offset: Fraction) -> Ends:
         """scale * answer - offset, as far as the printed answer tells it."""
         if isinstance(cited.answer, Mapping):
             return _times((number(cited.answer.get("lo")), number(cited.answer.get("hi"))), scale, offset)
@@ -380,7 +380,7 @@ class Rest:
     ) -> Ends:
         """scale * what was compared - offset."""
         declared = claim.certificate.get("declared") or {}
-        return _times(self.thresholds.told(cited, shares, {claim.column: declared})[0], scale, offset)
+        return _times(self.thresholds.find_ends(cited, shares, {claim.column: declared})[0], scale, offset)
 
     def left(self, claim: Claimed, lo: Fraction | None, hi: Fraction | None) -> None:
         """What lies between these ends, on the grid of the column, is what is claimed."""
@@ -473,7 +473,7 @@ class Thresholds:
         looks = sum(not names.isdisjoint(part) for part in parts)
         return looks != 1 or not (HIDING | BENT).isdisjoint(words[at:]) or conditional(_joined(words[:at]), private)
 
-    def told(
+    def find_ends(
         self, cited: Addend, coefficients: Mapping[Place, Fraction], declared: Mapping[str, Mapping[str, Any]]
     ) -> tuple[Ends, Fraction]:
         """Between what the number lies that was compared, by the answer, and its dust; wider by the bound of its noise.
@@ -483,7 +483,7 @@ class Thresholds:
         op, at, offset, noise = _test(cited)
         if not isinstance(cited.answer, bool):
             raise Cannot("the verdict does not have the answers")
-        held = {name: self._held(name, declared.get(name) or {}) for name, _ in coefficients}
+        held = {name: self._read_column(name, declared.get(name) or {}) for name, _ in coefficients}
         said = ComparedSum(at, offset, coefficients, held)
         if op in ("=", "<>"):
             off = said.dust + noise
@@ -491,17 +491,17 @@ class Thresholds:
         above = (op in (">", ">=")) is cited.answer
         strict = op in ((">", "<=") if above else ("<", ">=")) and not noise
         said = replace(said, at=at - noise if above else at + noise)
-        end = said.end(above=above, strict=strict, asked=lambda table: self._asked(cited, table) is cited.answer)
+        end = said.end(above=above, strict=strict, asked=lambda table: self._answer_with(cited, table) is cited.answer)
         return ((end, None) if above else (None, end)), said.dust
 
-    def _held(self, name: str, said: Mapping[str, Any]) -> ColumnValues:
+    def _read_column(self, name: str, said: Mapping[str, Any]) -> ColumnValues:
         engine = self.sums.engine
         least, most, step = (number(said.get(end)) for end in ("min", "max", "step"))
         base = Fraction(0) if step is None or least is None else least
         whole = Fraction(1) if engine.types[name] == INTEGER else step_of(engine, name)
         return ColumnValues(least, most, step or whole, base, engine.types[name] == "DOUBLE")
 
-    def _asked(self, cited: Addend, table: Mapping[Place, Fraction]) -> Any:
+    def _answer_with(self, cited: Addend, table: Mapping[Place, Fraction]) -> Any:
         """What the statement answers of these people; all others as made up."""
         made, _ = self.sums.maker.large(1, DRAWN_BITS)
         for (name, row), value in table.items():

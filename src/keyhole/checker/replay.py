@@ -172,7 +172,7 @@ class Clearing:
                 raise Cannot("the data have another number of records")
             if self.engine.count_people(ids) != self.engine.n:
                 raise Cannot("people have several records, and what is known of them together is not replayed")
-            asked = self._asked(witness)
+            asked = self._read_questions(witness)
             facts = self._facts(witness)
             said = {name: each or {} for name, each in (witness.get("domains") or {}).items()}
             domains = domains_of(self.engine, said, self.declared)
@@ -211,7 +211,7 @@ class Clearing:
             return Cleared(0, len(cells), fails=f"row {fixed[0][1] + 1}: {fixed[0][0]} is the same in every table")
         return Cleared(len(cells), len(cells))
 
-    def _asked(self, witness: Mapping[str, Any]) -> list[Asked]:
+    def _read_questions(self, witness: Mapping[str, Any]) -> list[Asked]:
         """The statements of the log; without it, those that the verdict names."""
         named = [
             Asked(str(each["sql"]), "answer" in each, each.get("answer"), each.get("noise"))
@@ -412,7 +412,7 @@ class Checker:
         if any("." in name and name not in self.engine.columns for name in source.get("kinds") or ()):
             return  # public columns of other tables, which are not here
         public = [name for name in self.engine.columns if name not in self._not_public]
-        if self.engine.alone(row, public) is not claim.singled_out:
+        if self.engine.is_singled_out(row, public) is not claim.singled_out:
             raise Fails("whether the public columns point to one person is not as it is said to be")
 
     def _as_declared(self, claim: Claimed) -> None:

@@ -149,7 +149,7 @@ class PrintedEnds:
                     raise Fails("a rounded answer leaves more than it is said to leave")
         self._tried.add(key)
 
-    def alone(self, claim: Claimed, rows: Sequence[int]) -> bool:
+    def is_one_rounded_answer(self, claim: Claimed, rows: Sequence[int]) -> bool:
         """Is the claim a value, or a total, by one rounded answer alone, whose radius is true? Fails if it is not."""
         known = sum((c.weight * c.known for c in claim.proof if c.known is not None), Fraction(0))
         asked = [c for c in claim.proof if c.known is None]

@@ -306,7 +306,7 @@ class Sums:
             self.holds(plain, want, declared)
         except (Fails, Cannot):
             self.holds(claim.proof, want, declared)
-            if not (rows and self.public(claim.proof) and self.ends.alone(claim, rows)):
+            if not (rows and self.public(claim.proof) and self.ends.is_one_rounded_answer(claim, rows)):
                 self._roundings(claim.proof, want)
             return claim.proof
         return plain

@@ -182,7 +182,7 @@ class Counts:
         if not cited.answered:
             raise Cannot("the verdict does not have the answers")
         null = cited.answer is None or (cited.besides is not None and cited.answer == 0)
-        said = (Fraction(0), Fraction(0)) if null else _told(cited)
+        said = (Fraction(0), Fraction(0)) if null else _find_answer_ends(cited)
         key = (
             cited.sql,
             repr(cited.key),
@@ -246,7 +246,7 @@ class Counts:
         return found
 
 
-def _told(cited: Addend) -> Ends:
+def _find_answer_ends(cited: Addend) -> Ends:
     """What was answered, with the bound of its noise; or the two ends of an answer."""
     said, off = number(cited.answer), cited.noise
     if isinstance(cited.answer, Mapping):
